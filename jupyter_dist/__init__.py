@@ -1,0 +1,24 @@
+"""Program many GPUs from a notebook: a living group of torch.distributed ranks behind a Jupyter server.
+
+This module stays light: it is imported by the rank processes too, in the user's environment, where neither
+jupyter_server nor tornado need exist.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from ._version import __version__
+except ImportError:  # a tree that is not installed
+    __version__ = "0.0.0.dev0"
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    return [{"src": "labextension", "dest": "jupyter-dist"}]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+    from .app import DistApp
+
+    return [{"module": "jupyter_dist", "app": DistApp}]

@@ -1,0 +1,1 @@
+"""What crosses a process boundary: pure data, standard library only, no I/O."""

@@ -1,0 +1,68 @@
+"""Frames: two lengths, a JSON header, a payload (docs/messaging.md, Frames)."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+Header = dict[str, Any]
+
+LENGTHS = struct.Struct("!II")
+MAX_HEADER_BYTES = 1 << 20
+MAX_PAYLOAD_BYTES = 1 << 28
+
+
+class FrameError(ValueError):
+    """The peer does not speak our framing; its connection must be closed."""
+
+
+def encode_frame(header: Header, payload: bytes | memoryview = b"") -> bytes:
+    """Return one frame. Raises FrameError when a part is over its limit."""
+    head = json.dumps(header, separators=(",", ":")).encode()
+    check_lengths(len(head), len(payload))
+    return b"".join((LENGTHS.pack(len(head), len(payload)), head, payload))
+
+
+def check_lengths(header_length: int, payload_length: int) -> None:
+    """Raise FrameError when a length is over its limit."""
+    if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:
+        raise FrameError(f"frame too large: header {header_length} bytes, payload {payload_length} bytes")
+
+
+def decode_header(data: bytes) -> Header:
+    """Parse a header; raises FrameError unless it is a JSON object."""
+    try:
+        header = json.loads(data)
+    except ValueError as err:
+        raise FrameError(f"header is not JSON: {data[:80]!r}") from err
+    if not isinstance(header, dict):
+        raise FrameError(f"header is not an object: {data[:80]!r}")
+    return header
+
+
+class FrameDecoder:
+    """Bytes in, frames out; keeps an unfinished frame for the next feed."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[tuple[Header, bytes]]:
+        """Yield every frame that is complete. Raises FrameError on a broken stream."""
+        self._buffer += data
+        start = 0
+        try:
+            while len(self._buffer) - start >= LENGTHS.size:
+                header_length, payload_length = LENGTHS.unpack_from(self._buffer, start)
+                check_lengths(header_length, payload_length)
+                body = start + LENGTHS.size
+                end = body + header_length + payload_length
+                if len(self._buffer) < end:
+                    break
+                header = decode_header(bytes(self._buffer[body : body + header_length]))
+                payload = bytes(self._buffer[body + header_length : end])
+                start = end
+                yield header, payload
+        finally:
+            del self._buffer[:start]

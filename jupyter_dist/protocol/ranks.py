@@ -1,0 +1,102 @@
+"""Rank expressions: `all`, `0-3,7`, `::2`, `!0`. Parsed, never evaluated.
+
+The TypeScript twin is labextension/src/model/ranks.ts; both run tests/vectors/rank_expressions.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .errors import JupyterDistError
+
+MAX_EXPRESSION_LENGTH = 1000
+
+# Seven digits are more than any group has, and keep int() and range() cheap.
+_NUMBER = r"-?[0-9]{1,7}"
+_SINGLE = re.compile(rf"({_NUMBER})\Z")
+_RANGE = re.compile(r"([0-9]{1,7})-([0-9]{1,7})\Z")
+_SLICE = re.compile(rf"({_NUMBER})?:({_NUMBER})?(?::({_NUMBER})?)?\Z")
+
+
+def parse_ranks(expression: str, world_size: int) -> tuple[int, ...]:
+    """Return the ranks that `expression` names in a group of `world_size`, sorted, each once.
+
+    Raises:
+        JupyterDistError: `bad_ranks`, when it is malformed, names a rank that does not exist, or names none.
+    """
+    if not isinstance(expression, str):
+        raise _bad(f"A rank expression is a string, not {type(expression).__name__}.", world_size)
+    if len(expression) > MAX_EXPRESSION_LENGTH:
+        raise _bad(f"The rank expression is longer than {MAX_EXPRESSION_LENGTH} characters.", world_size)
+    text = re.sub(r"\s+", "", expression)
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    if not text:
+        raise _bad("The rank expression is empty.", world_size)
+    terms = text.split(",")
+    chosen = set(range(world_size)) if terms[0].startswith("!") else set()
+    for term in terms:
+        if term.startswith("!"):
+            chosen.difference_update(_term_ranks(term[1:], expression, world_size))
+        else:
+            chosen.update(_term_ranks(term, expression, world_size))
+    if not chosen:
+        raise _bad(f"'{expression.strip()}' names no rank.", world_size)
+    return tuple(sorted(chosen))
+
+
+def format_ranks(ranks: Iterable[int]) -> str:
+    """Return the canonical expression of a set of ranks: sorted, each once, runs as `a-b`. Empty for none."""
+    ordered = sorted(set(ranks))
+    parts: list[str] = []
+    index = 0
+    while index < len(ordered):
+        first = last = ordered[index]
+        while index + 1 < len(ordered) and ordered[index + 1] == last + 1:
+            index += 1
+            last = ordered[index]
+        parts.append(str(first) if first == last else f"{first}-{last}")
+        index += 1
+    return ",".join(parts)
+
+
+def expand_ranks(canonical: str) -> tuple[int, ...]:
+    """Return the ranks of a canonical expression that we wrote ourselves (no world size needed)."""
+    ranks: list[int] = []
+    for part in canonical.split(",") if canonical else []:
+        first, _, last = part.partition("-")
+        ranks.extend(range(int(first), int(last or first) + 1))
+    return tuple(ranks)
+
+
+def _term_ranks(term: str, expression: str, world_size: int) -> Iterable[int]:
+    if term == "all":
+        return range(world_size)
+    if match := _SINGLE.match(term):
+        return [_existing(int(match[1]), term, world_size)]
+    if match := _RANGE.match(term):
+        first, last = (_existing(int(number), term, world_size) for number in match.groups())
+        if first > last:
+            raise _bad(f"'{term}' runs backwards; did you mean '{last}-{first}'?", world_size)
+        return range(first, last + 1)
+    if match := _SLICE.match(term):
+        start, stop, step = (int(number) if number else None for number in match.groups())
+        if step is not None and step < 1:
+            raise _bad(f"The step of '{term}' must be 1 or more.", world_size)
+        return range(world_size)[slice(start, stop, step)]
+    raise _bad(f"'{term}' in '{expression.strip()[:60]}' is not a rank expression.", world_size)
+
+
+def _existing(rank: int, term: str, world_size: int) -> int:
+    actual = rank + world_size if rank < 0 else rank
+    if not 0 <= actual < world_size:
+        raise _bad(f"There is no rank {rank} ('{term}').", world_size)
+    return actual
+
+
+def _bad(message: str, world_size: int) -> JupyterDistError:
+    valid = "rank 0" if world_size == 1 else f"ranks 0 to {world_size - 1}"
+    return JupyterDistError(
+        "bad_ranks", message, f"This group has {valid}. Write all, 0, 0-3, 0-3,7, ::2 or !0."
+    )

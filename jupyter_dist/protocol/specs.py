@@ -1,0 +1,84 @@
+"""What is asked for: a group, a rank, an execution. Frozen, JSON-safe, checked when they arrive."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from .errors import bad_request
+
+PROTOCOL_VERSION = 1
+
+S = TypeVar("S", bound="Spec")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A frozen message with a strict way in and out of JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dict."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls: type[S], data: dict[str, Any]) -> S:
+        """Build from a dict that another process of ours wrote.
+
+        Raises:
+            JupyterDistError: `bad_request`, when a field is missing or unknown.
+        """
+        try:
+            return cls(**data)
+        except TypeError as err:
+            raise bad_request(f"Not a {cls.__name__}: {err}.") from err
+
+
+@dataclass(frozen=True)
+class GroupSpec(Spec):
+    """A group to start on one node, fully resolved: nothing here is `auto`."""
+
+    group_id: str
+    name: str
+    world_size: int
+    accelerator: str  # "cpu" or "cuda"
+    backend: str  # "gloo" or "nccl"
+    cwd: str
+    devices: list[int] = field(default_factory=list)  # CUDA device indices, one per local rank
+    env: dict[str, str] = field(default_factory=dict)
+    preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
+    start_timeout_seconds: float = 120.0
+    lease_seconds: float = 3600.0
+
+
+@dataclass(frozen=True)
+class RankSpec(Spec):
+    """One rank process."""
+
+    group_id: str
+    group_name: str
+    rank: int
+    local_rank: int
+    world_size: int
+    local_world_size: int
+    accelerator: str
+    backend: str
+    device: str  # "cpu" or "cuda:<local_rank>"
+    cwd: str
+    store_path: str  # a FileStore that no process group has used
+    generation: int
+    env: dict[str, str] = field(default_factory=dict)  # the rank's whole extra environment, torchrun's included
+    join_timeout_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class ExecutionSpec(Spec):
+    """One cell for a set of ranks. The code travels beside it."""
+
+    execution_id: str
+    ranks: list[int]
+    cell_id: str | None = None
+    notebook: str | None = None
+    owner: str | None = None
+    stop_on_error: bool = True
+    silent: bool = False
