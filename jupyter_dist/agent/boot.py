@@ -1,0 +1,38 @@
+"""Start one of our processes in any Python, whether or not jupyter_dist is installed there.
+
+Run as a script: `python boot.py agent|zygote|rank ARGUMENT`. It loads the package from where this file lies
+without touching sys.path, so that nothing else of the server's site-packages leaks into the group's
+environment, and so that every process of a group runs the same version.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+ROLES = {
+    "agent": "jupyter_dist.agent.main",
+    "zygote": "jupyter_dist.rank.zygote",
+    "rank": "jupyter_dist.rank.fresh",
+}
+
+
+def _load_package() -> None:
+    directory = Path(__file__).resolve().parent.parent
+    # Python put this script's folder first on sys.path; modules named like ours must not shadow the user's.
+    sys.path[:] = [entry for entry in sys.path if entry != str(directory / "agent")]
+    spec = importlib.util.spec_from_file_location(
+        "jupyter_dist", directory / "__init__.py", submodule_search_locations=[str(directory)]
+    )
+    assert spec is not None and spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["jupyter_dist"] = package
+    spec.loader.exec_module(package)
+
+
+if __name__ == "__main__":
+    _load_package()
+    _, role, argument = sys.argv
+    sys.exit(importlib.import_module(ROLES[role]).main(argument))

@@ -1,0 +1,138 @@
+"""Sending cells to ranks: the queue, the replies, what a failure or a death does to what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.states import ExecutionState
+
+from .execution import Execution, ExecutionQueue
+from .rank_process import RankProcess
+
+
+class Dispatcher:
+    """Runs the queue on the ranks it is given."""
+
+    def __init__(self, journal: JournalWriter, on_change: Callable[[Execution], None]) -> None:
+        self.queue = ExecutionQueue()
+        self.is_open = False  # set by the group: ranks are there and the process group stands
+        self._ranks: dict[int, RankProcess] = {}
+        self._journal = journal
+        self._on_change = on_change
+        self._execution_count = 0
+
+    def take_ranks(self, ranks: list[RankProcess]) -> None:
+        """Dispatch to these from now on; a new generation counts its cells from 1."""
+        self._ranks = {rank.rank: rank for rank in ranks}
+        self._execution_count = 0
+
+    def submit(self, execution: Execution) -> None:
+        """Queue a cell, and start it at once if nothing is before it.
+
+        Raises:
+            JupyterDistError: `rank_dead`, when it is for a rank that is gone.
+        """
+        if dead := self._dead_ranks(execution):
+            raise _dead_error(dead)
+        self.queue.add(execution)
+        self._on_change(execution)
+        self.pump()
+
+    def pump(self) -> None:
+        """Start what can start."""
+        if not self.is_open:
+            return
+        for execution in self.queue.startable():
+            if dead := self._dead_ranks(execution):
+                self.abort([execution], "aborted", _dead_error(dead))
+            else:
+                self._begin(execution)
+
+    def rank_replied(self, rank: RankProcess, reply: dict[str, Any]) -> None:
+        """A rank ended its part."""
+        execution = self.queue.get(reply["execution_id"])
+        self._rank_ended(execution, rank.rank, reply["status"], reply["seconds"])
+
+    def rank_died(self, rank: RankProcess) -> None:
+        """A rank is gone: its part of the running cell is lost, the other ranks' parts go on."""
+        for execution in self.queue.in_state("running"):
+            if execution.id == rank.execution_id:
+                execution.error = JupyterDistError(
+                    "rank_dead",
+                    f"Rank {rank.rank} {rank.exit['reason'] if rank.exit else 'died'}.",
+                    "Run on the other ranks, or restart the group.",
+                )
+                self._rank_ended(execution, rank.rank, "lost", None)
+
+    def abort(self, executions: list[Execution], state: ExecutionState, error: JupyterDistError) -> None:
+        """End executions that will not go on, with the reason."""
+        for execution in executions:
+            self._finish(execution, state, error)
+
+    def cancel(self, execution: Execution) -> list[RankProcess]:
+        """Abort a queued execution; return the ranks to interrupt for a running one."""
+        if execution.state == "queued":
+            self.abort([execution], "aborted", JupyterDistError("aborted", "Cancelled before it ran."))
+            self.pump()
+            return []
+        return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
+
+    def _begin(self, execution: Execution) -> None:
+        spec = execution.spec
+        if not spec.silent:
+            self._execution_count += 1
+        execution.start(self._execution_count)
+        execution.begin_seq = self._journal.append(
+            "begin",
+            execution.code,
+            execution_id=execution.id,
+            ranks=format_ranks(spec.ranks),
+            execution_count=execution.execution_count,
+            cell_id=spec.cell_id,
+            notebook=spec.notebook,
+            owner=spec.owner,
+        )
+        for rank in spec.ranks:
+            self._ranks[rank].execute(execution.id, self._execution_count, spec.silent, execution.code)
+        self._on_change(execution)
+
+    def _rank_ended(self, execution: Execution, rank: int, status: Any, seconds: float | None) -> None:
+        if execution.is_final:
+            return
+        if execution.rank_ended(rank, status, seconds):
+            self._finish(execution, None, None)
+            self._after_end(execution)
+        else:
+            self._on_change(execution)
+
+    def _after_end(self, execution: Execution) -> None:
+        if execution.state != "ok" and execution.spec.stop_on_error:
+            message = f"Not run: cell [{execution.execution_count}] before it ended with '{execution.state}'."
+            behind = self.queue.queued_behind(execution)
+            self.abort(behind, "aborted", JupyterDistError("aborted", message))
+        self.pump()
+
+    def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
+        execution.finish(state, error)
+        fields = {"execution_id": execution.id, "state": execution.state, "ranks": format_ranks(execution.spec.ranks)}
+        execution.end_seq = self._journal.append("end", **fields)
+        self._on_change(execution)
+
+    def _dead_ranks(self, execution: Execution) -> list[RankProcess]:
+        ranks = (self._ranks[rank] for rank in execution.spec.ranks if rank in self._ranks)
+        return [rank for rank in ranks if rank.state == "dead"]
+
+
+def _dead_error(dead: list[RankProcess]) -> JupyterDistError:
+    first = dead[0]
+    reason = first.exit["reason"] if first.exit else "is gone"
+    others = f" (and ranks {format_ranks(rank.rank for rank in dead[1:])})" if len(dead) > 1 else ""
+    return JupyterDistError(
+        "rank_dead",
+        f"Rank {first.rank}{others} {reason}.",
+        f"Run on the other ranks (!{format_ranks(r.rank for r in dead).replace(',', ',!')}), or restart the group.",
+    )

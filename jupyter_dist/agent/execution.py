@@ -1,0 +1,156 @@
+"""Executions and their queue: pure, so that order and failure rules are tested with data alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
+
+
+class Execution:
+    """One cell on its way through the ranks."""
+
+    def __init__(self, spec: ExecutionSpec, code: bytes) -> None:
+        self.spec = spec
+        self.code = code
+        self.state: ExecutionState = "queued"
+        self.statuses: dict[int, tuple[RankStatus, float | None]] = {rank: ("queued", None) for rank in spec.ranks}
+        self.execution_count: int | None = None
+        self.queued_at = time.time()
+        self.started_at: float | None = None
+        self.ended_at: float | None = None
+        self.begin_seq: int | None = None
+        self.end_seq: int | None = None
+        self.error: JupyterDistError | None = None
+
+    @property
+    def id(self) -> str:
+        """The execution id."""
+        return self.spec.execution_id
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it has ended for good."""
+        return self.state in FINAL_EXECUTION_STATES
+
+    def start(self, execution_count: int) -> None:
+        """Every rank runs it now."""
+        self.state = "running"
+        self.execution_count = execution_count
+        self.started_at = time.time()
+        self.statuses = {rank: ("running", None) for rank in self.spec.ranks}
+
+    def rank_ended(self, rank: int, status: RankStatus, seconds: float | None) -> bool:
+        """Record how a rank ended; True when it was the last one."""
+        if self.statuses[rank][0] == "running":
+            self.statuses[rank] = (status, seconds)
+        return all(status != "running" for status, _ in self.statuses.values())
+
+    def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
+        """End it: with the outcome of its ranks, or as told (aborted before it ran)."""
+        if state is not None:
+            unfinished = {"queued", "running"}
+            self.statuses = {
+                rank: (state, seconds) if status in unfinished else (status, seconds)  # type: ignore[misc]
+                for rank, (status, seconds) in self.statuses.items()
+            }
+        self.state = state or outcome([status for status, _ in self.statuses.values()])
+        self.error = error or self.error
+        self.ended_at = time.time()
+
+    def model(self) -> dict[str, Any]:
+        """The Execution of docs/api.md; `group` is the server's to add."""
+        return {
+            "id": self.id,
+            "ranks": format_ranks(self.spec.ranks),
+            "state": self.state,
+            "code": self.code.decode("utf-8", "replace"),
+            "cell_id": self.spec.cell_id,
+            "notebook": self.spec.notebook,
+            "owner": self.spec.owner,
+            "execution_count": self.execution_count,
+            "queued_at": self.queued_at,
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+            "statuses": self._folded_statuses(),
+            "error": self.error.to_dict() if self.error else None,
+            "begin_seq": self.begin_seq,
+            "end_seq": self.end_seq,
+        }
+
+    def _folded_statuses(self) -> list[dict[str, Any]]:
+        """Ranks with the same status share an entry; its seconds are the slowest rank's."""
+        by_status: dict[str, list[int]] = {}
+        for rank, (status, _) in self.statuses.items():
+            by_status.setdefault(status, []).append(rank)
+        return [
+            {
+                "ranks": format_ranks(ranks),
+                "status": status,
+                "seconds": max((self.statuses[rank][1] or 0.0 for rank in ranks), default=0.0)
+                if status in FINAL_EXECUTION_STATES
+                else None,
+            }
+            for status, ranks in by_status.items()
+        ]
+
+
+class ExecutionQueue:
+    """First come, first served on every rank; disjoint rank sets run at once."""
+
+    MAX_KEPT = 2000
+
+    def __init__(self) -> None:
+        self._executions: dict[str, Execution] = {}  # oldest first
+
+    def __iter__(self) -> Any:
+        return iter(list(self._executions.values()))
+
+    def add(self, execution: Execution) -> None:
+        """Queue it; the oldest finished ones are forgotten beyond MAX_KEPT (their journal is not)."""
+        self._executions[execution.id] = execution
+        surplus = len(self._executions) - self.MAX_KEPT
+        for old in [e for e in self._executions.values() if e.is_final][: max(0, surplus)]:
+            del self._executions[old.id]
+
+    def get(self, execution_id: str) -> Execution:
+        """Return an execution. Raises JupyterDistError `unknown_execution`."""
+        if execution_id not in self._executions:
+            raise JupyterDistError(
+                "unknown_execution",
+                f"There is no execution '{execution_id[:80]}' in this group.",
+                "Only the last 2000 are kept; its output is still in the rank's log.",
+            )
+        return self._executions[execution_id]
+
+    def in_state(self, *states: str) -> list[Execution]:
+        """The executions in one of these states, oldest first."""
+        return [execution for execution in self._executions.values() if execution.state in states]
+
+    def startable(self) -> list[Execution]:
+        """The queued executions of which no rank is claimed by an earlier one."""
+        claimed: set[int] = set()
+        found = []
+        for execution in self.in_state("queued", "running"):
+            if execution.state == "queued" and claimed.isdisjoint(execution.spec.ranks):
+                found.append(execution)
+            claimed.update(execution.spec.ranks)
+        return found
+
+    def queued_behind(self, failed: Execution) -> list[Execution]:
+        """What a failure aborts: later queued executions of the same notebook."""
+        return [
+            execution
+            for execution in self.in_state("queued")
+            if execution.spec.notebook is not None
+            and execution.spec.notebook == failed.spec.notebook
+        ]
+
+    def unfinished(self, wanted: Callable[[Execution], bool] = lambda _: True) -> list[Execution]:
+        """The queued and running executions for which `wanted` holds."""
+        return [execution for execution in self.in_state("queued", "running") if wanted(execution)]

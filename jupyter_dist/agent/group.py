@@ -1,0 +1,260 @@
+"""The living group: starting its ranks, keeping its state, restarting and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.specs import GroupSpec, RankSpec
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, STARTING_RANK_STATES, GroupState
+
+from .dispatch import Dispatcher
+from .environment import free_port, rank_environment
+from .execution import Execution
+from .rank_process import RankProcess
+from .starter import Starter
+
+# How long ranks may take to leave by themselves before they are killed.
+LEAVE_SECONDS = 2.0
+DIE_SECONDS = 5.0
+
+
+class Group:
+    """The ranks of one GroupSpec, and the cells that go to them."""
+
+    def __init__(
+        self,
+        spec: GroupSpec,
+        directory: Path,
+        on_records: Callable[[], None],
+        on_group: Callable[[], None],
+        on_execution: Callable[[Execution], None],
+    ) -> None:
+        self.spec = spec
+        self.journal = JournalWriter(directory / "journal", on_records)
+        self.dispatcher = Dispatcher(self.journal, on_execution)
+        self.ranks: list[RankProcess] = []
+        self.state: GroupState = "starting"
+        self.generation = 0
+        self.note: str | None = None
+        self.error: JupyterDistError | None = None
+        self.started_at = time.time()
+        self.ready_seconds: float | None = None
+        self._directory = directory
+        self._on_group = on_group
+        self._formed: asyncio.Future[None] | None = None
+        self._by_pid: dict[int, RankProcess] = {}
+
+    # -- life ---------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make the ranks of a new generation, without processes yet."""
+        self._store_path().unlink(missing_ok=True)
+        port = free_port()
+        self.ranks = [RankProcess(self._rank_spec(rank, port), self.journal, self) for rank in self._all_ranks()]
+        self._by_pid = {}
+        self.dispatcher.take_ranks(self.ranks)
+        self._on_group()
+
+    async def start(self, starter: Starter) -> None:
+        """Give every rank its process and wait until all have answered after the process group formed.
+
+        Raises:
+            JupyterDistError: `start_failed`, naming the rank and the cause; nothing is left running then.
+        """
+        self._formed = asyncio.get_running_loop().create_future()
+        try:
+            for rank in self.ranks:
+                await self._start_rank(starter, rank)
+            await asyncio.wait_for(self._formed, self.spec.start_timeout_seconds)
+        except asyncio.TimeoutError:
+            await self._fail(self._timeout_error())
+        except JupyterDistError as err:
+            await self._fail(err)
+        self._formed = None
+        self.ready_seconds = time.time() - self.started_at
+        self.dispatcher.is_open = True
+        self.set_state("ready")
+        self.dispatcher.pump()
+
+    async def restart(self, starter: Starter) -> None:
+        """End all ranks and start new ones: variables are gone, the zygote's imports are not."""
+        error = JupyterDistError("restarted", "The group was restarted.")
+        await self._end_ranks("restarting", error, patient=False)
+        self.generation += 1
+        self.started_at, self.error = time.time(), None
+        self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)
+        self.prepare()
+        await self.start(starter)
+
+    async def end(self) -> list[str]:
+        """End all ranks; return sentences about what had to be killed."""
+        return await self._end_ranks("ending", JupyterDistError("ended", "The group was shut down."), patient=True)
+
+    def close(self) -> None:
+        """Close the journal and the store's file."""
+        self.journal.close()
+        self._store_path().unlink(missing_ok=True)
+
+    def set_state(self, state: GroupState) -> None:
+        """Enter a state and tell the server."""
+        self.state = state
+        self._on_group()
+
+    async def process_exited(self, pid: int, code: int | None, sig: int | None) -> None:
+        """A starter reaped a process: if it is a rank of this generation, it is dead."""
+        if rank := self._by_pid.get(pid):
+            await rank.ended(code, sig)
+
+    # -- what ranks tell (RankListener) ---------------------------------------------------------------
+
+    def rank_changed(self, rank: RankProcess) -> None:
+        """A rank's state changed; the group is formed when the last one is idle."""
+        self._on_group()
+        waiting = self._formed is not None and not self._formed.done()
+        if waiting and all(other.state == "idle" for other in self.ranks):
+            assert self._formed is not None
+            self._formed.set_result(None)
+
+    def rank_replied(self, rank: RankProcess, reply: Header) -> None:
+        """A rank ended its part of a cell."""
+        self.dispatcher.rank_replied(rank, reply)
+
+    def rank_died(self, rank: RankProcess) -> None:
+        """A rank's process is gone."""
+        if self._formed is not None:
+            if not self._formed.done():
+                self._formed.set_exception(self._death_error(rank))
+            return
+        self.dispatcher.rank_died(rank)
+        if self.state in ("ready", "degraded"):
+            all_dead = all(other.state == "dead" for other in self.ranks)
+            self.set_state("dead" if all_dead else "degraded")
+            self.dispatcher.pump()
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def living(self, ranks: list[int] | None = None) -> list[RankProcess]:
+        """The ranks that have a process, of those asked for."""
+        return [rank for rank in self.ranks if rank.state != "dead" and (ranks is None or rank.rank in ranks)]
+
+    def check_takes_cells(self) -> None:
+        """Raise JupyterDistError `group_not_ready` when cells cannot be queued."""
+        if self.state in GONE_GROUP_STATES:
+            message = f"Group '{self.spec.name}' is {self.state}."
+            raise JupyterDistError("group_not_ready", message, "Restart it, or start another one.")
+
+    def status(self) -> dict[str, Any]:
+        """The `group` status of docs/messaging.md."""
+        queue = self.dispatcher.queue
+        return {
+            "state": self.state,
+            "spec": self.spec.to_dict(),
+            "generation": self.generation,
+            "note": self.note,
+            "error": self.error.to_dict() if self.error else None,
+            "started_at": self.started_at,
+            "ready_seconds": self.ready_seconds,
+            "ranks": [rank.model() for rank in self.ranks],
+            "running": [execution.id for execution in queue.in_state("running")],
+            "queued": [execution.id for execution in queue.in_state("queued")],
+            "seq": self.journal.last_seq,
+        }
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    def _all_ranks(self) -> range:
+        return range(self.spec.world_size)
+
+    def _store_path(self) -> Path:
+        # A stale store file breaks the next process group: every generation has its own.
+        return self._directory / f"store-{self.generation}"
+
+    def _rank_spec(self, rank: int, master_port: int) -> RankSpec:
+        spec = self.spec
+        return RankSpec(
+            group_id=spec.group_id,
+            group_name=spec.name,
+            rank=rank,
+            local_rank=rank,
+            world_size=spec.world_size,
+            local_world_size=spec.world_size,
+            accelerator=spec.accelerator,
+            backend=spec.backend,
+            device=f"cuda:{rank}" if spec.accelerator == "cuda" else "cpu",
+            cwd=spec.cwd,
+            store_path=str(self._store_path()),
+            generation=self.generation,
+            env=rank_environment(spec, rank, master_port),
+            join_timeout_seconds=spec.start_timeout_seconds,
+        )
+
+    async def _start_rank(self, starter: Starter, rank: RankProcess) -> None:
+        fds = rank.open()
+        try:
+            pid = await starter.start(rank.spec, fds)
+        finally:
+            for fd in fds:
+                _close(fd)
+        self._by_pid[pid] = rank
+        await rank.started(pid)
+
+    async def _fail(self, error: JupyterDistError) -> None:
+        self.error = error
+        await self._end_ranks("ending", error, patient=False)
+        self._formed = None
+        self.journal.append("note", str(error).encode(), rank=None, execution_id=None)
+        self.set_state("dead")
+        raise error
+
+    async def _end_ranks(self, state: GroupState, error: JupyterDistError, patient: bool) -> list[str]:
+        self.dispatcher.is_open = False
+        self.set_state(state)
+        queue = self.dispatcher.queue
+        self.dispatcher.abort(queue.in_state("queued"), "aborted", error)
+        self.dispatcher.abort(queue.in_state("running"), "lost", error)
+        if patient:
+            for rank in self.living():
+                rank.send({"t": "shutdown"})
+            await self._wait_gone(LEAVE_SECONDS)
+        killed = [f"Rank {rank.rank} did not leave by itself and was killed." for rank in self.living()]
+        for rank in self.living():
+            rank.kill(signal.SIGKILL)
+        await self._wait_gone(DIE_SECONDS)
+        for rank in self.ranks:
+            if rank.state != "dead":
+                rank.release()  # never got a process, or is stuck in the kernel: nothing more can be read
+        return killed if patient else []
+
+    async def _wait_gone(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while any(rank.pid is not None for rank in self.living()) and time.monotonic() < deadline:
+            await asyncio.sleep(0.005)
+
+    def _death_error(self, rank: RankProcess) -> JupyterDistError:
+        assert rank.exit is not None
+        because = f" ({rank.message})" if rank.message else ""
+        return JupyterDistError(
+            "start_failed",
+            f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}.",
+            rank.last_words(),
+        )
+
+    def _timeout_error(self) -> JupyterDistError:
+        late = [f"rank {rank.rank} is {rank.state}" for rank in self.ranks if rank.state in STARTING_RANK_STATES]
+        seconds = self.spec.start_timeout_seconds
+        return JupyterDistError("start_failed", f"The group did not form within {seconds:g} s: {', '.join(late[:4])}.")
+
+
+def _close(fd: int) -> None:
+    with contextlib.suppress(OSError):
+        os.close(fd)

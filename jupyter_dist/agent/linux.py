@@ -1,0 +1,69 @@
+"""What the agent asks of the Linux kernel: die with the parent, adopt orphans, find and end what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import signal
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+_F_SETPIPE_SZ = 1031
+PIPE_BYTES = 1 << 20
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of every descendant whose own parent died."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def widen_pipe(fd: int) -> None:
+    """Give a pipe a megabyte, so that a burst of C-level output seldom waits for the agent."""
+    with contextlib.suppress(OSError):  # the user's pipe quota is spent: the default size also works
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, PIPE_BYTES)
+
+
+def processes() -> dict[int, tuple[int, int, str]]:
+    """Return {pid: (parent pid, session id, state letter)} of every process that /proc shows."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                # The command, in brackets, may hold spaces and brackets itself.
+                fields = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()
+                found[int(name)] = (int(fields[1]), int(fields[3]), fields[0])
+    return found
+
+
+def descendants(root: int) -> list[int]:
+    """Return the pids below `root`, children before grandchildren."""
+    table = processes()
+    found, frontier = [], {root}
+    while frontier:
+        frontier = {pid for pid, (parent, _, _) in table.items() if parent in frontier}
+        found.extend(sorted(frontier))
+    return found
+
+
+def kill_session(session: int, sig: signal.Signals = signal.SIGKILL) -> None:
+    """Signal every process of a session that a rank leads."""
+    for pid, (_, process_session, state) in processes().items():
+        if process_session == session and state != "Z":
+            send_signal(pid, sig)
+
+
+def send_signal(pid: int, sig: signal.Signals) -> None:
+    """Signal a process of ours; one that is gone already is fine."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, sig)
+
+
+def reap(known: set[int]) -> None:
+    """Collect the exit status of adopted orphans; `known` children are collected by their owners."""
+    me = os.getpid()
+    for pid, (parent, _, state) in processes().items():
+        if parent == me and state == "Z" and pid not in known:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)

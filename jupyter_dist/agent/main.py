@@ -1,0 +1,29 @@
+"""Entry of the agent process: `boot.py agent <group directory>`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from .agent import Agent
+from .linux import adopt_orphans
+
+
+def main(argument: str) -> int:
+    """Run an agent in the group directory `argument` until it ends."""
+    os.umask(0o077)
+    adopt_orphans()
+    asyncio.run(_serve(Path(argument)))
+    return 0
+
+
+async def _serve(directory: Path) -> None:
+    agent = Agent(directory)
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(signum, agent.stop)
+    # Ctrl-C in the terminal of the server that started it is not for the group.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    await agent.run()

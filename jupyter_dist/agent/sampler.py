@@ -1,0 +1,68 @@
+"""Memory of the ranks while somebody looks: /proc for every rank, the rank's own counters for CUDA."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .group import Group
+from .rank_process import RankProcess
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+ASK_SECONDS = 0.5
+DEVICE_FIELDS = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
+
+
+class Sampler:
+    """Takes a MemorySample (docs/api.md) at an interval, from `watch(seconds)` until `watch(0)`."""
+
+    def __init__(self, group: Group, on_sample: Callable[[dict[str, Any]], None]) -> None:
+        self._group = group
+        self._on_sample = on_sample
+        self._task: asyncio.Task[None] | None = None
+        self._cpu_seen: dict[int, tuple[float, float]] = {}  # pid -> (monotonic time, CPU seconds)
+
+    def watch(self, seconds: float) -> None:
+        """Sample at this interval from now on; 0 stops."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if seconds > 0:
+            self._task = asyncio.create_task(self._run(max(0.2, seconds)), name="sampler")
+
+    async def _run(self, seconds: float) -> None:
+        while True:
+            ranks = [rank for rank in self._group.living() if rank.pid is not None]
+            rows = await asyncio.gather(*(self._sample(rank) for rank in ranks))
+            self._on_sample({"at": time.time(), "ranks": rows})
+            await asyncio.sleep(seconds)
+
+    async def _sample(self, rank: RankProcess) -> dict[str, Any]:
+        assert rank.pid is not None
+        row: dict[str, Any] = {"rank": rank.rank, **dict.fromkeys(DEVICE_FIELDS), **self._from_proc(rank.pid)}
+        if rank.spec.accelerator == "cuda":
+            # A rank stuck in C code does not answer in time: the other numbers still show.
+            with contextlib.suppress(JupyterDistError):
+                answer = await rank.request("sample", ASK_SECONDS)
+                row.update({name: answer.get(name) for name in DEVICE_FIELDS})
+        return row
+
+    def _from_proc(self, pid: int) -> dict[str, Any]:
+        try:
+            resident = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it ended just now
+            return {"resident_bytes": 0, "cpu_percent": 0.0}
+        now, used = time.monotonic(), (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+        then, used_then = self._cpu_seen.get(pid, (now, used))
+        self._cpu_seen[pid] = (now, used)
+        percent = 100 * (used - used_then) / (now - then) if now > then else 0.0
+        return {"resident_bytes": resident, "cpu_percent": round(percent, 1)}

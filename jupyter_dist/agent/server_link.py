@@ -1,0 +1,158 @@
+"""The agent's unix socket: one server at a time asks here, and is told what changes, from the journal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.frames import FrameError, Header
+from jupyter_dist.transport.stream import FrameStream
+
+Answer = tuple[Header, bytes]
+RequestHandler = Callable[[Header, bytes], Awaitable[Answer]]
+
+
+class ServerLink:
+    """Listens, answers requests, and streams records and changes to the server that said hello last.
+
+    Nothing is queued for a slow server but the latest state of each thing: records are read from the journal
+    when the socket takes them.
+    """
+
+    def __init__(self, path: Path, handlers: dict[str, RequestHandler]) -> None:
+        self.last_contact = time.monotonic()
+        self._path = path
+        self._handlers = handlers
+        self._journal: JournalWriter | None = None
+        self._server: asyncio.AbstractServer | None = None
+        self._stream: FrameStream | None = None
+        self._cursor: JournalCursor | None = None
+        self._changes: dict[str, Header] = {}  # the latest message about each thing, in order of first change
+        self._something = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a server is there."""
+        return self._stream is not None
+
+    async def listen(self) -> None:
+        """Open the socket, for this user alone."""
+        self._path.unlink(missing_ok=True)
+        old = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._accept, self._path)
+        finally:
+            os.umask(old)
+
+    def use_journal(self, journal: JournalWriter) -> None:
+        """Stream from this journal; from now on there is a group."""
+        self._journal = journal
+
+    def push(self, key: str, message: Header) -> None:
+        """Tell the server, after the records that are in the journal now; a newer message of the key replaces it."""
+        self._changes.pop(key, None)
+        self._changes[key] = message
+        self._something.set()
+
+    def records_grew(self) -> None:
+        """There are new records."""
+        self._something.set()
+
+    async def flush(self, timeout_seconds: float) -> None:
+        """Wait until the server has been sent everything, or it takes too long."""
+        deadline = time.monotonic() + timeout_seconds
+        while self._stream is not None and (self._changes or self._behind()) and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        """Stop listening and drop the server. Idempotent."""
+        if self._server is not None:
+            self._server.close()
+        if self._stream is not None:
+            with contextlib.suppress(OSError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._stream.drain(), 1.0)
+            self._stream.close()
+        for task in self._tasks:
+            task.cancel()
+        self._path.unlink(missing_ok=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._stream is not None:
+            self._stream.abort()  # the newest server wins: the older one crashed or is on its way out
+        stream = self._stream = FrameStream(reader, writer)
+        self._cursor = None
+        self._changes.clear()
+        sender = asyncio.create_task(self._send_changes(stream), name="to server")
+        with contextlib.suppress(EOFError, OSError, FrameError):
+            while True:
+                header, payload = await stream.recv()
+                self.last_contact = time.monotonic()
+                task = asyncio.create_task(self._answer(stream, header, payload))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        sender.cancel()
+        stream.abort()
+        if self._stream is stream:
+            self._stream = None
+            self.last_contact = time.monotonic()
+
+    async def _answer(self, stream: FrameStream, header: Header, payload: bytes) -> None:
+        identity = {"t": "answer", "id": header.get("id")}
+        try:
+            fields, data = await self._handle(header, payload)
+            stream.send({**identity, "ok": True, **fields}, data)
+        except JupyterDistError as err:
+            stream.send({**identity, "ok": False, "error": err.to_dict()})
+        except Exception as err:  # the outermost edge of a request: the asker must get an answer
+            error = JupyterDistError("internal", f"The agent failed: {err!r}", "See agent.log in the group's folder.")
+            stream.send({**identity, "ok": False, "error": error.to_dict()})
+            raise
+
+    async def _handle(self, header: Header, payload: bytes) -> Answer:
+        if header.get("t") == "follow":
+            if self._journal is None:
+                raise bad_request("There is no group to follow yet.")
+            self._cursor = JournalCursor(self._journal.directory, int(header["since"]))
+            self._something.set()
+            return {}, b""
+        handler = self._handlers.get(str(header.get("t")))
+        if handler is None:
+            raise bad_request(f"Unknown request '{header.get('t')}'.", "Agent and server differ in version.")
+        return await handler(header, payload)
+
+    async def _send_changes(self, stream: FrameStream) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                await self._something.wait()
+                self._something.clear()
+                while self._behind() and await self._send_records(stream):
+                    pass
+                changes, self._changes = self._changes, {}
+                for message in changes.values():
+                    stream.send(message)
+                await stream.drain()
+
+    async def _send_records(self, stream: FrameStream) -> bool:
+        assert self._cursor is not None and self._journal is not None
+        records = self._cursor.read(self._journal.last_seq)
+        for record in records:
+            stream.send_encoded(record.frame)
+        await stream.drain()
+        return bool(records)
+
+    def _behind(self) -> bool:
+        return self._cursor is not None and self._journal is not None and self._cursor.since < self._journal.last_seq
+
+
+def answer(**fields: Any) -> Answer:
+    """An answer without payload."""
+    return fields, b""

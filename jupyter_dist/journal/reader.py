@@ -1,0 +1,141 @@
+"""Reading the journal: forward from a sequence number, or backward in pages of one rank."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from jupyter_dist.protocol.frames import LENGTHS, Header
+from jupyter_dist.protocol.ranks import expand_ranks
+
+from .record import PREFIX_BYTES, Record, scan
+from .writer import segment_path
+
+READ_BYTES = 1 << 20
+
+
+def segments(directory: Path) -> list[tuple[int, Path]]:
+    """The segments on disk, oldest first, each with the sequence number it starts with."""
+    return sorted((int(path.stem), path) for path in directory.glob("*.jd") if path.stem.isdigit())
+
+
+class JournalCursor:
+    """A place in the journal, from which to read on as it grows."""
+
+    def __init__(self, directory: Path, since: int = 0) -> None:
+        """Stand after record `since` (0: at the beginning)."""
+        self._directory = directory
+        self.since = since
+        self._segment = max((first for first, _ in segments(directory) if first <= since + 1), default=0)
+        self._offset = 0
+        self._fd = -1
+
+    def read(self, last_seq: int | None = None) -> list[Record]:
+        """Return the next records, about a megabyte of them; empty when there are no more for now.
+
+        A caller that knows the last record's number passes it, so that asking in vain costs nothing.
+        """
+        while last_seq is None or self.since < last_seq:
+            records = self._read_segment()
+            wanted = [record for record in records if record.header["seq"] > self.since]
+            if wanted:
+                self.since = wanted[-1].header["seq"]
+                return wanted
+            if not records and not self._next_segment():
+                break
+        return []
+
+    def close(self) -> None:
+        """Close the segment that is being read."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _read_segment(self) -> list[Record]:
+        if self._fd < 0:
+            try:
+                flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+                self._fd = os.open(segment_path(self._directory, self._segment), flags)
+            except FileNotFoundError:
+                return []
+        records = list(scan(_read_records_bytes(self._fd, self._offset), self._offset))
+        if records:
+            self._offset = records[-1].next_offset
+        return records
+
+    def _next_segment(self) -> bool:
+        later = [first for first, _ in segments(self._directory) if first > self._segment]
+        if not later:
+            return False
+        self.close()
+        self._segment, self._offset = later[0], 0
+        return True
+
+
+def _read_records_bytes(fd: int, offset: int) -> bytes:
+    """Read about READ_BYTES, or as much as the one large record at `offset` needs."""
+    data = os.pread(fd, READ_BYTES, offset)
+    if len(data) < PREFIX_BYTES + LENGTHS.size:
+        return data
+    header_length, payload_length = LENGTHS.unpack_from(data, PREFIX_BYTES)
+    needed = PREFIX_BYTES + LENGTHS.size + header_length + payload_length
+    # A damaged length asks for at most the rest of the file; scan() then finds the next good record.
+    return os.pread(fd, needed, offset) if needed > len(data) == READ_BYTES else data
+
+
+def concerns_rank(header: Header, rank: int) -> bool:
+    """Whether a record belongs in the log of `rank`: its own, the group's notes, and its executions' edges."""
+    if header["kind"] == "begin":
+        return rank in expand_ranks(header["ranks"])
+    if header["kind"] == "end":
+        return False  # the rank's own rank_end says it
+    return header.get("rank") in (rank, None)
+
+
+def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
+    """Return the last records of `rank` before sequence number `before` that fit in `max_bytes`, oldest first.
+
+    At least one record is returned where there is one. The flag says that there are older ones.
+    """
+    page: deque[Record] = deque()
+    size = 0
+    for segment in reversed([first for first, _ in segments(directory) if before is None or first < before]):
+        found = _segment_records(directory, segment, before, lambda header: concerns_rank(header, rank))
+        for record in reversed(found):
+            if page and size + len(record.frame) > max_bytes:
+                return list(page), True
+            page.appendleft(record)
+            size += len(record.frame)
+    return list(page), False
+
+
+def execution_records(directory: Path, execution_id: str, first_seq: int, last_seq: int | None) -> Iterator[Record]:
+    """Yield the records of one execution, which lie between its `begin` and the end of the journal or `last_seq`."""
+    with closing(JournalCursor(directory, first_seq - 1)) as cursor:
+        while records := cursor.read():
+            for record in records:
+                header = record.header
+                if last_seq is not None and header["seq"] > last_seq:
+                    return
+                if header.get("execution_id") == execution_id:
+                    yield record
+
+
+def _segment_records(
+    directory: Path, first_seq: int, before: int | None, wanted: Callable[[Header], bool]
+) -> list[Record]:
+    try:
+        data = (directory / f"{first_seq:020d}.jd").read_bytes()
+    except FileNotFoundError:
+        return []
+    found = []
+    for record in scan(data):
+        header = record.header
+        if before is not None and header["seq"] >= before:
+            break
+        if wanted(header):
+            found.append(record)
+    return found

@@ -1,0 +1,75 @@
+"""The bytes of one journal record, and finding records again in damaged bytes."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jupyter_dist.protocol.frames import LENGTHS, FrameError, Header, decode_header
+
+MARKER = b"\xf0JDR"
+_CRC = struct.Struct("!I")
+PREFIX_BYTES = len(MARKER) + _CRC.size
+
+
+class Record(NamedTuple):
+    """One record: its frame as it travels, and where the next one starts in the file."""
+
+    frame: bytes
+    next_offset: int
+
+    @property
+    def header(self) -> Header:
+        """The parsed header."""
+        header_length, _ = LENGTHS.unpack_from(self.frame)
+        return decode_header(self.frame[LENGTHS.size : LENGTHS.size + header_length])
+
+    @property
+    def payload(self) -> bytes:
+        """The payload."""
+        header_length, _ = LENGTHS.unpack_from(self.frame)
+        return self.frame[LENGTHS.size + header_length :]
+
+
+def record_prefix(frame: bytes) -> bytes:
+    """Return what stands before `frame` in the file."""
+    return MARKER + _CRC.pack(zlib.crc32(frame))
+
+
+def scan(data: bytes, base: int = 0) -> Iterator[Record]:
+    """Yield the whole records in `data`, which starts at offset `base` of its file.
+
+    What is damaged is skipped up to the next marker whose crc fits; an unfinished record at the end is left
+    for the next read.
+    """
+    start = 0
+    while start >= 0:
+        start = data.find(MARKER, start)
+        if start < 0:
+            return
+        record = _record_at(data, start, base)
+        if record is None:
+            start += 1  # damaged or unfinished: a later marker may still be good
+            continue
+        yield record
+        start = record.next_offset - base
+
+
+def _record_at(data: bytes, start: int, base: int) -> Record | None:
+    body = start + PREFIX_BYTES
+    if len(data) < body + LENGTHS.size:
+        return None
+    header_length, payload_length = LENGTHS.unpack_from(data, body)
+    end = body + LENGTHS.size + header_length + payload_length
+    if len(data) < end:
+        return None
+    frame = data[body:end]
+    if _CRC.unpack_from(data, start + len(MARKER))[0] != zlib.crc32(frame):
+        return None
+    try:
+        decode_header(frame[LENGTHS.size : LENGTHS.size + header_length])
+    except FrameError:
+        return None
+    return Record(frame, base + end)

@@ -1,0 +1,93 @@
+"""Appending to the journal: the agent is its only writer."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.protocol.frames import encode_frame
+
+from .record import PREFIX_BYTES, record_prefix
+
+SEGMENT_BYTES = 16 << 20
+
+
+class JournalWriter:
+    """One group's journal, in segments named by their first sequence number.
+
+    A full disk never raises: what cannot be kept is counted, and the count is written as a note as soon
+    as there is room again.
+    """
+
+    def __init__(
+        self, directory: Path, on_append: Callable[[], None] = lambda: None, max_bytes: int = 16 << 30
+    ) -> None:
+        self.directory = directory
+        self._on_append = on_append
+        self.last_seq = 0
+        self.unkept_bytes = 0
+        self._max_bytes = max_bytes
+        self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
+        self._fd = -1
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
+        """Write one record and return its `seq`; 0 when the disk did not take it."""
+        if self.unkept_bytes and kind != "note":
+            self._note_unkept()
+        header = {"t": "record", "seq": self.last_seq + 1, "at": time.time(), "kind": kind, **fields}
+        frame = encode_frame(header, payload)
+        if not self._write(frame):
+            self.unkept_bytes += len(payload)
+            return 0
+        self.last_seq += 1
+        self._on_append()
+        return self.last_seq
+
+    def close(self) -> None:
+        """Close the current segment."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _note_unkept(self) -> None:
+        lost, self.unkept_bytes = self.unkept_bytes, 0
+        text = f"The journal's disk was full: {lost} bytes of output were not kept."
+        if not self.append("note", text.encode(), rank=None, execution_id=None):
+            self.unkept_bytes = lost
+
+    def _write(self, frame: bytes) -> bool:
+        try:
+            if self._fd < 0 or self._segments[-1][1] >= SEGMENT_BYTES:
+                self._open_segment()
+            written = os.writev(self._fd, [record_prefix(frame), frame])
+        except OSError:
+            return False
+        first_seq, size = self._segments[-1]
+        if written < PREFIX_BYTES + len(frame):
+            # A half record would hide the next one's start from a reader that trusts offsets.
+            os.ftruncate(self._fd, size)
+            return False
+        self._segments[-1] = (first_seq, size + written)
+        return True
+
+    def _open_segment(self) -> None:
+        self.close()
+        first_seq = self.last_seq + 1
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._fd = os.open(segment_path(self.directory, first_seq), flags, 0o600)
+        self._segments.append((first_seq, os.fstat(self._fd).st_size))
+        self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        while len(self._segments) > 1 and sum(size for _, size in self._segments) > self._max_bytes:
+            first_seq, _ = self._segments.pop(0)
+            segment_path(self.directory, first_seq).unlink(missing_ok=True)
+
+
+def segment_path(directory: Path, first_seq: int) -> Path:
+    """The file of the segment that starts with `first_seq`."""
+    return directory / f"{first_seq:020d}.jd"

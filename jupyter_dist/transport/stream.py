@@ -1,0 +1,65 @@
+"""Frames over an asyncio stream: the unix socket between server and agent, the socketpairs below it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from jupyter_dist.protocol.frames import LENGTHS, Header, check_lengths, decode_header, encode_frame
+
+
+class FrameStream:
+    """One connection that carries frames both ways."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, path: str, timeout_seconds: float) -> FrameStream:
+        """Connect to a unix socket. Raises OSError (TimeoutError included) when nobody answers."""
+        connection = asyncio.open_unix_connection(path)
+        return cls(*await asyncio.wait_for(connection, timeout_seconds))
+
+    @classmethod
+    async def from_socket(cls, sock: socket.socket) -> FrameStream:
+        """Take over a connected stream socket."""
+        return cls(*await asyncio.open_unix_connection(sock=sock))
+
+    async def recv(self) -> tuple[Header, bytes]:
+        """Return the next frame.
+
+        Raises:
+            EOFError: the peer closed the connection (asyncio.IncompleteReadError is one).
+            FrameError: the peer does not speak our framing.
+            OSError: the connection broke.
+        """
+        header_length, payload_length = LENGTHS.unpack(await self._reader.readexactly(LENGTHS.size))
+        check_lengths(header_length, payload_length)
+        header = decode_header(await self._reader.readexactly(header_length))
+        return header, await self._reader.readexactly(payload_length) if payload_length else b""
+
+    def send(self, header: Header, payload: bytes = b"") -> None:
+        """Queue a frame. Await `drain` after sending much."""
+        self._writer.write(encode_frame(header, payload))
+
+    def send_encoded(self, frame: bytes) -> None:
+        """Queue a frame that is already encoded."""
+        self._writer.write(frame)
+
+    async def drain(self) -> None:
+        """Wait until the peer has taken most of what was sent. Raises OSError when the connection broke."""
+        await self._writer.drain()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether this end was closed or lost."""
+        return self._writer.is_closing()
+
+    def close(self) -> None:
+        """Close the connection; what was sent is still delivered."""
+        self._writer.close()
+
+    def abort(self) -> None:
+        """Drop the connection and what was not delivered."""
+        self._writer.transport.abort()
