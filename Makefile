@@ -1,0 +1,53 @@
+# What people and CI run; everything lives in .venv and node_modules below this folder.
+PYTHON ?= python3
+# A build for the CPU is enough for everything here; bring another by TORCH=... or by an index of your own.
+TORCH ?= torch==2.13.0
+BIN := $(CURDIR)/.venv/bin
+export PATH := $(BIN):$(PATH)
+
+.PHONY: demo lab test test-python test-typescript test-browser lint bench screenshots clean setup browser
+
+demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
+	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
+
+lab: .venv/ready  ## Open the same notebook in JupyterLab
+	$(BIN)/jupyter lab examples/ddp_digits.ipynb
+
+test: test-python test-typescript test-browser  ## All tests: unit, real ranks, TypeScript, real browser
+
+test-python: .venv/ready
+	$(BIN)/python -m pytest tests
+
+test-typescript: .venv/ready
+	npm run --silent test
+
+test-browser: .venv/ready browser
+	cd ui-tests && npm ci --silent --no-audit --no-fund && npx playwright test
+
+lint: .venv/ready  ## Style, types, import rules
+	$(BIN)/ruff check jupyter_dist tests benchmarks
+	$(BIN)/ruff format --check jupyter_dist tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	npm run --silent lint
+
+bench: .venv/ready  ## The figures of docs/benchmarks.md, against rivals in the same run
+	$(BIN)/python -m benchmarks
+
+screenshots: .venv/ready browser  ## The pictures of docs/images
+	cd ui-tests && npm ci --silent --no-audit --no-fund && npx playwright test --config screenshots.config.js
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml package.json package-lock.json
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)"
+	npm ci --silent --no-audit --no-fund
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[test]"
+	touch $@
+
+browser:
+	@sh .ci/browser
+
+clean:
+	rm -rf .venv node_modules lib jupyter_dist/labextension jupyter_dist/_version.py ui-tests/node_modules *.tsbuildinfo

@@ -1,0 +1,86 @@
+import pytest
+
+from jupyter_dist.agent.execution import Execution, ExecutionQueue
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import ExecutionSpec
+
+
+def cell(name, ranks, notebook="a.ipynb"):
+    return Execution(ExecutionSpec(execution_id=name, ranks=list(ranks), notebook=notebook), b"")
+
+
+def names(executions):
+    return "".join(execution.id for execution in executions)
+
+
+@pytest.fixture
+def queue():
+    return ExecutionQueue()
+
+
+def add(queue, *cells):
+    for execution in cells:
+        queue.add(execution)
+
+
+def test_disjoint_rank_sets_run_at_once(queue):
+    add(queue, cell("a", [0, 1]), cell("b", [2, 3]))
+    assert names(queue.startable()) == "ab"
+
+
+def test_order_holds_on_every_shared_rank(queue):
+    add(queue, cell("a", [0, 1]), cell("b", [1, 2]), cell("c", [2, 3]), cell("d", [4]))
+    assert names(queue.startable()) == "ad"  # c must not overtake b on rank 2
+    queue.get("a").start(1)
+    assert names(queue.startable()) == "d"
+    for rank in (0, 1):
+        queue.get("a").rank_ended(rank, "ok", 0.1)
+    queue.get("a").finish()
+    assert names(queue.startable()) == "bd"
+
+
+def test_a_failure_aborts_what_waits_in_the_same_notebook_only(queue):
+    add(queue, cell("a", [0]), cell("b", [0]), cell("c", [0], notebook="other.ipynb"), cell("d", [0]))
+    assert names(queue.queued_behind(queue.get("a"))) == "abd"
+    queue.get("a").start(1)
+    assert names(queue.queued_behind(queue.get("a"))) == "bd"
+
+
+def test_the_worst_rank_decides(queue):
+    execution = cell("a", range(3))
+    execution.start(7)
+    assert not execution.rank_ended(0, "ok", 0.5)
+    assert not execution.rank_ended(2, "error", 0.25)
+    assert execution.rank_ended(1, "ok", 1.5)
+    execution.finish()
+    model = execution.model()
+    assert model["state"] == "error"
+    assert model["execution_count"] == 7
+    assert model["statuses"] == [
+        {"ranks": "0-1", "status": "ok", "seconds": 1.5},
+        {"ranks": "2", "status": "error", "seconds": 0.25},
+    ]
+
+
+def test_an_abort_keeps_what_ranks_had_ended(queue):
+    execution = cell("a", [0, 1])
+    execution.start(1)
+    execution.rank_ended(0, "ok", 0.5)
+    execution.finish("lost", JupyterDistError("restarted", "The group was restarted."))
+    assert [status["status"] for status in execution.model()["statuses"]] == ["ok", "lost"]
+    assert execution.model()["error"]["code"] == "restarted"
+
+
+def test_an_unknown_execution_is_named(queue):
+    with pytest.raises(JupyterDistError, match="no execution 'x'"):
+        queue.get("x")
+
+
+def test_finished_executions_are_forgotten_beyond_the_limit_and_open_ones_never(queue, monkeypatch):
+    monkeypatch.setattr(ExecutionQueue, "MAX_KEPT", 3)
+    add(queue, cell("a", [0]))
+    for name in "bcdef":
+        add(queue, cell(name, [0]))
+        queue.get(name).finish("aborted")
+    assert "a" in names(queue)
+    assert len(names(queue)) <= 4

@@ -1,0 +1,139 @@
+import contextlib
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jupyter_dist.journal import writer as writer_module
+from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_page, segments
+from jupyter_dist.journal.record import scan
+from jupyter_dist.journal.writer import JournalWriter
+
+
+@pytest.fixture
+def small_segments(monkeypatch):
+    monkeypatch.setattr(writer_module, "SEGMENT_BYTES", 4000)
+
+
+def write(journal, count, size=100, **fields):
+    for number in range(count):
+        defaults = {"rank": number % 2, "execution_id": "e", "name": "stdout"}
+        journal.append("stream", b"x" * size, **{**defaults, **fields})
+
+
+def read_all(cursor):
+    found = []
+    while records := cursor.read():
+        found.extend(record.header["seq"] for record in records)
+    return found
+
+
+def test_a_cursor_reads_on_from_any_record_over_segments(tmp_path, small_segments):
+    journal = JournalWriter(tmp_path)
+    write(journal, 100)
+    assert len(segments(tmp_path)) > 3
+    for since in (0, 1, 37, 99, 100):
+        with contextlib.closing(JournalCursor(tmp_path, since)) as cursor:
+            assert read_all(cursor) == list(range(since + 1, 101))
+    journal.close()
+
+
+def test_a_cursor_sees_what_is_written_after_it_came_to_the_end(tmp_path, small_segments):
+    journal = JournalWriter(tmp_path)
+    with contextlib.closing(JournalCursor(tmp_path)) as cursor:
+        for _ in range(30):
+            write(journal, 3)
+            read_all(cursor)
+        assert cursor.since == 90
+        assert cursor.read(last_seq=90) == []
+    journal.close()
+
+
+def test_a_record_larger_than_a_read_is_whole(tmp_path):
+    journal = JournalWriter(tmp_path)
+    journal.append("stream", b"y" * 5_000_000, rank=0, execution_id="e", name="stdout")
+    journal.append("end", execution_id="e", state="ok")
+    with contextlib.closing(JournalCursor(tmp_path)) as cursor:
+        first, last = cursor.read() + cursor.read()
+    assert first.payload == b"y" * 5_000_000
+    assert last.header["kind"] == "end"
+    journal.close()
+
+
+def test_pages_of_one_rank_go_backward_without_gap_or_overlap(tmp_path, small_segments):
+    journal = JournalWriter(tmp_path)
+    write(journal, 100)
+    found, before, more = [], None, True
+    while more:
+        page, more = rank_page(tmp_path, 1, before, 2000)
+        found = [record.header["seq"] for record in page] + found
+        before = found[0]
+    assert found == list(range(2, 101, 2))
+    journal.close()
+
+
+def test_the_records_of_one_execution(tmp_path):
+    journal = JournalWriter(tmp_path)
+    write(journal, 4, execution_id="a")
+    write(journal, 4, execution_id="b")
+    write(journal, 2, execution_id="a")
+    assert [r.header["seq"] for r in execution_records(tmp_path, "a", 1, None)] == [1, 2, 3, 4, 9, 10]
+    assert [r.header["seq"] for r in execution_records(tmp_path, "b", 5, 6)] == [5, 6]
+    journal.close()
+
+
+def test_the_oldest_segments_go_beyond_the_limit(tmp_path, small_segments):
+    journal = JournalWriter(tmp_path, max_bytes=20_000)
+    write(journal, 500)
+    assert sum(path.stat().st_size for _, path in segments(tmp_path)) <= 24_000
+    with contextlib.closing(JournalCursor(tmp_path)) as cursor:
+        seqs = read_all(cursor)
+    assert seqs[-1] == 500
+    assert seqs == list(range(seqs[0], 501))
+    journal.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.integers(0, 3000), st.binary(min_size=1, max_size=60))
+def test_damage_costs_only_the_records_it_touches(tmp_path, where, junk):
+    directory = tmp_path / os.urandom(6).hex()
+    journal = JournalWriter(directory)
+    write(journal, 20)
+    journal.close()
+    (_, path) = segments(directory)[0]
+    data = path.read_bytes()
+    ends = [record.next_offset for record in scan(data)]
+    where = where % len(data)
+    path.write_bytes(data[:where] + junk + data[where + len(junk) :])
+    touched = {i for i, end in enumerate(ends) if end > where and (ends[i - 1] if i else 0) < where + len(junk)}
+    with contextlib.closing(JournalCursor(directory)) as cursor:
+        assert set(read_all(cursor)) >= set(range(1, 21)) - {index + 1 for index in touched}
+
+
+def test_a_truncated_journal_gives_its_whole_records(tmp_path):
+    journal = JournalWriter(tmp_path)
+    write(journal, 5)
+    journal.close()
+    (_, path) = segments(tmp_path)[0]
+    path.write_bytes(path.read_bytes()[:-7])
+    with contextlib.closing(JournalCursor(tmp_path)) as cursor:
+        assert read_all(cursor) == [1, 2, 3, 4]
+
+
+def test_a_full_disk_loses_no_count(tmp_path):
+    """The kernel's own ENOSPC, from a real full file: /dev/full takes no byte."""
+    journal = JournalWriter(tmp_path)
+    write(journal, 1)
+    real = journal._fd
+    journal._fd = os.open("/dev/full", os.O_WRONLY)
+    assert journal.append("stream", b"z" * 1234, rank=0, execution_id="e", name="stdout") == 0
+    assert journal.append("stream", b"z" * 766, rank=0, execution_id="e", name="stdout") == 0
+    os.close(journal._fd)
+    journal._fd = real
+    write(journal, 1)
+    with contextlib.closing(JournalCursor(tmp_path)) as cursor:
+        records = cursor.read()
+    assert [record.header["kind"] for record in records] == ["stream", "note", "stream"]
+    assert b"2000 bytes" in records[1].payload
+    journal.close()

@@ -1,0 +1,35 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_dist.protocol.frames import LENGTHS, MAX_HEADER_BYTES, FrameDecoder, FrameError, encode_frame
+
+headers = st.dictionaries(st.text(max_size=8), st.one_of(st.none(), st.integers(), st.text(max_size=20)), max_size=4)
+
+
+@given(st.lists(st.tuples(headers, st.binary(max_size=200)), max_size=6), st.integers(1, 50))
+def test_frames_come_back_however_the_bytes_are_split(frames, size):
+    data = b"".join(encode_frame(header, payload) for header, payload in frames)
+    decoder = FrameDecoder()
+    found = []
+    for start in range(0, len(data), size):
+        found.extend(decoder.feed(data[start : start + size]))
+    assert found == frames
+
+
+@given(st.binary(max_size=300))
+def test_junk_gives_frames_or_a_frame_error(data):
+    try:
+        list(FrameDecoder().feed(data))
+    except FrameError:
+        pass
+
+
+def test_a_length_over_the_limit_is_refused_before_it_is_read():
+    with pytest.raises(FrameError, match="too large"):
+        list(FrameDecoder().feed(LENGTHS.pack(MAX_HEADER_BYTES + 1, 0)))
+
+
+def test_a_header_that_is_not_an_object_is_refused():
+    with pytest.raises(FrameError, match="not an object"):
+        list(FrameDecoder().feed(LENGTHS.pack(2, 0) + b"[]"))

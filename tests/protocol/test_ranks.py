@@ -1,0 +1,53 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "rank_expressions.json").read_text())
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: repr(vector["expr"][:30]))
+def test_shared_vectors(vector):
+    if vector["error"] is None:
+        ranks = parse_ranks(vector["expr"], vector["world_size"])
+        assert list(ranks) == vector["ranks"]
+        assert format_ranks(ranks) == vector["canonical"]
+    else:
+        with pytest.raises(JupyterDistError) as raised:
+            parse_ranks(vector["expr"], vector["world_size"])
+        assert raised.value.code == "bad_ranks"
+        assert raised.value.message == vector["error"]
+        assert "This group has rank" in raised.value.hint
+
+
+@given(st.text(max_size=40), st.integers(1, 64))
+def test_any_text_is_a_sorted_set_of_ranks_or_one_clear_error(text, world_size):
+    try:
+        ranks = parse_ranks(text, world_size)
+    except JupyterDistError as err:
+        assert err.code == "bad_ranks"
+    else:
+        assert list(ranks) == sorted(set(ranks))
+        assert set(ranks) <= set(range(world_size))
+
+
+@given(st.text(alphabet="0123456789-:,! []al", max_size=30), st.integers(1, 16))
+def test_near_misses_of_the_grammar(text, world_size):
+    test_any_text_is_a_sorted_set_of_ranks_or_one_clear_error.hypothesis.inner_test(text, world_size)
+
+
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_canonical_form_comes_back(ranks):
+    canonical = format_ranks(ranks)
+    assert set(expand_ranks(canonical)) == ranks
+    assert set(parse_ranks(canonical, 201)) == ranks
+
+
+def test_not_a_string():
+    with pytest.raises(JupyterDistError, match="not int"):
+        parse_ranks(3, 4)
