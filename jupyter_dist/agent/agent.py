@@ -20,6 +20,8 @@ from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
 from .execution import Execution
 from .group import Group
 from .linux import descendants, reap, send_signal
+from .pulse import Pulse
+from .rank_process import RankProcess
 from .requests import Requests
 from .sampler import Sampler
 from .server_link import ServerLink
@@ -44,6 +46,7 @@ class Agent:
         self._starter: Starter | None = None
         self._zygote: Zygote | None = None
         self._sampler: Sampler | None = None
+        self._pulse: Pulse | None = None
         self._work: asyncio.Task[None] | None = None  # the start or restart under way
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
@@ -78,11 +81,11 @@ class Agent:
             raise bad_request("This agent has its group already.")
         self._environment = environment
         self.lease_seconds = spec.lease_seconds
-        self.group = Group(
-            spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed
-        )
+        self.group = Group(spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed)
         self._link.use_journal(self.group.journal)
         self._sampler = Sampler(self.group, self._sampled)
+        self._pulse = Pulse(self.group)
+        self._pulse.start()
         self._write_group_json()
         self.group.prepare()
         self._begin_work(self._first_start(self.group))
@@ -96,11 +99,20 @@ class Agent:
             )
         self._begin_work(self._restart(group, self._starter))
 
+    def interrupt(self, ranks: list[RankProcess]) -> None:
+        """Stop what these ranks run, and find out soon whether they heard it."""
+        for rank in ranks:
+            rank.send({"t": "interrupt", "execution_id": rank.execution_id})
+        if self._pulse is not None:
+            self._pulse.check_soon(ranks)
+
     async def end_group(self) -> list[str]:
         """End all ranks; return sentences about what had to be killed."""
         if self._work is not None:
             self._work.cancel()
         self.watch(0)
+        if self._pulse is not None:
+            self._pulse.stop()
         return await self.group.end() if self.group is not None else []
 
     def watch(self, seconds: float) -> None:

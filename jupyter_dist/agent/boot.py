@@ -26,7 +26,8 @@ def _load_package() -> None:
     spec = importlib.util.spec_from_file_location(
         "jupyter_dist", directory / "__init__.py", submodule_search_locations=[str(directory)]
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules["jupyter_dist"] = package
     spec.loader.exec_module(package)

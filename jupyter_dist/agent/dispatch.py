@@ -118,8 +118,8 @@ class Dispatcher:
 
     def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         execution.finish(state, error)
-        fields = {"execution_id": execution.id, "state": execution.state, "ranks": format_ranks(execution.spec.ranks)}
-        execution.end_seq = self._journal.append("end", **fields)
+        ranks = format_ranks(execution.spec.ranks)
+        execution.end_seq = self._journal.append("end", execution_id=execution.id, state=execution.state, ranks=ranks)
         self._on_change(execution)
 
     def _dead_ranks(self, execution: Execution) -> list[RankProcess]:

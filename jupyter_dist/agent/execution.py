@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -19,7 +19,7 @@ class Execution:
         self.spec = spec
         self.code = code
         self.state: ExecutionState = "queued"
-        self.statuses: dict[int, tuple[RankStatus, float | None]] = {rank: ("queued", None) for rank in spec.ranks}
+        self.statuses: dict[int, tuple[RankStatus, float | None]] = dict.fromkeys(spec.ranks, ("queued", None))
         self.execution_count: int | None = None
         self.queued_at = time.time()
         self.started_at: float | None = None
@@ -43,7 +43,7 @@ class Execution:
         self.state = "running"
         self.execution_count = execution_count
         self.started_at = time.time()
-        self.statuses = {rank: ("running", None) for rank in self.spec.ranks}
+        self.statuses = dict.fromkeys(self.spec.ranks, ("running", None))
 
     def rank_ended(self, rank: int, status: RankStatus, seconds: float | None) -> bool:
         """Record how a rank ended; True when it was the last one."""
@@ -56,7 +56,7 @@ class Execution:
         if state is not None:
             unfinished = {"queued", "running"}
             self.statuses = {
-                rank: (state, seconds) if status in unfinished else (status, seconds)  # type: ignore[misc]
+                rank: (state, seconds) if status in unfinished else (status, seconds)
                 for rank, (status, seconds) in self.statuses.items()
             }
         self.state = state or outcome([status for status, _ in self.statuses.values()])
@@ -108,7 +108,7 @@ class ExecutionQueue:
     def __init__(self) -> None:
         self._executions: dict[str, Execution] = {}  # oldest first
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Execution]:
         return iter(list(self._executions.values()))
 
     def add(self, execution: Execution) -> None:
@@ -147,8 +147,7 @@ class ExecutionQueue:
         return [
             execution
             for execution in self.in_state("queued")
-            if execution.spec.notebook is not None
-            and execution.spec.notebook == failed.spec.notebook
+            if execution.spec.notebook is not None and execution.spec.notebook == failed.spec.notebook
         ]
 
     def unfinished(self, wanted: Callable[[Execution], bool] = lambda _: True) -> list[Execution]:

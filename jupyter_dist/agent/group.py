@@ -236,9 +236,11 @@ class Group:
         return killed if patient else []
 
     async def _wait_gone(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while any(rank.pid is not None for rank in self.living()) and time.monotonic() < deadline:
-            await asyncio.sleep(0.005)
+        gone = [asyncio.create_task(rank.gone.wait()) for rank in self.living() if rank.pid is not None]
+        if gone:
+            _, late = await asyncio.wait(gone, timeout=seconds)
+            for task in late:
+                task.cancel()
 
     def _death_error(self, rank: RankProcess) -> JupyterDistError:
         assert rank.exit is not None

@@ -53,6 +53,7 @@ class RankProcess:
         self.execution_id: str | None = None
         self.exit: dict[str, Any] | None = None
         self.message: str | None = None
+        self.gone = asyncio.Event()
         self._journal = journal
         self._listener = listener
         self._last_execution_id: str | None = None
@@ -112,6 +113,7 @@ class RankProcess:
         text = f"Rank {self.rank} {self.exit['reason']}."
         self._journal.append("note", text.encode(), rank=self.rank, execution_id=self.execution_id)
         self.set_state("dead", text)
+        self.gone.set()
         self._listener.rank_died(self)
 
     def release(self) -> None:
@@ -160,7 +162,7 @@ class RankProcess:
         answer = self._requests[number] = asyncio.get_running_loop().create_future()
         self.send({"t": kind, "id": number, **fields})
         try:
-            header = await asyncio.wait_for(answer, timeout_seconds)
+            header: Header = await asyncio.wait_for(answer, timeout_seconds)
         except asyncio.TimeoutError as err:
             message = f"Rank {self.rank} did not answer '{kind}' within {timeout_seconds:g} s."
             raise JupyterDistError("timed_out", message) from err

@@ -37,6 +37,7 @@ class ServerLink:
         self._cursor: JournalCursor | None = None
         self._changes: dict[str, Header] = {}  # the latest message about each thing, in order of first change
         self._something = asyncio.Event()
+        self._all_sent = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -61,17 +62,18 @@ class ServerLink:
         """Tell the server, after the records that are in the journal now; a newer message of the key replaces it."""
         self._changes.pop(key, None)
         self._changes[key] = message
-        self._something.set()
+        self.records_grew()
 
     def records_grew(self) -> None:
-        """There are new records."""
+        """There is something to send."""
+        self._all_sent.clear()
         self._something.set()
 
     async def flush(self, timeout_seconds: float) -> None:
         """Wait until the server has been sent everything, or it takes too long."""
-        deadline = time.monotonic() + timeout_seconds
-        while self._stream is not None and (self._changes or self._behind()) and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
+        if self._stream is not None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._all_sent.wait(), timeout_seconds)
 
     async def close(self) -> None:
         """Stop listening and drop the server. Idempotent."""
@@ -140,9 +142,12 @@ class ServerLink:
                 for message in changes.values():
                     stream.send(message)
                 await stream.drain()
+                if not self._something.is_set():
+                    self._all_sent.set()
 
     async def _send_records(self, stream: FrameStream) -> bool:
-        assert self._cursor is not None and self._journal is not None
+        assert self._cursor is not None
+        assert self._journal is not None
         records = self._cursor.read(self._journal.last_seq)
         for record in records:
             stream.send_encoded(record.frame)

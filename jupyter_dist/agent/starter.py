@@ -149,11 +149,11 @@ class FreshProcesses:
 async def _exited(pid: int) -> None:
     """Wait until a child has ended, without a thread and without reaping it."""
     loop = asyncio.get_running_loop()
-    ended = loop.create_future()
+    ended = asyncio.Event()
     fd = os.pidfd_open(pid)
-    loop.add_reader(fd, lambda: ended.done() or ended.set_result(None))
+    loop.add_reader(fd, ended.set)
     try:
-        await ended
+        await ended.wait()
     finally:
         loop.remove_reader(fd)
         os.close(fd)

@@ -97,6 +97,4 @@ def _existing(rank: int, term: str, world_size: int) -> int:
 
 def _bad(message: str, world_size: int) -> JupyterDistError:
     valid = "rank 0" if world_size == 1 else f"ranks 0 to {world_size - 1}"
-    return JupyterDistError(
-        "bad_ranks", message, f"This group has {valid}. Write all, 0, 0-3, 0-3,7, ::2 or !0."
-    )
+    return JupyterDistError("bad_ranks", message, f"This group has {valid}. Write all, 0, 0-3, 0-3,7, ::2 or !0.")

@@ -36,5 +36,5 @@ def outcome(statuses: list[str]) -> ExecutionState:
     """Return the state of an execution whose ranks all ended, from their statuses: the worst one wins."""
     for state in ("lost", "error", "interrupted", "aborted"):
         if state in statuses:
-            return state  # type: ignore[return-value]
+            return state
     return "ok"

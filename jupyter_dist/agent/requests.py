@@ -1,0 +1,145 @@
+"""What a server may ask of an agent: one method per request of docs/messaging.md, Server and agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_dist.journal.reader import execution_records, rank_page
+from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+
+from .execution import Execution
+from .server_link import Answer, RequestHandler, answer
+
+if TYPE_CHECKING:
+    from .agent import Agent
+
+EMPTY_CACHE_SECONDS = 10.0
+
+
+class Requests:
+    """Parses a request, asks the agent or its group, answers."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def handlers(self) -> dict[str, RequestHandler]:
+        """The table from request name to method."""
+        return {
+            "hello": self._hello,
+            "start": self._start,
+            "execute": self._execute,
+            "cancel": self._cancel,
+            "interrupt": self._interrupt,
+            "restart": self._restart,
+            "shutdown": self._shutdown,
+            "empty_cache": self._empty_cache,
+            "watch": self._watch,
+            "page": self._page,
+            "execution_records": self._execution_records,
+            "lease": self._lease,
+            "ping": self._ping,
+        }
+
+    async def _hello(self, header: Header, _: bytes) -> Answer:
+        if header.get("protocol") != PROTOCOL_VERSION:
+            raise bad_request(
+                f"This group's agent speaks protocol {PROTOCOL_VERSION}, the server {header.get('protocol')}.",
+                "Shut the group down with the version of jupyter_dist that started it, or end its agent process.",
+            )
+        queue: Iterable[Execution] = self._agent.group.dispatcher.queue if self._agent.group else ()
+        status = self._agent.status()
+        return answer(group=status, executions=[execution.model() for execution in queue], seq=status["seq"])
+
+    async def _start(self, header: Header, _: bytes) -> Answer:
+        self._agent.begin_group(GroupSpec.from_dict(header["spec"]), header.get("environment") or {})
+        return answer(group=self._agent.status())
+
+    async def _execute(self, header: Header, payload: bytes) -> Answer:
+        group = self._agent.need_group()
+        group.check_takes_cells()
+        execution = Execution(ExecutionSpec.from_dict(header["execution"]), payload)
+        group.dispatcher.submit(execution)
+        return answer(execution=execution.model())
+
+    async def _cancel(self, header: Header, _: bytes) -> Answer:
+        dispatcher = self._agent.need_group().dispatcher
+        execution = dispatcher.queue.get(header["execution_id"])
+        self._agent.interrupt(dispatcher.cancel(execution))
+        return answer(state=execution.state)
+
+    async def _interrupt(self, header: Header, _: bytes) -> Answer:
+        ranks = self._agent.need_group().living(header["ranks"])
+        busy = [rank for rank in ranks if rank.execution_id is not None]
+        self._agent.interrupt(busy)
+        idle = [rank.rank for rank in ranks if rank not in busy]
+        return answer(interrupted=[rank.rank for rank in busy], idle=idle)
+
+    async def _restart(self, _header: Header, _: bytes) -> Answer:
+        self._agent.restart_group()
+        return answer(group=self._agent.status())
+
+    async def _shutdown(self, _header: Header, _: bytes) -> Answer:
+        killed = await self._agent.end_group()
+        # The answer must leave before the socket does.
+        asyncio.get_running_loop().call_later(0.02, self._agent.stop)
+        return answer(killed=killed)
+
+    async def _empty_cache(self, header: Header, _: bytes) -> Answer:
+        group = self._agent.need_group()
+        idle = [rank for rank in group.living(header["ranks"]) if rank.state == "idle"]
+        answers = await asyncio.gather(*(rank.request("empty_cache", EMPTY_CACHE_SECONDS) for rank in idle))
+        freed = {str(rank.rank): reply["freed_bytes"] for rank, reply in zip(idle, answers, strict=True)}
+        return answer(freed_bytes=freed)
+
+    async def _watch(self, header: Header, _: bytes) -> Answer:
+        self._agent.watch(float(header["seconds"]))
+        return answer()
+
+    async def _page(self, header: Header, _: bytes) -> Answer:
+        directory, before = self._agent.need_group().journal.directory, header.get("before")
+        # Reading megabytes back must not hold up ranks; a file that only grows may be read by a thread.
+        page = asyncio.to_thread(rank_page, directory, header["rank"], before, header["max_bytes"])
+        records, more = await page
+        first = records[0].header["seq"] if records else None
+        return {"first": first, "more": more}, b"".join(record.frame for record in records)
+
+    async def _execution_records(self, header: Header, _: bytes) -> Answer:
+        group = self._agent.need_group()
+        execution = group.dispatcher.queue.get(header["execution_id"])
+        if execution.begin_seq is None:
+            return {"skipped_bytes": 0}, b""
+        found = asyncio.to_thread(_head_and_tail, group.journal.directory, execution, int(header["max_bytes"]))
+        data, skipped = await found
+        return {"skipped_bytes": skipped}, data
+
+    async def _lease(self, header: Header, _: bytes) -> Answer:
+        self._agent.lease_seconds = float(header["seconds"])
+        return answer()
+
+    async def _ping(self, _header: Header, _: bytes) -> Answer:
+        return answer()
+
+
+def _head_and_tail(directory: Path, execution: Execution, max_bytes: int) -> tuple[bytes, int]:
+    """The execution's first and last records, as frames, in `max_bytes`; and how many bytes lie between."""
+    assert execution.begin_seq is not None
+    head: list[bytes] = []
+    tail: list[bytes] = []
+    head_size = tail_size = skipped = 0
+    for record in execution_records(directory, execution.id, execution.begin_seq, None):
+        if not tail and head_size + len(record.frame) <= max_bytes // 2:
+            head.append(record.frame)
+            head_size += len(record.frame)
+            continue
+        tail.append(record.frame)
+        tail_size += len(record.frame)
+        while tail_size > max_bytes // 2 and len(tail) > 1:
+            dropped = len(tail.pop(0))
+            tail_size -= dropped
+            skipped += dropped
+    return b"".join(head + tail), skipped

@@ -1,0 +1,182 @@
+"""A real agent process, and a blocking client that speaks docs/messaging.md to it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.frames import FrameDecoder, encode_frame
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+
+BOOT = Path(__file__).parents[2] / "jupyter_dist" / "agent" / "boot.py"
+
+
+class AgentProcess:
+    """`with AgentProcess(directory) as agent:`; ends it, and checks that nothing of it is left."""
+
+    def __init__(self, directory: Path, env: dict[str, str] | None = None) -> None:
+        self.directory = directory
+        directory.mkdir(mode=0o700)
+        self.log = directory.with_suffix(".log")
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(BOOT), "agent", str(directory)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> AgentClient:
+        return self.client()
+
+    def __exit__(self, *exc: object) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(15)
+        finally:
+            self.process.kill()
+            self.process.wait()
+        left = [pid for pid, session in sessions().items() if session == self.process.pid]
+        assert not left, f"processes left: {left}"
+        assert not self.directory.exists(), sorted(self.directory.rglob("*"))
+
+    def client(self) -> AgentClient:
+        deadline = time.monotonic() + 20
+        while not (self.directory / "agent.sock").exists():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, "no agent.sock"
+            time.sleep(0.01)
+        return AgentClient(self.directory / "agent.sock", self)
+
+
+def sessions() -> dict[int, int]:
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            found[int(name)] = int(fields[3])
+    return found
+
+
+class AgentClient:
+    """What a server does, one thing at a time."""
+
+    def __init__(self, path: Path, agent: AgentProcess) -> None:
+        self.agent = agent
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(path))
+        self.decoder = FrameDecoder()
+        self.ids = itertools.count(1)
+        self.inbox: list[tuple[dict, bytes]] = []
+        self.records: list[tuple[dict, bytes]] = []
+        self.group: dict = {}
+        self.executions: dict[str, dict] = {}
+        self.samples: list[dict] = []
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def request(self, kind: str, payload: bytes = b"", timeout: float = 20, **fields) -> tuple[dict, bytes]:
+        number = next(self.ids)
+        self.sock.sendall(encode_frame({"t": kind, "id": number, **fields}, payload))
+        answers: list[tuple[dict, bytes]] = []
+
+        def answered() -> bool:
+            answers.extend(frame for frame in self.inbox if frame[0]["id"] == number)
+            return bool(answers)
+
+        self.wait(answered, timeout)
+        header, data = answers[0]
+        if not header["ok"]:
+            raise JupyterDistError.from_dict(header["error"])
+        return header, data
+
+    def wait(self, condition, timeout: float = 20) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            self.sock.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                data = self.sock.recv(1 << 20)
+            except TimeoutError:
+                raise AssertionError(f"timed out; group {self.group}; {self.agent.log.read_text()[-2000:]}") from None
+            if not data:
+                raise EOFError
+            for header, payload in self.decoder.feed(data):
+                self._take(header, payload)
+
+    def _take(self, header: dict, payload: bytes) -> None:
+        kind = header["t"]
+        if kind == "record":
+            self.records.append((header, payload))
+        elif kind == "group":
+            self.group = header["group"]
+        elif kind == "execution":
+            self.executions[header["execution"]["id"]] = header["execution"]
+        elif kind == "sample":
+            self.samples.append(header["sample"])
+        else:
+            self.inbox.append((header, payload))
+
+    # -- the usual steps ------------------------------------------------------------------------------
+
+    def hello(self) -> dict:
+        header, _ = self.request("hello", protocol=PROTOCOL_VERSION, server="test")
+        self.group = header["group"]
+        self.executions = {execution["id"]: execution for execution in header["executions"]}
+        return header
+
+    def start(self, world_size: int = 2, wait: bool = True, **fields) -> None:
+        self.hello()
+        spec = {
+            "group_id": "g-test",
+            "name": "test",
+            "world_size": world_size,
+            "accelerator": "cpu",
+            "backend": "gloo",
+            "cwd": str(self.agent.directory.parent),
+            **fields,
+        }
+        self.request("start", spec=GroupSpec(**spec).to_dict())
+        self.request("follow", since=0)
+        if wait:
+            self.wait_group("ready", timeout=60)
+
+    def wait_group(self, *states: str, timeout: float = 20) -> None:
+        self.wait(lambda: self.group.get("state") in states, timeout)
+
+    def submit(self, code: str, ranks, **fields) -> str:
+        execution_id = f"e-{uuid.uuid4().hex[:8]}"
+        spec = ExecutionSpec(execution_id=execution_id, ranks=list(ranks), **fields)
+        header, _ = self.request("execute", code.encode(), execution=spec.to_dict())
+        self.executions.setdefault(execution_id, header["execution"])
+        return execution_id
+
+    def ended(self, execution_id: str, timeout: float = 20) -> dict:
+        final = {"ok", "error", "interrupted", "aborted", "lost"}
+        self.wait(lambda: self.executions[execution_id]["state"] in final, timeout)
+        return self.executions[execution_id]
+
+    def run(self, code: str, ranks=(0, 1), timeout: float = 20, **fields) -> dict:
+        return self.ended(self.submit(code, ranks, **fields), timeout)
+
+    def text(self, rank: int, execution_id: str | None = None, name: str = "stdout") -> str:
+        wanted = {"rank": rank, "kind": "stream", "name": name}
+        if execution_id is not None:
+            wanted["execution_id"] = execution_id
+        return b"".join(p for h, p in self.records if wanted.items() <= h.items()).decode()
+
+    def kill_rank(self, rank: int, sig: signal.Signals = signal.SIGKILL) -> None:
+        os.kill(self.group["ranks"][rank]["pid"], sig)

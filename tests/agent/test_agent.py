@@ -1,0 +1,255 @@
+"""A real agent with real ranks on gloo: starting, cells, queue, interrupt, restart, death, ending."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .harness import AgentProcess, sessions
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory):
+    with AgentProcess(tmp_path_factory.mktemp("agent") / "g") as client:
+        client.start(2)
+        yield client
+
+
+@pytest.fixture
+def own_agent(tmp_path):
+    process = AgentProcess(tmp_path / "g")
+    with process as client:
+        yield client
+
+
+def test_a_group_forms_and_computes(agent):
+    execution = agent.run("t = torch.ones(2) * (rank + 1); dist.all_reduce(t); print(t.tolist(), device)")
+    assert execution["state"] == "ok"
+    for rank in (0, 1):
+        assert agent.text(rank, execution["id"]) == "[3.0, 3.0] cpu\n"
+
+
+def test_records_are_numbered_without_gap_and_an_end_comes_after_its_outputs(agent):
+    execution = agent.run("print('x')")
+    kinds = [h["kind"] for h, _ in agent.records if h.get("execution_id") == execution["id"]]
+    assert kinds[0] == "begin"
+    assert sorted(kinds[1:-1]) == ["rank_end", "rank_end", "stream", "stream"]
+    assert kinds[-1] == "end"
+    assert [h["seq"] for h, _ in agent.records] == list(range(1, len(agent.records) + 1))
+
+
+def test_disjoint_sets_run_at_once_and_shared_ranks_in_order(agent):
+    flag = agent.agent.directory.parent / "flag"
+    wait = f"import os, time\nwhile not os.path.exists({str(flag)!r}): time.sleep(0.01)"
+    first = agent.submit(wait, [0])
+    behind = agent.submit("print('behind')", [0, 1])
+    agent.wait(lambda: agent.executions[first]["state"] == "running")
+    assert agent.executions[behind]["state"] == "queued"
+    flag.touch()
+    agent.ended(behind)
+    assert agent.ended(first)["ended_at"] <= agent.executions[behind]["started_at"]
+    flag.unlink()
+    first = agent.submit(wait, [0])
+    other = agent.run("print('other')", [1])
+    assert other["state"] == "ok"
+    assert agent.executions[first]["state"] == "running"
+    flag.touch()
+    agent.ended(first)
+
+
+def test_an_error_on_one_rank_fails_the_cell_and_aborts_what_waits_behind_it(agent):
+    slow = agent.submit("import time; time.sleep(0.2)\nif rank == 1: 1/0", [0, 1], notebook="n")
+    behind = agent.submit("print('never')", [0], notebook="n")
+    other = agent.submit("print('other notebook')", [0], notebook="m")
+    assert agent.ended(slow)["state"] == "error"
+    assert [s["status"] for s in agent.executions[slow]["statuses"]] == ["ok", "error"]
+    assert agent.ended(behind)["state"] == "aborted"
+    assert agent.executions[behind]["error"]["message"].startswith("Not run")
+    assert agent.ended(other)["state"] == "ok"
+
+
+def test_interrupt_keeps_variables(agent):
+    agent.run("kept = rank + 40")
+    running = agent.submit("import time\nwhile True: time.sleep(0.01)", [0, 1])
+    agent.wait(lambda: agent.executions[running]["state"] == "running")
+    header, _ = agent.request("interrupt", ranks=[0, 1])
+    assert header["interrupted"] == [0, 1]
+    assert agent.ended(running, timeout=5)["state"] == "interrupted"
+    execution = agent.run("print(kept)")
+    assert [agent.text(rank, execution["id"]) for rank in (0, 1)] == ["40\n", "41\n"]
+
+
+def test_interrupting_idle_ranks_does_nothing(agent):
+    header, _ = agent.request("interrupt", ranks=[0, 1])
+    assert (header["interrupted"], header["idle"]) == ([], [0, 1])
+    assert agent.run("print('fine')")["state"] == "ok"
+
+
+def test_output_of_c_code_and_children_is_in_place(agent):
+    code = (
+        "import os, subprocess\nprint('a')\nos.system('echo b')\nprint('c')\nsubprocess.run(['echo', 'd'])\nprint('e')"
+    )
+    execution = agent.run(code)
+    for rank in (0, 1):
+        assert agent.text(rank, execution["id"]) == "a\nb\nc\nd\ne\n"
+
+
+def test_a_page_and_an_execution_can_be_read_back(agent):
+    execution = agent.run("print('find me')")
+    header, data = agent.request("page", rank=0, before=None, max_bytes=100_000)
+    assert b"find me" in data
+    assert header["first"] is not None
+    _, data = agent.request("execution_records", execution_id=execution["id"], max_bytes=100_000)
+    assert data.count(b"find me") == 3  # the code and two ranks
+
+
+def test_memory_samples_come_while_watched(agent):
+    agent.request("watch", seconds=0.2)
+    agent.samples.clear()
+    agent.wait(lambda: len(agent.samples) >= 2, timeout=5)
+    agent.request("watch", seconds=0)
+    assert [row["rank"] for row in agent.samples[0]["ranks"]] == [0, 1]
+    assert all(row["resident_bytes"] > 10_000_000 for row in agent.samples[0]["ranks"])
+
+
+def test_a_new_server_takes_over_where_the_old_one_was(agent):
+    marker = agent.submit("import time\nfor i in range(20):\n    print(i, flush=True); time.sleep(0.01)", [0, 1])
+    agent.wait(lambda: agent.executions[marker]["state"] == "running")
+    seen = agent.records[-1][0]["seq"]
+    second = agent.agent.client()
+    second.hello()
+    second.request("follow", since=seen)
+    second.ended(marker)
+    first_part = [
+        p
+        for h, p in agent.records
+        if h["seq"] <= seen and h.get("execution_id") == marker and h.get("rank") == 0 and h["kind"] == "stream"
+    ]
+    assert b"".join(first_part).decode() + second.text(0, marker) == "".join(f"{i}\n" for i in range(20))
+    # The first connection was replaced: hand the module's client the new one.
+    agent.close()
+    agent.sock, agent.decoder = second.sock, second.decoder
+    agent.executions.update(second.executions)
+
+
+def test_a_cell_sent_while_the_group_starts_waits_and_runs(own_agent):
+    own_agent.start(2, wait=False)
+    execution = own_agent.run("print('hello')", timeout=60)
+    assert execution["state"] == "ok"
+
+
+def test_restart_forks_anew_without_importing_again(own_agent):
+    own_agent.start(2)
+    pids = [rank["pid"] for rank in own_agent.group["ranks"]]
+    own_agent.run("x = 1")
+    started = time.monotonic()
+    own_agent.request("restart")
+    own_agent.wait(lambda: own_agent.group["generation"] == 1 and own_agent.group["state"] == "ready")
+    assert time.monotonic() - started < 10
+    assert not set(pids) & {rank["pid"] for rank in own_agent.group["ranks"]}
+    assert own_agent.run("x")["state"] == "error"
+    assert own_agent.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"was killed \(SIGKILL"),
+        ("import os; os._exit(3)", "exited with code 3"),
+        ("import ctypes; ctypes.string_at(0)", r"was killed \(SIGSEGV\)"),
+    ],
+)
+def test_a_death_is_named_and_the_other_rank_goes_on(own_agent, code, reason):
+    own_agent.start(2)
+    execution = own_agent.run(f"print('last words', flush=True)\nif rank == 1:\n    {code}")
+    assert execution["state"] == "lost"
+    assert re.search(reason, execution["error"]["message"])
+    own_agent.wait_group("degraded")
+    assert re.match(reason, own_agent.group["ranks"][1]["exit"]["reason"])
+    assert own_agent.text(1, execution["id"]) == "last words\n"
+    with pytest.raises(JupyterDistError, match=r"Rank 1 .*Run on the other ranks"):
+        own_agent.submit("1", [0, 1])
+    assert own_agent.run("print(rank)", [0])["state"] == "ok"
+    if "string_at" in code:
+        assert "Segmentation fault" in own_agent.text(1, name="stderr")
+
+
+def test_a_start_that_fails_names_the_rank_and_leaves_nothing(tmp_path):
+    process = AgentProcess(tmp_path / "g")
+    with process as client:
+        client.start(2, wait=False, env={"GLOO_SOCKET_IFNAME": "no-such-interface"})
+        client.wait_group("dead", timeout=60)
+        assert client.group["error"]["code"] == "start_failed"
+        assert re.search("Rank [01] exited with code", client.group["error"]["message"])
+        assert process.process.wait(10) == 0
+        assert not process.directory.exists()
+
+
+def test_shutdown_ends_a_busy_group_with_grandchildren(tmp_path):
+    process = AgentProcess(tmp_path / "g")
+    with process as client:
+        client.start(2)
+        client.run("import subprocess; p = subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+        client.submit("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: pass", [0, 1])
+        before = set(sessions())
+        pids = [rank["pid"] for rank in client.group["ranks"]]
+        assert set(pids) <= before
+        header, _ = client.request("shutdown", timeout=15)
+        assert len(header["killed"]) == 2
+        assert process.process.wait(10) == 0
+    sleeping = [pid for pid in sessions() if b"sleep\x001000" in _command(pid)]
+    assert not sleeping
+
+
+def _command(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def test_an_agent_that_is_killed_takes_its_ranks_along(tmp_path):
+    process = AgentProcess(tmp_path / "g")
+    client = process.client()
+    client.start(2)
+    client.submit("while True: pass", [0, 1])
+    client.wait(lambda: client.group["ranks"][0]["state"] == "busy")
+    pids = [rank["pid"] for rank in client.group["ranks"]]
+    os.kill(process.process.pid, signal.SIGKILL)
+    process.process.wait()
+    deadline = time.monotonic() + 2
+    while set(pids) & set(sessions()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not set(pids) & set(sessions())
+    client.close()
+
+
+def test_a_lease_that_ran_out_ends_everything(tmp_path):
+    process = AgentProcess(tmp_path / "g")
+    with process as client:
+        client.start(2, lease_seconds=1.0)
+        client.close()
+        assert process.process.wait(15) == 0
+        assert not process.directory.exists()
+
+
+def test_a_warm_agent_is_claimed_by_a_start(own_agent):
+    assert own_agent.hello()["group"]["state"] == "warm"
+    own_agent.start(1)
+    assert own_agent.run("print(world_size)", [0])["state"] == "ok"
+
+
+def test_unknown_requests_and_other_protocols_are_refused(own_agent):
+    with pytest.raises(JupyterDistError, match="Unknown request 'nonsense'"):
+        own_agent.request("nonsense")
+    with pytest.raises(JupyterDistError, match="speaks protocol"):
+        own_agent.request("hello", protocol=99)
+    with pytest.raises(JupyterDistError, match="no group yet"):
+        own_agent.request("restart")
