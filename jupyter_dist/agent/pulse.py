@@ -50,7 +50,7 @@ class Pulse:
         try:
             await rank.request("ping", ANSWER_SECONDS)
         except JupyterDistError as err:
-            if err.code == "timed_out" and rank.state != "dead":
+            if err.code == "timed_out" and not rank.gone.is_set():
                 rank.set_state("unresponsive", SILENT)
         else:
             if rank.state == "unresponsive":
