@@ -1,0 +1,98 @@
+import js from '@eslint/js';
+import jupyter from '@jupyter/eslint-plugin';
+import { defineConfig } from 'eslint/config';
+import tseslint from 'typescript-eslint';
+
+// Who may import whom: lowest first, as docs/architecture.md draws it.
+const LAYERS = ['services', 'model', 'widgets', 'plugins'];
+
+const layerRules = LAYERS.map((layer, i) => ({
+  files: [`labextension/src/${layer}/**/*.{ts,tsx}`],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          ...LAYERS.slice(i + 1).map(above => ({
+            group: [`**/${above}`, `**/${above}/*`],
+            message: `${layer} must not import ${above}.`
+          })),
+          ...(i === 0
+            ? [
+                {
+                  group: ['**/tokens'],
+                  message: 'services know nothing of plugins.'
+                }
+              ]
+            : []),
+          ...(i < 2
+            ? [
+                {
+                  group: [
+                    'react',
+                    '@lumino/widgets',
+                    '@jupyterlab/ui-components'
+                  ],
+                  message: `${layer} has no DOM.`
+                }
+              ]
+            : []),
+          ...(i > 0
+            ? [
+                {
+                  group: ['**/restapi'],
+                  message: 'Only services talk to the server.'
+                }
+              ]
+            : [])
+        ]
+      }
+    ]
+  }
+}));
+
+export default defineConfig([
+  {
+    ignores: [
+      '**/node_modules/',
+      'lib/',
+      '.venv/',
+      'docs/',
+      'jupyter_dist/',
+      'ui-tests/test-results/',
+      'ui-tests/playwright-report/'
+    ]
+  },
+  js.configs.recommended,
+  tseslint.configs.recommended,
+  jupyter.configs.recommended,
+  {
+    languageOptions: {
+      parserOptions: {
+        projectService: {
+          allowDefaultProject: ['*.mts', '*.ts', '*.mjs']
+        }
+      }
+    }
+  },
+  {
+    files: ['labextension/src/**/*.{ts,tsx}'],
+    rules: {
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      // An interface and its token share a name, as everywhere in JupyterLab.
+      '@typescript-eslint/no-redeclare': 'off',
+      complexity: ['error', 12],
+      curly: ['error', 'all'],
+      eqeqeq: 'error',
+      'max-lines': ['error', 400],
+      'max-lines-per-function': ['error', { max: 60, skipComments: true }],
+      'prefer-arrow-callback': 'error'
+    }
+  },
+  {
+    files: ['**/*.spec.ts', '**/*.spec.tsx', 'ui-tests/**'],
+    rules: { 'max-lines-per-function': 'off' }
+  },
+  ...layerRules
+]);

@@ -1,0 +1,209 @@
+/** Cells on ranks: submitting them, and following what the ranks say. */
+import { PromiseDelegate } from '@lumino/coreutils';
+import { DisposableDelegate, IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import type { ITopicHandler, ITopicSubscription } from '../services/channel';
+import { DistError } from '../services/errors';
+import {
+  FINAL_STATES,
+  IErrorBody,
+  IExecution,
+  IRunRequest,
+  IViewItem,
+  IViewMessage,
+  TopicMessage
+} from '../services/protocol';
+import type {
+  IDistExecutions,
+  IDistService,
+  IFollowedChange,
+  IFollowedExecution,
+  IFollower
+} from '../tokens';
+import { ViewModel } from './view';
+
+/** How often in a row a view is asked for anew before giving up. */
+const MAX_GAPS = 5;
+
+/** What of the server this model needs. */
+type ExecutionsSource = Pick<IDistService, 'run' | 'cancel' | 'subscribe'>;
+
+export class ExecutionsModel implements IDistExecutions {
+  constructor(service: ExecutionsSource) {
+    this._service = service;
+  }
+
+  get followed(): ISignal<this, string> {
+    return this._followed;
+  }
+
+  run(group: string, request: IRunRequest): Promise<IExecution> {
+    return this._service.run(group, request);
+  }
+
+  cancel(group: string, execution: string): Promise<void> {
+    return this._service.cancel(group, execution);
+  }
+
+  follow(group: string, execution: string): IFollower {
+    let entry = this._entries.get(execution);
+    const isNew = !entry;
+    if (!entry) {
+      const model = new FollowedExecution(this._service, group, execution);
+      entry = { model, count: 0 };
+      this._entries.set(execution, entry);
+    }
+    const { model } = entry;
+    entry.count++;
+    const release = new DisposableDelegate(() => this._release(execution));
+    if (isNew) {
+      this._followed.emit(execution);
+    }
+    return Object.assign(release, { followed: model }) as IFollower;
+  }
+
+  find(execution: string): IFollowedExecution | null {
+    return this._entries.get(execution)?.model ?? null;
+  }
+
+  private _release(execution: string): void {
+    const entry = this._entries.get(execution);
+    if (entry && --entry.count === 0) {
+      this._entries.delete(execution);
+      entry.model.dispose();
+    }
+  }
+
+  private _entries = new Map<
+    string,
+    { model: FollowedExecution; count: number }
+  >();
+  private _followed = new Signal<this, string>(this);
+  private _service: ExecutionsSource;
+}
+
+/** One execution, followed through the channel. */
+export class FollowedExecution
+  implements IFollowedExecution, ITopicHandler, IDisposable
+{
+  constructor(
+    service: Pick<IDistService, 'subscribe'>,
+    readonly group: string,
+    readonly id: string
+  ) {
+    this._subscription = service.subscribe(
+      { topic: 'execution', group, execution: id },
+      this
+    );
+  }
+
+  get execution(): IExecution | null {
+    return this._execution;
+  }
+
+  get items(): readonly IViewItem[] {
+    return this._view.items;
+  }
+
+  get error(): IErrorBody | null {
+    return this._error;
+  }
+
+  get isEnded(): boolean {
+    return this._isEnded;
+  }
+
+  get changed(): ISignal<this, IFollowedChange> {
+    return this._changed;
+  }
+
+  get ended(): Promise<void> {
+    return this._ended.promise;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._subscription.dispose();
+    Signal.clearData(this);
+  }
+
+  since(): number {
+    return this._view.seq;
+  }
+
+  receive(message: TopicMessage): void {
+    if (message.type === 'view') {
+      this._applyView(message);
+    } else if (message.type === 'execution') {
+      this._applyExecution(message.execution);
+    } else if (message.type === 'error') {
+      this._fail(message.error);
+    }
+  }
+
+  private _applyView(message: IViewMessage): void {
+    const applied = this._view.apply(message);
+    if (applied === 'applied') {
+      this._gaps = 0;
+      this._changed.emit({ execution: false, items: true });
+    } else if (applied === 'gap') {
+      this._recover();
+    }
+  }
+
+  private _applyExecution(execution: IExecution): void {
+    if (this._isEnded) {
+      return;
+    }
+    this._execution = execution;
+    // The server sends a final state after the last item of the view.
+    this._isEnded = FINAL_STATES.has(execution.state);
+    this._changed.emit({ execution: true, items: false });
+    if (this._isEnded) {
+      this._ended.resolve();
+    }
+  }
+
+  private _recover(): void {
+    if (++this._gaps > MAX_GAPS) {
+      this._fail(
+        new DistError({
+          code: 'bad_response',
+          message: 'The output of the ranks could not be followed.',
+          hint: 'Reload the page. The whole output is in the rank output panel.'
+        })
+      );
+      return;
+    }
+    // What is here may be the cause: start from nothing.
+    this._view.reset();
+    this._subscription.resubscribe();
+  }
+
+  private _fail({ code, message, hint }: IErrorBody): void {
+    if (this._isEnded) {
+      return;
+    }
+    this._error = { code, message, hint };
+    this._isEnded = true;
+    this._changed.emit({ execution: true, items: false });
+    this._ended.resolve();
+  }
+
+  private _changed = new Signal<this, IFollowedChange>(this);
+  private _ended = new PromiseDelegate<void>();
+  private _error: IErrorBody | null = null;
+  private _execution: IExecution | null = null;
+  private _gaps = 0;
+  private _isDisposed = false;
+  private _isEnded = false;
+  private _subscription: ITopicSubscription;
+  private _view = new ViewModel();
+}

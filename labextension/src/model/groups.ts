@@ -1,0 +1,85 @@
+/** All groups of the server: what every view of them shows. */
+import { PromiseDelegate } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import type { IGroup } from '../services/protocol';
+import type { IDistGroups, IDistService } from '../tokens';
+
+/** What of the server this model needs. */
+type GroupsSource = Pick<
+  IDistService,
+  'groupsChanged' | 'connectionChanged' | 'connected'
+>;
+
+export class GroupsModel implements IDistGroups, IDisposable {
+  constructor(service: GroupsSource) {
+    this._service = service;
+    service.groupsChanged.connect(this._onGroups, this);
+    service.connectionChanged.connect(this._onConnection, this);
+  }
+
+  get ready(): Promise<void> {
+    return this._ready.promise;
+  }
+
+  get groups(): readonly IGroup[] {
+    return this._groups;
+  }
+
+  get connected(): boolean {
+    return this._service.connected;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  find(reference: string): IGroup | null {
+    return findGroup(this._groups, reference);
+  }
+
+  private _onGroups(_: unknown, groups: IGroup[]): void {
+    this._groups = [...groups].sort((a, b) => a.started_at - b.started_at);
+    this._ready.resolve();
+    this._changed.emit();
+  }
+
+  private _onConnection(): void {
+    this._changed.emit();
+  }
+
+  private _changed = new Signal<this, void>(this);
+  private _groups: readonly IGroup[] = [];
+  private _isDisposed = false;
+  private _ready = new PromiseDelegate<void>();
+  private _service: GroupsSource;
+}
+
+/**
+ * The group of that name, else of that id: a name outlives the group, so
+ * that a notebook finds the group that was started again under it.
+ */
+export function findGroup(
+  groups: readonly IGroup[],
+  reference: string
+): IGroup | null {
+  return (
+    groups.find(group => group.name === reference) ??
+    groups.find(group => group.id === reference) ??
+    null
+  );
+}
+
+/** Whether a group can take cells. */
+export function takesCells(group: IGroup): boolean {
+  return ['ready', 'degraded', 'starting', 'restarting'].includes(group.state);
+}

@@ -1,0 +1,40 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ExecutionsModel } from '../model/executions';
+import { GroupsModel } from '../model/groups';
+import { DistService } from '../services/service';
+import { IDistExecutions, IDistGroups, IDistService } from '../tokens';
+
+/** The server as one object. */
+export const servicePlugin: JupyterFrontEndPlugin<IDistService> = {
+  id: 'jupyter-dist:service',
+  description: 'Provides the jupyter_dist server: REST and the WebSocket.',
+  autoStart: true,
+  provides: IDistService,
+  activate: (app: JupyterFrontEnd): IDistService =>
+    new DistService(app.serviceManager.serverSettings)
+};
+
+/** All groups, always current. */
+export const groupsPlugin: JupyterFrontEndPlugin<IDistGroups> = {
+  id: 'jupyter-dist:groups',
+  description: 'Provides the groups of ranks and their state.',
+  autoStart: true,
+  requires: [IDistService],
+  provides: IDistGroups,
+  activate: (_: JupyterFrontEnd, service: IDistService): IDistGroups =>
+    new GroupsModel(service)
+};
+
+/** Cells on ranks. */
+export const executionsPlugin: JupyterFrontEndPlugin<IDistExecutions> = {
+  id: 'jupyter-dist:executions',
+  description: 'Provides running code on ranks and following their output.',
+  autoStart: true,
+  requires: [IDistService],
+  provides: IDistExecutions,
+  activate: (_: JupyterFrontEnd, service: IDistService): IDistExecutions =>
+    new ExecutionsModel(service)
+};

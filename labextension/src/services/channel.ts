@@ -1,0 +1,243 @@
+/**
+ * The page's one WebSocket: topics multiplexed, cursors kept, reconnected
+ * with back-off. Whoever subscribes never notices that the line was cut.
+ */
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import { DisposableDelegate, IDisposable } from '@lumino/disposable';
+import { Poll } from '@lumino/polling';
+import { ISignal, Signal } from '@lumino/signaling';
+import type {
+  IErrorBody,
+  IGroup,
+  ServerMessage,
+  Topic,
+  TopicMessage
+} from './protocol';
+
+/** Who follows a topic. */
+export interface ITopicHandler {
+  /**
+   * The highest `seq` already held: where to go on after a reconnection.
+   * Topics without a cursor leave it out.
+   */
+  since?(): number;
+  /**
+   * Take a message. It may bring what is already held (two followers of one
+   * topic, each with its own cursor): ignore that by its `seq`.
+   */
+  receive(message: TopicMessage): void;
+}
+
+export interface ITopicSubscription extends IDisposable {
+  /** Ask again from `since()`: after a gap that should not have been. */
+  resubscribe(): void;
+}
+
+export class Channel implements IDisposable {
+  constructor(settings: ServerConnection.ISettings) {
+    this._settings = settings;
+    this._poll = new Poll({
+      auto: false,
+      factory: () => this._connect(),
+      frequency: { interval: 500, backoff: 2, max: 15000 },
+      standby: 'never'
+    });
+  }
+
+  /** All groups, whenever one changed. */
+  get groups(): ISignal<this, IGroup[]> {
+    return this._groups;
+  }
+
+  /** True: connected; false: the line was cut. */
+  get connection(): ISignal<this, boolean> {
+    return this._connection;
+  }
+
+  get connected(): boolean {
+    return this._socket?.readyState === 1;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** Connect, and stay connected until disposed. */
+  start(): void {
+    void this._poll.start();
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._poll.dispose();
+    this._topics.clear();
+    this._drop();
+    Signal.clearData(this);
+  }
+
+  subscribe(topic: Topic, handler: ITopicHandler): ITopicSubscription {
+    const key = topicKey(topic);
+    const entry = this._topics.get(key) ?? { topic, handlers: new Set() };
+    this._topics.set(key, entry);
+    entry.handlers.add(handler);
+    this._sendSubscribe(entry);
+    const subscription = new DisposableDelegate(() => {
+      entry.handlers.delete(handler);
+      if (entry.handlers.size === 0 && this._topics.get(key) === entry) {
+        this._topics.delete(key);
+        this._send({ type: 'unsubscribe', ...topic });
+      }
+    });
+    return Object.assign(subscription, {
+      resubscribe: () => this._sendSubscribe(entry)
+    }) as ITopicSubscription;
+  }
+
+  private _connect(): Promise<void> {
+    this._drop();
+    return new Promise((resolve, reject) => {
+      const socket = new this._settings.WebSocket(channelUrl(this._settings));
+      this._socket = socket;
+      socket.onopen = () => {
+        resolve();
+        for (const entry of this._topics.values()) {
+          this._sendSubscribe(entry);
+        }
+        this._connection.emit(true);
+      };
+      socket.onmessage = event => this._onMessage(event.data as string);
+      socket.onclose = () => {
+        reject(new Error('The channel to the Jupyter server was closed.'));
+        this._onClose(socket);
+      };
+    });
+  }
+
+  private _onClose(socket: WebSocket): void {
+    if (this._socket !== socket || this._isDisposed) {
+      return;
+    }
+    const wasOpen = this._poll.state.phase === 'resolved';
+    this._drop();
+    this._connection.emit(false);
+    if (wasOpen) {
+      // While it is being opened the poll itself retries, with back-off.
+      void this._poll.schedule({
+        phase: 'reconnecting',
+        interval: this._poll.frequency.interval
+      });
+    }
+  }
+
+  private _onMessage(data: string): void {
+    const message = JSON.parse(data) as ServerMessage;
+    if (message.type === 'hello') {
+      return;
+    }
+    if (message.type === 'groups') {
+      this._groups.emit(message.groups);
+      return;
+    }
+    const key = messageKey(message);
+    const entry = key === null ? undefined : this._topics.get(key);
+    for (const handler of [...(entry?.handlers ?? [])]) {
+      try {
+        handler.receive(message);
+      } catch (reason) {
+        // One follower's failure must not silence the others.
+        console.error('A jupyter_dist message was not understood', reason);
+      }
+    }
+    if (message.type === 'error' && !entry) {
+      console.warn(describe(message.error));
+    }
+  }
+
+  private _sendSubscribe(entry: ITopicEntry): void {
+    const cursors = [...entry.handlers]
+      .filter(handler => handler.since)
+      .map(handler => handler.since!());
+    // The follower who has least decides: the others ignore what they have.
+    const cursor = cursors.length ? { since: Math.min(...cursors) } : {};
+    this._send({ type: 'subscribe', ...entry.topic, ...cursor });
+  }
+
+  private _send(message: object): void {
+    // When not connected nothing is lost: opening subscribes to everything.
+    if (this._socket?.readyState === 1) {
+      this._socket.send(JSON.stringify(message));
+    }
+  }
+
+  private _drop(): void {
+    const socket = this._socket;
+    this._socket = null;
+    if (socket) {
+      socket.onopen = socket.onmessage = socket.onclose = null;
+      socket.close();
+    }
+  }
+
+  private _connection = new Signal<this, boolean>(this);
+  private _groups = new Signal<this, IGroup[]>(this);
+  private _isDisposed = false;
+  private _poll: Poll<void, Error, 'reconnecting'>;
+  private _settings: ServerConnection.ISettings;
+  private _socket: WebSocket | null = null;
+  private _topics = new Map<string, ITopicEntry>();
+}
+
+interface ITopicEntry {
+  topic: Topic;
+  handlers: Set<ITopicHandler>;
+}
+
+function channelUrl(settings: ServerConnection.ISettings): string {
+  const url = URLExt.join(settings.wsUrl, 'jupyter-dist', 'api', 'channel');
+  return settings.appendToken && settings.token
+    ? `${url}?token=${encodeURIComponent(settings.token)}`
+    : url;
+}
+
+function topicKey(topic: Topic): string {
+  switch (topic.topic) {
+    case 'execution':
+      return JSON.stringify(['execution', topic.group, topic.execution]);
+    case 'log':
+      return JSON.stringify(['log', topic.group, topic.rank]);
+    case 'memory':
+      return JSON.stringify(['memory', topic.group]);
+    case 'devices':
+      return '["devices"]';
+  }
+}
+
+function messageKey(message: TopicMessage): string | null {
+  switch (message.type) {
+    case 'execution':
+      return JSON.stringify(['execution', message.group, message.execution.id]);
+    case 'view':
+      return JSON.stringify(['execution', message.group, message.execution_id]);
+    case 'log':
+      return JSON.stringify(['log', message.group, message.rank]);
+    case 'memory':
+      return JSON.stringify(['memory', message.group]);
+    case 'devices':
+      return '["devices"]';
+    case 'error':
+      return message.request?.topic
+        ? topicKey(message.request as unknown as Topic)
+        : null;
+    default:
+      // A newer server's message.
+      return null;
+  }
+}
+
+function describe(error: IErrorBody): string {
+  return `jupyter_dist: ${error.message} ${error.hint ?? ''}`;
+}

@@ -1,0 +1,223 @@
+/**
+ * The REST API, one function per route. Used inside services only; the rest
+ * of the extension sees DistService.
+ */
+import { PageConfig, URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import { DistError } from './errors';
+import type {
+  IDevices,
+  IEnvironment,
+  IErrorBody,
+  IExecution,
+  IGroup,
+  ILogPage,
+  IMemorySample,
+  IRunRequest,
+  IStartRequest,
+  IView
+} from './protocol';
+
+type Settings = ServerConnection.ISettings;
+
+/** The URL of a route below the API's root. */
+export function apiUrl(settings: Settings, ...parts: string[]): string {
+  return URLExt.join(
+    settings.baseUrl,
+    'jupyter-dist',
+    'api',
+    ...parts.map(encodeURIComponent)
+  );
+}
+
+export async function listEnvironments(
+  settings: Settings
+): Promise<{ environments: IEnvironment[]; default: string | null }> {
+  return request(settings, 'GET', ['environments']);
+}
+
+export async function warmEnvironment(
+  settings: Settings,
+  name: string
+): Promise<void> {
+  await request(settings, 'POST', ['environments', name, 'warm'], {});
+}
+
+export async function listDevices(settings: Settings): Promise<IDevices> {
+  return request(settings, 'GET', ['devices']);
+}
+
+export async function listGroups(
+  settings: Settings
+): Promise<{ groups: IGroup[] }> {
+  return request(settings, 'GET', ['groups']);
+}
+
+export async function startGroup(
+  settings: Settings,
+  body: IStartRequest
+): Promise<IGroup> {
+  return request(settings, 'POST', ['groups'], body);
+}
+
+export async function getGroup(
+  settings: Settings,
+  group: string
+): Promise<IGroup> {
+  return request(settings, 'GET', ['groups', group]);
+}
+
+export async function shutdownGroup(
+  settings: Settings,
+  group: string
+): Promise<void> {
+  await request(settings, 'DELETE', ['groups', group]);
+}
+
+export async function interruptGroup(
+  settings: Settings,
+  group: string,
+  ranks: string
+): Promise<{ interrupted: string; idle: string }> {
+  return request(settings, 'POST', ['groups', group, 'interrupt'], { ranks });
+}
+
+export async function restartGroup(
+  settings: Settings,
+  group: string
+): Promise<IGroup> {
+  return request(settings, 'POST', ['groups', group, 'restart'], {});
+}
+
+export async function emptyCache(
+  settings: Settings,
+  group: string,
+  ranks: string
+): Promise<{ freed_bytes: Record<string, number> }> {
+  return request(settings, 'POST', ['groups', group, 'empty-cache'], { ranks });
+}
+
+export async function listMemory(
+  settings: Settings,
+  group: string
+): Promise<{ samples: IMemorySample[] }> {
+  return request(settings, 'GET', ['groups', group, 'memory']);
+}
+
+export async function runExecution(
+  settings: Settings,
+  group: string,
+  body: IRunRequest
+): Promise<IExecution> {
+  return request(settings, 'POST', ['groups', group, 'executions'], body);
+}
+
+export async function listExecutions(
+  settings: Settings,
+  group: string
+): Promise<{ executions: IExecution[] }> {
+  return request(settings, 'GET', ['groups', group, 'executions']);
+}
+
+export async function getView(
+  settings: Settings,
+  group: string,
+  execution: string
+): Promise<IView> {
+  return request(settings, 'GET', ['groups', group, 'executions', execution]);
+}
+
+export async function cancelExecution(
+  settings: Settings,
+  group: string,
+  execution: string
+): Promise<void> {
+  await request(settings, 'DELETE', [
+    'groups',
+    group,
+    'executions',
+    execution
+  ]);
+}
+
+export async function getLog(
+  settings: Settings,
+  group: string,
+  rank: number,
+  page: { tail?: number; before?: number }
+): Promise<ILogPage> {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(page)) {
+    query.set(key, String(value));
+  }
+  const path = ['groups', group, 'ranks', String(rank), 'log'];
+  return request(settings, 'GET', path, undefined, query);
+}
+
+/** The address of a rank's whole log, for a download link. */
+export function logDownloadUrl(
+  settings: Settings,
+  group: string,
+  rank: number
+): string {
+  const url = apiUrl(
+    settings,
+    'groups',
+    group,
+    'ranks',
+    String(rank),
+    'log',
+    'download'
+  );
+  const token = PageConfig.getToken();
+  return token ? `${url}?token=${encodeURIComponent(token)}` : url;
+}
+
+async function request<T>(
+  settings: Settings,
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string[],
+  body?: object,
+  query?: URLSearchParams
+): Promise<T> {
+  const url = apiUrl(settings, ...path) + (query ? `?${query}` : '');
+  const init: RequestInit = { method };
+  if (body) {
+    init.body = JSON.stringify(body);
+  }
+  let response: Response;
+  try {
+    response = await ServerConnection.makeRequest(url, init, settings);
+  } catch (reason) {
+    throw new DistError({
+      code: 'server_unreachable',
+      message: 'The Jupyter server did not answer.',
+      hint: 'Is it still running, and is the network up?'
+    });
+  }
+  const text = await response.text();
+  if (!response.ok) {
+    throw new DistError(errorBody(response, text), response.status);
+  }
+  return (text ? JSON.parse(text) : undefined) as T;
+}
+
+/** The error the server described, or what little can be said without. */
+function errorBody(response: Response, text: string): IErrorBody {
+  try {
+    const { error } = JSON.parse(text) as { error?: IErrorBody };
+    if (error?.code && error.message) {
+      return error;
+    }
+  } catch {
+    // Not ours: a proxy's page, or a server without the extension.
+  }
+  const missing = response.status === 404;
+  return {
+    code: missing ? 'not_found' : 'bad_response',
+    message: `The server answered ${response.status} ${response.statusText}.`,
+    hint: missing
+      ? 'Is the server extension enabled? See: jupyter server extension list.'
+      : ''
+  };
+}

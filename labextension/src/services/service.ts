@@ -1,0 +1,174 @@
+/**
+ * The facade of the server: what the rest of the extension sees of REST and
+ * WebSocket.
+ */
+import { ServerConnection } from '@jupyterlab/services';
+import type { IDisposable } from '@lumino/disposable';
+import type { ISignal } from '@lumino/signaling';
+import { Channel, ITopicHandler, ITopicSubscription } from './channel';
+import type {
+  IDevices,
+  IEnvironment,
+  IExecution,
+  IGroup,
+  ILogPage,
+  IMemorySample,
+  IRunRequest,
+  IStartRequest,
+  IView,
+  Topic
+} from './protocol';
+import * as restapi from './restapi';
+
+/** The server, as one object. Every promise may reject with a DistError. */
+export interface IService extends IDisposable {
+  /** All groups, whenever one changed; the first soon after connecting. */
+  readonly groupsChanged: ISignal<unknown, IGroup[]>;
+  /** Emitted when the WebSocket opens (true) or is cut (false). */
+  readonly connectionChanged: ISignal<unknown, boolean>;
+  readonly connected: boolean;
+  /** Follow a topic; the subscription survives reconnections. */
+  subscribe(topic: Topic, handler: ITopicHandler): ITopicSubscription;
+
+  environments(): Promise<{
+    environments: IEnvironment[];
+    default: string | null;
+  }>;
+  warmEnvironment(name: string): Promise<void>;
+  devices(): Promise<IDevices>;
+
+  groups(): Promise<IGroup[]>;
+  /** Resolves at once, with a group in state `starting`. */
+  startGroup(request: IStartRequest): Promise<IGroup>;
+  shutdownGroup(group: string): Promise<void>;
+  restartGroup(group: string): Promise<IGroup>;
+  interrupt(
+    group: string,
+    ranks?: string
+  ): Promise<{ interrupted: string; idle: string }>;
+  emptyCache(group: string, ranks?: string): Promise<Record<string, number>>;
+  memory(group: string): Promise<IMemorySample[]>;
+
+  run(group: string, request: IRunRequest): Promise<IExecution>;
+  executions(group: string): Promise<IExecution[]>;
+  view(group: string, execution: string): Promise<IView>;
+  /** Cancel a queued execution, interrupt a running one. */
+  cancel(group: string, execution: string): Promise<void>;
+
+  log(
+    group: string,
+    rank: number,
+    page: { tail?: number; before?: number }
+  ): Promise<ILogPage>;
+  logDownloadUrl(group: string, rank: number): string;
+}
+
+export class DistService implements IService {
+  constructor(settings: ServerConnection.ISettings) {
+    this._settings = settings;
+    this._channel = new Channel(settings);
+    this._channel.start();
+  }
+
+  get groupsChanged(): ISignal<unknown, IGroup[]> {
+    return this._channel.groups;
+  }
+
+  get connectionChanged(): ISignal<unknown, boolean> {
+    return this._channel.connection;
+  }
+
+  get connected(): boolean {
+    return this._channel.connected;
+  }
+
+  get isDisposed(): boolean {
+    return this._channel.isDisposed;
+  }
+
+  dispose(): void {
+    this._channel.dispose();
+  }
+
+  subscribe(topic: Topic, handler: ITopicHandler): ITopicSubscription {
+    return this._channel.subscribe(topic, handler);
+  }
+
+  environments(): ReturnType<IService['environments']> {
+    return restapi.listEnvironments(this._settings);
+  }
+
+  warmEnvironment(name: string): Promise<void> {
+    return restapi.warmEnvironment(this._settings, name);
+  }
+
+  devices(): Promise<IDevices> {
+    return restapi.listDevices(this._settings);
+  }
+
+  async groups(): Promise<IGroup[]> {
+    return (await restapi.listGroups(this._settings)).groups;
+  }
+
+  startGroup(request: IStartRequest): Promise<IGroup> {
+    return restapi.startGroup(this._settings, request);
+  }
+
+  shutdownGroup(group: string): Promise<void> {
+    return restapi.shutdownGroup(this._settings, group);
+  }
+
+  restartGroup(group: string): Promise<IGroup> {
+    return restapi.restartGroup(this._settings, group);
+  }
+
+  interrupt(
+    group: string,
+    ranks = 'all'
+  ): Promise<{ interrupted: string; idle: string }> {
+    return restapi.interruptGroup(this._settings, group, ranks);
+  }
+
+  async emptyCache(
+    group: string,
+    ranks = 'all'
+  ): Promise<Record<string, number>> {
+    const answer = await restapi.emptyCache(this._settings, group, ranks);
+    return answer.freed_bytes;
+  }
+
+  async memory(group: string): Promise<IMemorySample[]> {
+    return (await restapi.listMemory(this._settings, group)).samples;
+  }
+
+  run(group: string, request: IRunRequest): Promise<IExecution> {
+    return restapi.runExecution(this._settings, group, request);
+  }
+
+  async executions(group: string): Promise<IExecution[]> {
+    return (await restapi.listExecutions(this._settings, group)).executions;
+  }
+
+  view(group: string, execution: string): Promise<IView> {
+    return restapi.getView(this._settings, group, execution);
+  }
+
+  cancel(group: string, execution: string): Promise<void> {
+    return restapi.cancelExecution(this._settings, group, execution);
+  }
+
+  log(
+    group: string,
+    rank: number,
+    page: { tail?: number; before?: number }
+  ): Promise<ILogPage> {
+    return restapi.getLog(this._settings, group, rank, page);
+  }
+
+  logDownloadUrl(group: string, rank: number): string {
+    return restapi.logDownloadUrl(this._settings, group, rank);
+  }
+
+  private _channel: Channel;
+  private _settings: ServerConnection.ISettings;
+}

@@ -1,0 +1,109 @@
+/**
+ * What the plugins provide to each other, and what other extensions can
+ * build on: interfaces, tokens, command ids.
+ */
+import { Token } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
+import type { ISignal } from '@lumino/signaling';
+import type {
+  IErrorBody,
+  IExecution,
+  IGroup,
+  IRunRequest,
+  IViewItem
+} from './services/protocol';
+import type { IService } from './services/service';
+
+/** Commands that one plugin registers and another runs. */
+export const CommandIDs = {
+  /** Start a group: opens the form; args: `{notebook?: path}`. */
+  startGroup: 'jupyter-dist:start-group',
+  /** Open the rank output panel; args: `{group: id or name, rank?: number}`. */
+  openLog: 'jupyter-dist:open-log',
+  /** Interrupt the ranks of the current notebook's group, or `{group, ranks?}`. */
+  interrupt: 'jupyter-dist:interrupt',
+  /** Restart the ranks of the current notebook's group, or `{group}`. */
+  restart: 'jupyter-dist:restart',
+  /** Shut a group down; args: `{group}`. */
+  shutdown: 'jupyter-dist:shutdown',
+  /** Give the selected cells a target of their own. */
+  overrideCell: 'jupyter-dist:override-cell',
+  /** Put the focus on the rank picker of the current notebook. */
+  focusPicker: 'jupyter-dist:focus-picker'
+} as const;
+
+/** The server, as one object: REST and the WebSocket. */
+export type IDistService = IService;
+
+export const IDistService = new Token<IDistService>(
+  'jupyter-dist:IDistService',
+  'The jupyter_dist server: its REST API and its WebSocket.'
+);
+
+/** All groups of the server, always current. */
+export interface IDistGroups {
+  /** Resolves when the groups were first heard of. */
+  readonly ready: Promise<void>;
+  /** The groups, oldest first. Snapshots: never change them. */
+  readonly groups: readonly IGroup[];
+  /** Whether the WebSocket is open; if not, `groups` is what was last known. */
+  readonly connected: boolean;
+  /** Emitted when a group came, went or changed, and with the connection. */
+  readonly changed: ISignal<IDistGroups, void>;
+  /** The group of that name, else of that id, else null. */
+  find(reference: string): IGroup | null;
+}
+
+export const IDistGroups = new Token<IDistGroups>(
+  'jupyter-dist:IDistGroups',
+  'The groups of ranks that the server knows, with their state.'
+);
+
+/** What changed in a followed execution. */
+export interface IFollowedChange {
+  /** The execution's state or its statuses. */
+  execution: boolean;
+  /** The items. */
+  items: boolean;
+}
+
+/** An execution whose view is followed live; shared by all who follow it. */
+export interface IFollowedExecution {
+  readonly group: string;
+  readonly id: string;
+  /** Null until the server was heard. */
+  readonly execution: IExecution | null;
+  /** The items in order. Snapshots: never change them. */
+  readonly items: readonly IViewItem[];
+  /** Why it cannot be followed, e.g. the server no longer knows it. */
+  readonly error: IErrorBody | null;
+  /** Whether the execution is final (or unknown) and all items are here. */
+  readonly isEnded: boolean;
+  readonly changed: ISignal<IFollowedExecution, IFollowedChange>;
+  /** Resolves when isEnded. */
+  readonly ended: Promise<void>;
+}
+
+/** Holds a followed execution; dispose to let go. */
+export interface IFollower extends IDisposable {
+  readonly followed: IFollowedExecution;
+}
+
+/** Cells on ranks: run them, follow what they say. */
+export interface IDistExecutions {
+  /** Emitted with an execution's id when its following begins. */
+  readonly followed: ISignal<IDistExecutions, string>;
+  /** Submit code; resolves when the server has queued it. */
+  run(group: string, request: IRunRequest): Promise<IExecution>;
+  /** Cancel if queued, interrupt if running. */
+  cancel(group: string, execution: string): Promise<void>;
+  /** Follow an execution's view. */
+  follow(group: string, execution: string): IFollower;
+  /** The followed execution of that id, if somebody follows it now. */
+  find(execution: string): IFollowedExecution | null;
+}
+
+export const IDistExecutions = new Token<IDistExecutions>(
+  'jupyter-dist:IDistExecutions',
+  'Runs code on ranks and follows what the ranks say.'
+);
