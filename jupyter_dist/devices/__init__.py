@@ -1,0 +1,1 @@
+"""Telemetry of this machine's accelerators and of the machine itself, on demand."""

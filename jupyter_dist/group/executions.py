@@ -1,0 +1,89 @@
+"""The executions of one group as the server knows them: the agent's word, and the code that was sent."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+
+MAX_KEPT = 2000
+
+ExecutionModel = dict[str, Any]
+
+
+class Executions:
+    """Execution models (docs/api.md) by id, oldest first."""
+
+    def __init__(self, group_id: str) -> None:
+        self.counts: dict[str, int | None] = {}  # execution_count by execution id
+        self._group_id = group_id
+        self._models: dict[str, ExecutionModel] = {}
+        self._codes: dict[str, str] = {}
+        self._begins: dict[str, int | None] = {}
+
+    def update(self, status: dict[str, Any]) -> ExecutionModel:
+        """Take the agent's newest status of an execution and return its model."""
+        execution_id = status["id"]
+        model = {**status, "group": self._group_id}
+        for internal in ("code", "end_seq"):
+            model.pop(internal, None)
+        self._begins[execution_id] = model.pop("begin_seq", None)
+        self._models[execution_id] = model
+        self.counts[execution_id] = status.get("execution_count")
+        while len(self._models) > MAX_KEPT:
+            self._forget(next(iter(self._models)))
+        return model
+
+    def set_code(self, execution_id: str, code: str) -> None:
+        """Remember what was run: from the request, or from the journal."""
+        self._codes[execution_id] = code
+
+    def get(self, execution_id: str) -> ExecutionModel:
+        """The execution with its code.
+
+        Raises:
+            JupyterDistError: `unknown_execution`.
+        """
+        model = self._models.get(execution_id)
+        if model is None:
+            near = difflib.get_close_matches(execution_id, self._models, 1, 0.8)
+            hint = f"Did you mean '{near[0]}'?" if near else f"The last {MAX_KEPT} of each group are known."
+            raise JupyterDistError("unknown_execution", f"There is no execution '{execution_id[:80]}'.", hint)
+        return {**model, "code": self._codes.get(execution_id)}
+
+    def begin_seq(self, execution_id: str) -> int | None:
+        """The record with which it began; None when it never ran."""
+        return self._begins.get(execution_id)
+
+    def all(self) -> list[ExecutionModel]:
+        """All, without code."""
+        return list(self._models.values())
+
+    def unfinished(self) -> Iterable[ExecutionModel]:
+        """Those that are queued or running."""
+        return [model for model in self._models.values() if not is_final(model)]
+
+    def mark_lost(self, error: JupyterDistError) -> list[str]:
+        """The agent is gone: nobody will end them any more. Returns their ids."""
+        lost = [model["id"] for model in self.unfinished()]
+        for execution_id in lost:
+            model = self._models[execution_id]
+            state = "aborted" if model["state"] == "queued" else "lost"
+            statuses = [
+                {**status, "status": state} if status["status"] in ("queued", "running") else status
+                for status in model["statuses"]
+            ]
+            self._models[execution_id] = {**model, "state": state, "statuses": statuses, "error": error.to_dict()}
+        return lost
+
+    def _forget(self, execution_id: str) -> None:
+        for table in (self._models, self._codes, self._begins, self.counts):
+            table.pop(execution_id, None)
+
+
+def is_final(model: ExecutionModel) -> bool:
+    """Whether the execution has ended for good."""
+    return model["state"] in FINAL_EXECUTION_STATES

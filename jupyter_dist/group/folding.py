@@ -1,0 +1,260 @@
+"""Folds what many ranks say into rows: what is equal stands once, with the exact set of ranks (pure, no I/O).
+
+A unit is a line of a stream, or one rich output as canonical JSON. Each rank has a cursor: the row of its last
+unit. Its next unit goes to a row behind the cursor: one that holds an equal unit, else a similar one (a variant
+of the same line, with other numbers), else a new row. So for every rank its units stand in its own order, and
+nothing is lost whatever the interleaving. Sets of ranks are bit masks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+STREAM_KINDS = frozenset({"stdout", "stderr"})
+
+EQUAL_WINDOW = 64  # rows looked at for an equal unit
+SIMILAR_WINDOW = 8  # rows looked at for a similar one
+BEYOND_SIMILAR = 4  # an equal unit this far behind a similar row is a coincidence
+BACK_WINDOW = 16
+
+_NUMBERS = re.compile(r"(?:\d[eE][-+]?\d|nan|inf|[\d\u2580-\u259f#=>.:+\-\s])+")
+_SIGNIFICANT = re.compile(r"\w{2}")
+
+# Ids are (ordinal of the unit, rank) of the unit that made the variant: equal for live and rebuilt views.
+ID_RANKS = 4096
+_SPARE_IDS = 1 << 45
+
+
+class Variant:
+    """One thing said in a row, and by whom."""
+
+    __slots__ = ("id", "mask", "text")
+
+    def __init__(self, variant_id: int, text: str, mask: int) -> None:
+        self.id = variant_id
+        self.text = text
+        self.mask = mask
+
+
+class Row:
+    """Units that belong beside each other, at most one per rank, all of one kind."""
+
+    __slots__ = ("kind", "mask", "next", "prev", "seq", "settled", "template", "variants")
+
+    def __init__(self, kind: str, text: str) -> None:
+        self.kind = kind
+        self.template = text  # of the unit that made the row; masked when first compared
+        self.variants: dict[str, Variant] = {}
+        self.mask = 0
+        self.settled = 0  # ranks whose unit is final
+        self.seq = 0
+        self.prev: Row | None = None
+        self.next: Row | None = None
+
+    def ordered(self) -> list[Variant]:
+        """The variants by lowest rank."""
+        variants = self.variants
+        if len(variants) == 1:
+            return list(variants.values())
+        return sorted(variants.values(), key=lambda variant: variant.mask & -variant.mask)
+
+
+class Fold:
+    """The rows of a view, and where each rank stands in them."""
+
+    def __init__(self) -> None:
+        self._start = Row("", "")
+        self._cursors: dict[int, Row] = {}  # by rank bit: the row of its last settled unit
+        self._provisional: dict[int, Row] = {}
+        self._ids: set[int] = set()
+        self._spare_id = _SPARE_IDS
+        self.num_variants = 0
+        self.num_chars = 0
+
+    def rows(self) -> Iterator[Row]:
+        """The rows from first to last."""
+        row = self._start.next
+        while row is not None:
+            yield row
+            row = row.next
+
+    def append(self, bit: int, kind: str, text: str, unit_id: int, seq: int) -> Row:
+        """Place the next unit of the rank; a provisional one of it goes. Returns the row."""
+        if bit in self._provisional:
+            self._lift_provisional(bit, seq)
+        cursor = self._cursors.get(bit, self._start)
+        row = cursor.next
+        if row is None or row.kind != kind or text not in row.variants:
+            row = self._row_for(bit, kind, text, cursor, settled=True, seq=seq)
+        self._join(row, bit, text, unit_id, seq)
+        row.settled |= bit
+        self._cursors[bit] = row
+        return row
+
+    def show_provisional(self, bit: int, kind: str, text: str, unit_id: int, seq: int) -> None:
+        """Place the rank's unfinished line; it moves no cursor and leaves no trace when it is replaced."""
+        if bit in self._provisional:
+            self._lift_provisional(bit, seq)
+        if text:
+            cursor = self._cursors.get(bit, self._start)
+            row = self._row_for(bit, kind, text, cursor, settled=False, seq=seq)
+            self._join(row, bit, text, unit_id, seq)
+            self._provisional[bit] = row
+
+    def replace(self, row: Row, bit: int, text: str, unit_id: int, seq: int) -> None:
+        """Give the rank another unit in a row where it has one (a display was updated)."""
+        self._leave(row, bit)
+        self._join(row, bit, text, unit_id, seq)
+        row.settled |= bit
+
+    def clear(self, bit: int, rows: list[Row], seq: int) -> None:
+        """Take back all units of the rank, which stand in `rows`."""
+        if bit in self._provisional:
+            self._lift_provisional(bit, seq)
+        self._cursors.pop(bit, None)
+        for row in rows:
+            self._leave(row, bit)
+            self._drop_if_empty(row, seq)
+
+    # -- finding a row --
+
+    def _row_for(self, bit: int, kind: str, text: str, cursor: Row, *, settled: bool, seq: int) -> Row:
+        found = _find(cursor, kind, text, settled=settled)
+        if found is not None and text in found.variants:
+            return found
+        if settled and cursor is not self._start:
+            behind = self._find_movable(cursor, kind, text)
+            if behind is not None:
+                self._unlink(behind, seq)
+                self._link(behind, cursor, seq)
+                return behind
+        if found is not None:
+            return found
+        row = Row(kind, text)
+        self._link(row, self._insertion_point(cursor, bit), seq)
+        return row
+
+    def _find_movable(self, cursor: Row, kind: str, text: str) -> Row | None:
+        """An equal row shortly before the cursor that may go behind it: its ranks said nothing since."""
+        row: Row | None = cursor
+        between = 0
+        for _ in range(BACK_WINDOW):
+            if row is None or row is self._start:
+                return None
+            if row.kind == kind and text in row.variants and not row.mask & between and row is not cursor:
+                return row
+            between |= row.mask
+            row = row.prev
+        return None
+
+    def _insertion_point(self, cursor: Row, bit: int) -> Row:
+        """Behind the newest units of lower ranks, so that ranks which differ stand in their order."""
+        point = cursor
+        row = point.next
+        while row is not None and row.mask < bit and self._is_newest(row):
+            point, row = row, row.next
+        return point
+
+    def _is_newest(self, row: Row) -> bool:
+        mask = row.mask
+        while mask:
+            bit = mask & -mask
+            if self._provisional.get(bit, self._cursors.get(bit)) is not row:
+                return False
+            mask ^= bit
+        return True
+
+    # -- changing rows --
+
+    def _join(self, row: Row, bit: int, text: str, unit_id: int, seq: int) -> None:
+        variant = row.variants.get(text)
+        if variant is None:
+            row.variants[text] = Variant(self._new_id(unit_id), text, bit)
+            self.num_variants += 1
+            self.num_chars += len(text)
+        else:
+            variant.mask |= bit
+        row.mask |= bit
+        _touch(row, seq)
+
+    def _new_id(self, unit_id: int) -> int:
+        # Taken when the rank's unit became another one while others still say the first.
+        if unit_id in self._ids:
+            self._spare_id += 1
+            unit_id = self._spare_id
+        self._ids.add(unit_id)
+        return unit_id
+
+    def _leave(self, row: Row, bit: int) -> None:
+        variant = next(variant for variant in row.variants.values() if variant.mask & bit)
+        variant.mask ^= bit
+        row.mask ^= bit
+        row.settled &= ~bit
+        if not variant.mask:
+            del row.variants[variant.text]
+            self._ids.discard(variant.id)
+            self.num_variants -= 1
+            self.num_chars -= len(variant.text)
+
+    def _lift_provisional(self, bit: int, seq: int) -> None:
+        row = self._provisional.pop(bit)
+        self._leave(row, bit)
+        self._drop_if_empty(row, seq)
+
+    def _drop_if_empty(self, row: Row, seq: int) -> None:
+        _touch(row, seq)
+        if not row.variants:
+            self._unlink(row, seq)
+
+    def _link(self, row: Row, after: Row, seq: int) -> None:
+        row.prev, row.next = after, after.next
+        if after.next is not None:
+            after.next.prev = row
+        after.next = row
+        _touch(row, seq)
+
+    def _unlink(self, row: Row, seq: int) -> None:
+        _touch(row, seq)
+        if row.prev is not None:
+            row.prev.next = row.next
+        if row.next is not None:
+            row.next.prev = row.prev
+
+
+def _touch(row: Row, seq: int) -> None:
+    """Items are runs of rows, so a change of a row can change the items that end or begin beside it."""
+    row.seq = seq
+    if row.prev is not None:
+        row.prev.seq = seq
+    if row.next is not None:
+        row.next.seq = seq
+
+
+def _find(cursor: Row, kind: str, text: str, *, settled: bool) -> Row | None:
+    """The row to join: an equal one, else a similar one, else None.
+
+    Rows that hold only unfinished lines count for nothing when the unit itself is final.
+    """
+    similar: Row | None = None
+    template = ""
+    limit = EQUAL_WINDOW if kind not in STREAM_KINDS or _SIGNIFICANT.search(text) else SIMILAR_WINDOW
+    distance = 0
+    row = cursor.next
+    while row is not None and distance < limit:
+        if row.kind == kind:
+            if text in row.variants:
+                return row
+            if similar is None and distance < SIMILAR_WINDOW and (row.settled or not settled):
+                template = template or _template(kind, text)
+                if template == _template(kind, row.template):
+                    similar = row
+                    limit = min(limit, distance + 1 + BEYOND_SIMILAR)
+        if row.settled:
+            distance += 1
+        row = row.next
+    return similar
+
+
+def _template(kind: str, text: str) -> str:
+    return _NUMBERS.sub("~", text) if kind in STREAM_KINDS else kind

@@ -1,0 +1,375 @@
+"""One group as the server sees it: its agent's word, its executions, their views and its ranks' logs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.launcher.directories import GroupDirectory
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.states import GONE_GROUP_STATES
+
+from .executions import ExecutionModel, Executions, is_final
+from .history import History
+from .link import AgentLink
+from .logs import LogReader, LogRecord, concerned_ranks
+from .memory import WATCH_SECONDS, MemorySamples
+from .views import View
+from .viewstore import ViewStore
+
+MAX_CODE_BYTES = 16 << 20
+SHUTDOWN_SECONDS = 20.0
+GONE_SECONDS = 10.0
+RECONNECT_AFTER_SECONDS = (0.1, 0.4, 1.0)
+
+Topic = tuple[Any, ...]
+
+
+class Group:
+    """A group, from the agent that waits to become it until nothing of it is left."""
+
+    def __init__(self, directory: GroupDirectory, server_id: str, notify: Callable[[Topic], None]) -> None:
+        self.directory = directory
+        self.id = directory.group_id
+        self.executions = Executions(self.id)
+        self.memory = MemorySamples()
+        self._status: dict[str, Any] = {"state": "warm", "seq": 0}
+        self._notify = notify
+        self._link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
+        self._history = History(directory, self._link, self.executions)
+        self._views = ViewStore(self._history.execution_records)
+        self._seq = 0
+        self._watchers = 0
+        self._ending = False
+        self._gone = asyncio.Event()
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._handlers = {
+            "record": self._on_record,
+            "group": self._on_group,
+            "execution": self._on_execution,
+            "sample": self._on_sample,
+        }
+
+    # -- what it is -----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """A GroupState, or `warm` while the agent has no group yet."""
+        return str(self._status["state"])
+
+    @property
+    def name(self) -> str:
+        """The name its user gave it."""
+        return str(self._status["spec"]["name"]) if "spec" in self._status else ""
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks it has."""
+        return int(self._status["spec"]["world_size"])
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether its agent can be asked."""
+        return self._link.is_open
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it will take no cells any more."""
+        return self.state in GONE_GROUP_STATES
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Its ranks by process id."""
+        return {rank["pid"]: rank["rank"] for rank in self._status.get("ranks", []) if rank["pid"] is not None}
+
+    def model(self) -> dict[str, Any]:
+        """The Group of docs/api.md."""
+        status, spec = self._status, self._status["spec"]
+        same = ("state", "started_at", "ready_seconds", "generation", "note", "error", "lease_seconds", "ranks")
+        return {
+            "id": self.id,
+            "environment": status.get("environment") or {},
+            "protocol": PROTOCOL_VERSION,
+            **{field: spec[field] for field in ("name", "accelerator", "backend", "devices", "world_size", "cwd")},
+            **{field: status.get(field) for field in (*same, "running", "queued")},
+        }
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    async def attach(self) -> None:
+        """Connect to the agent, and follow what it has if it is a group already.
+
+        Raises:
+            JupyterDistError: `agent_unreachable`, `timed_out`, or `bad_request` from another version.
+        """
+        hello = await self._link.open()
+        self._status = hello["group"]
+        for execution in hello["executions"]:
+            self.executions.update(execution)
+        if self.state != "warm":
+            await self._follow(self._seq or int(hello["seq"]))
+
+    async def start(self, spec: GroupSpec, environment: dict[str, Any]) -> None:
+        """Make the waiting agent this group; its ranks come up from now on."""
+        answer, _ = await self._link.request("start", spec=spec.to_dict(), environment=environment)
+        self._status = answer["group"]
+        await self._follow(0)
+        self._changed()
+
+    async def restart(self) -> None:
+        """End all ranks and start new ones."""
+        answer, _ = await self._ask("restart")
+        self._on_group(answer, b"")
+
+    async def shutdown(self) -> None:
+        """End everything; returns when no process and no file is left."""
+        self._ending = True
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+        if self._link.is_open:
+            try:
+                await self._link.request("shutdown", timeout_seconds=SHUTDOWN_SECONDS)
+                await asyncio.wait_for(self._gone.wait(), GONE_SECONDS)
+            except (JupyterDistError, asyncio.TimeoutError):
+                self._link.kill_agent()
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._gone.wait(), GONE_SECONDS)
+        await self._link.close()
+        await self._wait_for_files()
+        self.directory.remove()
+        self._status = {**self._status, "state": "dead"}
+        self._changed()
+
+    async def detach(self) -> None:
+        """Leave the group to the next server."""
+        self._ending = True
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+            await asyncio.gather(self._reconnecting, return_exceptions=True)
+        await self._link.close()
+        self.directory.release()
+
+    # -- cells ----------------------------------------------------------------------------------------
+
+    async def execute(self, code: str, ranks: str, **fields: Any) -> ExecutionModel:
+        """Run a cell on the ranks that the expression names; returns once it is queued.
+
+        Raises:
+            JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, `too_large`, ...
+        """
+        payload = code.encode("utf-8", "surrogatepass")
+        if len(payload) > MAX_CODE_BYTES:
+            message = f"The cell has {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
+            raise JupyterDistError("too_large", message, "Put data into a file.")
+        self._check_takes_cells()
+        chosen = list(parse_ranks(ranks, self.world_size))
+        spec = ExecutionSpec(execution_id=f"e-{secrets.token_hex(6)}", ranks=chosen, **fields)
+        self.executions.set_code(spec.execution_id, code)
+        answer, _ = await self._link.request("execute", payload, execution=spec.to_dict())
+        known = [model for model in self.executions.all() if model["id"] == spec.execution_id]
+        if not known:  # else the agent has told of a newer state already
+            self.executions.update(answer["execution"])
+        return self.executions.get(spec.execution_id)
+
+    async def cancel(self, execution_id: str) -> None:
+        """Cancel a queued execution, interrupt a running one."""
+        self.executions.get(execution_id)
+        await self._ask("cancel", execution_id=execution_id)
+
+    async def interrupt(self, ranks: str) -> dict[str, str]:
+        """Interrupt what runs on these ranks."""
+        answer, _ = await self._ask("interrupt", ranks=list(parse_ranks(ranks, self.world_size)))
+        found = {key: format_ranks(answer[key]) for key in ("interrupted", "idle")}
+        if answer.get("unresponsive"):
+            found["unresponsive"] = format_ranks(answer["unresponsive"])
+        return found
+
+    async def empty_cache(self, ranks: str) -> dict[str, int]:
+        """Collect garbage and empty the device caches of these ranks; freed bytes by rank."""
+        chosen = list(parse_ranks(ranks, self.world_size))
+        answer, _ = await self._ask("empty_cache", ranks=chosen)
+        return dict(answer["freed_bytes"])
+
+    async def view(self, execution_id: str) -> View:
+        """The view of an execution."""
+        model = self.executions.get(execution_id)
+        return await self._views.get(execution_id, model["ranks"])
+
+    def peek_view(self, execution_id: str) -> View | None:
+        """The view, if it is in memory."""
+        return self._views.peek(execution_id)
+
+    async def wait_until(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        """Wait until the condition holds, at most so long; whether it does."""
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.add(waiter)
+            try:
+                await asyncio.wait_for(waiter, left)
+            except asyncio.TimeoutError:
+                return is_so()
+            finally:
+                self._waiters.discard(waiter)
+        return True
+
+    async def wait_ended(self, execution_id: str, seconds: float) -> bool:
+        """Wait until an execution has ended; whether it has."""
+        return await self.wait_until(lambda: is_final(self.executions.get(execution_id)), seconds)
+
+    # -- logs and memory --------------------------------------------------------------------------------
+
+    async def log_page(self, rank: int, before: int | None, max_bytes: int) -> dict[str, Any]:
+        """A page of a rank's log: the newest records, or those before one."""
+        self.check_rank(rank)
+        return await self._history.log_page(rank, before, max_bytes)
+
+    async def log_after(self, rank: int, seq: int) -> tuple[list[LogRecord], int]:
+        """The newest log records after `seq`, and how many more there are than that."""
+        self.check_rank(rank)
+        return (await self._history.ring(rank)).after(seq)
+
+    def log_chunks(self, rank: int) -> Iterator[list[LogRecord]]:
+        """The whole log of a rank, about a megabyte of the journal at a time. Reads files: for a thread."""
+        cursor = JournalCursor(self.directory.journal_path)
+        reader = LogReader(rank, self.executions.counts)
+        try:
+            while records := cursor.read():
+                mine = (r for r in records if rank in concerned_ranks(r.header, self.world_size))
+                converted = (reader.convert(record.header, record.payload) for record in mine)
+                yield [record for record in converted if record is not None]
+        finally:
+            cursor.close()
+
+    def check_rank(self, rank: int) -> None:
+        """Raise JupyterDistError `unknown_rank` unless the rank exists."""
+        if not 0 <= rank < self.world_size:
+            message = f"Group '{self.name}' has no rank {rank}."
+            raise JupyterDistError("unknown_rank", message, f"Its ranks are 0 to {self.world_size - 1}.")
+
+    async def watch_memory(self, change: int) -> None:
+        """One watcher more (1) or less (-1): samples are taken while there is one."""
+        before, self._watchers = self._watchers, self._watchers + change
+        if bool(before) != bool(self._watchers) and self._link.is_open:
+            await self._link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
+
+    # -- what the agent tells ---------------------------------------------------------------------------
+
+    def _on_message(self, header: Header, payload: bytes) -> None:
+        handler = self._handlers.get(header.get("t", ""))
+        if handler is not None:
+            handler(header, payload)
+
+    def _on_record(self, header: Header, payload: bytes) -> None:
+        self._seq = int(header["seq"])
+        if header["kind"] == "begin":
+            self.executions.set_code(header["execution_id"], payload.decode("utf-8", "replace"))
+            self.executions.counts[header["execution_id"]] = header.get("execution_count")
+        execution_id = self._views.feed(header, payload)
+        if execution_id is not None:
+            self._notify(("view", self.id, execution_id))
+        for rank in concerned_ranks(header, self.world_size):
+            if self._history.feed(rank, header, payload):
+                self._notify(("log", self.id, rank))
+
+    def _on_group(self, header: Header, payload: bytes) -> None:
+        self._status = header["group"]
+        self._changed()
+
+    def _on_execution(self, header: Header, payload: bytes) -> None:
+        model = self.executions.update(header["execution"])
+        self._notify(("execution", self.id, model["id"]))
+        self._wake()
+
+    def _on_sample(self, header: Header, payload: bytes) -> None:
+        self.memory.add(header["sample"])
+        self._notify(("memory", self.id))
+
+    def _on_lost(self) -> None:
+        self._gone.set()
+        # An agent whose group could not start has said so, and ends.
+        if not self._ending and self.state not in ("dead", "warm"):
+            self._reconnecting = asyncio.create_task(self._reconnect(), name=f"reconnect {self.id}")
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    async def _reconnect(self) -> None:
+        for delay in RECONNECT_AFTER_SECONDS:
+            await asyncio.sleep(delay)
+            self._gone.clear()
+            with contextlib.suppress(JupyterDistError):
+                await self.attach()
+                if self._watchers:
+                    await self._link.request("watch", seconds=WATCH_SECONDS)
+                self._changed()
+                return
+        self.mark_lost(self.directory.log_tail(600))
+
+    def mark_lost(self, last_words: str) -> None:
+        """The agent is gone, and its ranks with it."""
+        error = JupyterDistError(
+            "agent_unreachable",
+            f"The agent of group '{self.name}' has ended, and its ranks with it.",
+            last_words or "Shut the group down and start it again.",
+        )
+        dead = [{**rank, "state": "dead", "execution_id": None} for rank in self._status.get("ranks", [])]
+        lost = {"state": "lost", "error": error.to_dict(), "ranks": dead, "running": [], "queued": []}
+        self._status = {**self._status, **lost}
+        for execution_id in self.executions.mark_lost(error):
+            self._notify(("execution", self.id, execution_id))
+        self._gone.set()
+        self._changed()
+
+    def adopt_remains(self, group_json: dict[str, Any]) -> None:
+        """Be a group whose agent ended while no server was there: only its logs are left."""
+        self._status = {
+            "spec": group_json["spec"],
+            "environment": group_json.get("environment"),
+            "state": "lost",
+            "started_at": group_json.get("created_at"),
+            "generation": 0,
+            "seq": 0,
+            "ranks": [],
+        }
+        self.mark_lost("")
+
+    async def _follow(self, since: int) -> None:
+        await self._link.request("follow", since=since)
+
+    async def _ask(self, t: str, **fields: Any) -> tuple[Header, bytes]:
+        if self.state in ("lost", "dead") and not self._link.is_open:
+            self._check_takes_cells()
+        return await self._link.request(t, **fields)
+
+    def _check_takes_cells(self) -> None:
+        if self.is_gone:
+            error = self._status.get("error") or {}
+            message = f"Group '{self.name}' is {self.state}. {error.get('message', '')}".strip()
+            raise JupyterDistError("group_not_ready", message, "Shut it down and start it again.")
+
+    async def _wait_for_files(self) -> None:
+        """The agent removes its directory as the last thing it does."""
+        deadline = time.monotonic() + 2.0
+        while self.directory.socket_path.exists() and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+
+    def _changed(self) -> None:
+        self._notify(("groups",))
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,74 @@
+"""The unfinished line of one rank's stream: carriage returns and backspaces are applied as a terminal would."""
+
+from __future__ import annotations
+
+import re
+
+# A line without end is handed out in pieces of this many characters, so that no unit is unbounded.
+MAX_LINE_CHARS = 16384
+
+_CONTROLS = re.compile("([\r\b\n])")
+
+
+class LineBuffer:
+    """Text in, complete lines out; the result does not depend on how the text was cut into chunks."""
+
+    def __init__(self) -> None:
+        self.text = ""  # the unfinished line
+        self._column: int | None = None  # where the next character goes; None: at the end
+        self._erase = False  # the next character replaces the rest of the line
+
+    def feed(self, data: str) -> list[str]:
+        """Return the lines that are now complete, each with its newline (or cut at the maximum)."""
+        if self._column is None and "\r" not in data and "\b" not in data:
+            return self._feed_plain(data)
+        lines: list[str] = []
+        for token in _CONTROLS.split(data):
+            if token == "\n":
+                lines.append(self.text + "\n")
+                self.reset()
+            elif token == "\r":
+                self._return()
+            elif token == "\b":
+                self._column = max(0, (len(self.text) if self._column is None else self._column) - 1)
+            elif token:
+                self._write(token)
+                lines += self._cut()
+        return lines
+
+    def reset(self) -> None:
+        """Forget the unfinished line."""
+        self.text, self._column, self._erase = "", None, False
+
+    def _feed_plain(self, data: str) -> list[str]:
+        *complete, last = (self.text + data).split("\n")
+        lines: list[str] = []
+        for line in complete:
+            self.text = line
+            if len(line) > MAX_LINE_CHARS:
+                lines += self._cut()
+            lines.append(self.text + "\n")
+        self.text = last
+        return lines + self._cut() if len(last) > MAX_LINE_CHARS else lines
+
+    def _return(self) -> None:
+        self._column = 0 if self.text else None
+        # Escape sequences take no column: a line that has some cannot be overlaid, only replaced.
+        self._erase = "\x1b" in self.text
+
+    def _write(self, text: str) -> None:
+        if self._column is None:
+            self.text += text
+            return
+        end = self._column + len(text)
+        rest = "" if self._erase else self.text[end:]
+        self.text = self.text[: self._column] + text + rest
+        self._column = end if rest else None
+        self._erase = False
+
+    def _cut(self) -> list[str]:
+        pieces: list[str] = []
+        while self._column is None and len(self.text) > MAX_LINE_CHARS:
+            pieces.append(self.text[:MAX_LINE_CHARS])
+            self.text = self.text[MAX_LINE_CHARS:]
+        return pieces

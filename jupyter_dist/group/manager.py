@@ -1,0 +1,196 @@
+"""All groups of this server: starting, adopting, finding and ending them. The one object that handlers are given."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.devices.reader import DeviceReader
+from jupyter_dist.launcher.directories import GroupDirectory
+from jupyter_dist.launcher.environments import Environment, Environments
+from jupyter_dist.launcher.local import LocalLauncher
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .group import Group, Topic
+from .resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
+from .warm import WarmAgents
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[[Topic], None]
+
+
+class GroupManager:
+    """Groups by id and by name."""
+
+    def __init__(
+        self,
+        launcher: LocalLauncher,
+        environments: Environments,
+        devices: DeviceReader,
+        defaults: GroupDefaults,
+        keep_warm: bool,
+    ) -> None:
+        self.environments = environments
+        self.devices = devices
+        self.server_id = f"s-{secrets.token_hex(6)}"
+        self._launcher = launcher
+        self._defaults = defaults
+        self._groups: dict[str, Group] = {}
+        self._starting_names: set[str] = set()
+        self._listeners: set[Listener] = set()
+        self._warm = WarmAgents(self._launch, keep_warm)
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    async def adopt(self) -> None:
+        """Take over the groups that an earlier server left, living or not."""
+        directories = self._launcher.directories()
+        await asyncio.gather(*(self._adopt_one(directory) for directory in directories))
+
+    async def stop(self, end_groups: bool) -> None:
+        """Leave all groups to the next server, or end them. Idempotent."""
+        await self._warm.stop()
+        groups = list(self._groups.values())
+        leave = (group.shutdown() if end_groups else group.detach() for group in groups)
+        await asyncio.gather(*leave, return_exceptions=True)
+        self._groups.clear()
+        self._launcher.detach()
+
+    # -- finding --------------------------------------------------------------------------------------
+
+    def all(self) -> list[Group]:
+        """All groups, oldest first."""
+        return sorted(self._groups.values(), key=lambda group: group.model()["started_at"] or 0.0)
+
+    def get(self, id_or_name: str) -> Group:
+        """The group of that id or name.
+
+        Raises:
+            JupyterDistError: `unknown_group`, naming those that exist.
+        """
+        if id_or_name in self._groups:
+            return self._groups[id_or_name]
+        named = [group for group in self._groups.values() if group.name == id_or_name]
+        for group in sorted(named, key=lambda group: group.is_gone):
+            return group
+        raise JupyterDistError("unknown_group", f"There is no group '{id_or_name[:60]}'.", self._names_hint(id_or_name))
+
+    def rank_of_pid(self, pid: int) -> tuple[str, int] | None:
+        """Which group's name and rank a process is."""
+        for group in self._groups.values():
+            if (rank := group.pids.get(pid)) is not None:
+                return group.name, rank
+        return None
+
+    # -- starting and ending ----------------------------------------------------------------------------
+
+    async def start(self, request: StartRequest) -> Group:
+        """Start a group; returns while its ranks still come up.
+
+        Raises:
+            JupyterDistError: one clear error per bad field; nothing is left running then.
+        """
+        environment = await self.environments.get(request.environment, request.python)
+        indices = await self.devices.indices() if request.accelerator != "cpu" else []
+        fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
+        name = fields["name"]
+        self._starting_names.add(name)
+        try:
+            group = await self._warm.claim(environment)
+            try:
+                await group.start(build_spec(group.id, fields), _environment_shown(environment))
+            except BaseException:
+                await group.shutdown()
+                raise
+            self._drop_remains(name)
+            self._groups[group.id] = group
+        finally:
+            self._starting_names.discard(name)
+        self.notify(("groups",))
+        self._warm.warm_next(environment)
+        return group
+
+    async def warm(self, name: str) -> None:
+        """Keep an agent ready for the next start in that environment."""
+        await self._warm.warm(await self.environments.get(name))
+
+    async def shutdown(self, group: Group) -> None:
+        """End a group and forget it."""
+        await group.shutdown()
+        self._groups.pop(group.id, None)
+        self._launcher.reap()
+        self.notify(("groups",))
+
+    # -- listening --------------------------------------------------------------------------------------
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with the topic of every change; returns the way to stop it."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
+
+    def notify(self, topic: Topic) -> None:
+        """Tell all listeners of a change."""
+        for listener in list(self._listeners):
+            listener(topic)
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    async def _launch(self, environment: Environment) -> Group:
+        directory = await self._launcher.launch(environment.python, environment.env)
+        group = Group(directory, self.server_id, self.notify)
+        try:
+            await group.attach()
+        except JupyterDistError:
+            await group.shutdown()
+            raise
+        return group
+
+    async def _adopt_one(self, directory: GroupDirectory) -> None:
+        try:
+            if not directory.hold():
+                return  # another server of this user lives and has it
+        except OSError:
+            return  # it went away meanwhile
+        content = directory.read_group_json()
+        group = Group(directory, self.server_id, self.notify)
+        try:
+            await group.attach()
+        except JupyterDistError as err:
+            log.info("jupyter_dist: the agent of %s is gone: %s", directory.path, err)
+            if not content.get("spec"):
+                directory.remove()
+                return
+            group.adopt_remains(content)
+        if group.state == "warm":
+            await group.shutdown()
+            return
+        self._groups[group.id] = group
+        self.notify(("groups",))
+
+    def _taken_names(self) -> list[str]:
+        living = [group.name for group in self._groups.values() if not group.is_gone]
+        return [*living, *self._starting_names]
+
+    def _drop_remains(self, name: str) -> None:
+        """A new group of that name takes the place of a dead one."""
+        for group in [group for group in self._groups.values() if group.name == name and group.is_gone]:
+            if not group.is_attached:
+                del self._groups[group.id]
+                group.directory.remove()
+
+    def _names_hint(self, wanted: str) -> str:
+        if not self._groups:
+            return "No group is running. Start one with POST /groups."
+        names = [f"{group.name} ({group.world_size} ranks)" for group in self.all()]
+        near = difflib.get_close_matches(wanted, [group.name for group in self.all()], 1)
+        return (f"Did you mean '{near[0]}'? " if near else "") + f"Groups now: {', '.join(names[:20])}."
+
+
+def _environment_shown(environment: Environment) -> dict[str, Any]:
+    shown = ("name", "display_name", "python", "python_version", "torch_version")
+    return {name: getattr(environment, name) for name in shown}

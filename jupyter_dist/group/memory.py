@@ -1,0 +1,34 @@
+"""The last minutes of memory samples of a group."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+KEEP_SECONDS = 300.0
+WATCH_SECONDS = 1.0
+
+MemorySample = dict[str, Any]
+
+
+class MemorySamples:
+    """A ring of MemorySamples (docs/api.md), newest last."""
+
+    def __init__(self) -> None:
+        self._samples: deque[MemorySample] = deque()
+
+    def add(self, sample: MemorySample) -> None:
+        """Keep a sample, and drop what is too old."""
+        self._samples.append(sample)
+        oldest = time.time() - KEEP_SECONDS
+        while self._samples and self._samples[0]["at"] < oldest:
+            self._samples.popleft()
+
+    def all(self) -> list[MemorySample]:
+        """All samples that are kept."""
+        return list(self._samples)
+
+    def latest(self) -> MemorySample | None:
+        """The newest sample."""
+        return self._samples[-1] if self._samples else None

@@ -1,0 +1,208 @@
+"""One rank's outputs of one execution on their way into the fold: decoding, lines, displays, and the bounds."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from .folding import ID_RANKS, STREAM_KINDS, Fold, Row
+from .lines import LineBuffer
+
+HEAD_BYTES = 256 * 1024
+HEAD_LINES = 2000
+TAIL_BYTES = 64 * 1024
+TAIL_LINES = 200
+MAX_RICH_BYTES = 4 << 20
+RICH_DISCOUNT = 16  # a rich output counts as this much less text: one figure must not end the head
+MAX_FOLD_VARIANTS = 12_000  # of all ranks together; beyond, everything goes to the tails
+MAX_FOLD_CHARS = 16 << 20
+
+
+@dataclass(slots=True)
+class Unit:
+    """What a rank said, as the fold compares it."""
+
+    kind: str
+    text: str
+    id: int
+    size: int
+    display_id: str | None = None
+
+
+@dataclass(slots=True)
+class Limits:
+    """The bounds of one rank's tail: many ranks share what a few would have."""
+
+    tail_bytes: int
+    tail_lines: int
+
+    @classmethod
+    def for_ranks(cls, num_ranks: int) -> Limits:
+        """Full tails up to 16 ranks."""
+        share = 16 / max(16, num_ranks)
+        return cls(max(4096, int(TAIL_BYTES * share)), max(20, int(TAIL_LINES * share)))
+
+
+@dataclass(slots=True)
+class Elided:
+    """How much of a rank is not in the view."""
+
+    bytes: int = 0
+    lines: int = 0
+
+
+@dataclass(slots=True)
+class Decoders:
+    """UTF-8 that may be cut anywhere, per stream."""
+
+    by_name: dict[str, codecs.IncrementalDecoder] = field(default_factory=dict)
+
+    def decode(self, name: str, data: bytes, *, final: bool = False) -> str:
+        """The text that is complete."""
+        decoder = self.by_name.get(name)
+        if decoder is None:
+            decoder = self.by_name[name] = codecs.getincrementaldecoder("utf-8")("replace")
+        return decoder.decode(data, final)
+
+
+class RankFeed:
+    """Feeds one rank's outputs to the fold until its head is full, then keeps the last of them."""
+
+    def __init__(self, rank: int, fold: Fold, limits: Limits) -> None:
+        self.rank = rank
+        self.bit = 1 << rank
+        self.elided = Elided()
+        self.head_full = False
+        self.tail: deque[Unit] = deque()
+        self._fold = fold
+        self._limits = limits
+        self._decoders = Decoders()
+        self._line = LineBuffer()
+        self._kind = ""  # of the unfinished line
+        self._ordinal = 0
+        self._head_bytes = 0
+        self._head_lines = 0
+        self._tail_bytes = 0
+        self._head: list[tuple[Row, Unit]] = []
+        self._clear_pending = False
+
+    def stream(self, name: str, data: bytes, seq: int) -> None:
+        """Text of a stream."""
+        text = self._decoders.decode(name, data)
+        if not text:
+            return
+        self._begin(name, seq)
+        for line in self._line.feed(text):
+            self._append(name, line, len(line.encode("utf-8", "replace")), seq)
+        self._show_unfinished(seq)
+
+    def output(self, kind: str, output: dict[str, Any], display_id: str | None, seq: int) -> None:
+        """A rich output, an error included."""
+        self._begin(kind, seq)
+        text, size = _rich_text(output)
+        self._append(kind, text, size, seq, display_id)
+
+    def update(self, display_id: str, data: dict[str, Any], seq: int) -> None:
+        """Replace every output of this execution that was displayed under this id."""
+        for row, unit in self._head:
+            if unit.display_id == display_id:
+                unit.text = _rich_text({**json.loads(unit.text), **data})[0]
+                self._fold.replace(row, self.bit, unit.text, unit.id, seq)
+        for unit in self.tail:
+            if unit.display_id == display_id:
+                unit.text = _rich_text({**json.loads(unit.text), **data})[0]
+
+    def clear(self, wait: bool, seq: int) -> None:
+        """Forget what was shown, now or when the next output comes."""
+        self._clear_pending = wait
+        if wait:
+            return
+        self._fold.clear(self.bit, [row for row, _ in self._head], seq)
+        self._head.clear()
+        self.tail.clear()
+        self._line.reset()
+        self._kind = ""
+        self.elided = Elided()
+        self.head_full = False
+        self._head_bytes = self._head_lines = self._tail_bytes = 0
+
+    def settle(self, seq: int) -> None:
+        """The cell ended on this rank: its unfinished line stands as it is."""
+        for name in list(self._decoders.by_name):
+            rest = self._decoders.decode(name, b"", final=True)
+            if rest:
+                self._begin(name, seq)
+                self._line.feed(rest)
+        self._settle_line(seq)
+
+    def tail_units(self) -> list[Unit]:
+        """What follows the elided part, the unfinished line included."""
+        units = list(self.tail)
+        if self.head_full and self._line.text:
+            units.append(Unit(self._kind, self._line.text, self._next_id(), 0))
+        return units
+
+    def _begin(self, kind: str, seq: int) -> None:
+        if self._clear_pending:
+            self.clear(False, seq)
+        if kind != self._kind:
+            self._settle_line(seq)
+            self._kind = kind
+
+    def _settle_line(self, seq: int) -> None:
+        text = self._line.text
+        self._line.reset()
+        if text:
+            self._append(self._kind, text, len(text.encode("utf-8", "replace")), seq)
+
+    def _show_unfinished(self, seq: int) -> None:
+        text = "" if self.head_full else self._line.text
+        self._fold.show_provisional(self.bit, self._kind, text, self._next_id(), seq)
+
+    def _next_id(self) -> int:
+        return (self._ordinal + 1) * ID_RANKS + self.rank
+
+    def _append(self, kind: str, text: str, size: int, seq: int, display_id: str | None = None) -> None:
+        unit = Unit(kind, text, self._next_id(), size, display_id)
+        self._ordinal += 1
+        if not self.head_full:
+            row = self._fold.append(self.bit, kind, text, unit.id, seq)
+            self._head.append((row, unit))
+            self._head_bytes += _weight(unit)
+            self._head_lines += 1
+            self.head_full = (
+                self._head_bytes >= HEAD_BYTES
+                or self._head_lines >= HEAD_LINES
+                or self._fold.num_variants >= MAX_FOLD_VARIANTS
+                or self._fold.num_chars >= MAX_FOLD_CHARS
+            )
+            return
+        self.tail.append(unit)
+        self._tail_bytes += _weight(unit)
+        while len(self.tail) > 1 and (
+            self._tail_bytes > self._limits.tail_bytes or len(self.tail) > self._limits.tail_lines
+        ):
+            self._elide(self.tail.popleft())
+
+    def _elide(self, unit: Unit) -> None:
+        self._tail_bytes -= _weight(unit)
+        self.elided.bytes += unit.size
+        self.elided.lines += unit.text.endswith("\n")
+
+
+def _weight(unit: Unit) -> int:
+    return unit.size if unit.kind in STREAM_KINDS else unit.size // RICH_DISCOUNT
+
+
+def _rich_text(output: dict[str, Any]) -> tuple[str, int]:
+    """The canonical JSON of an output (a sentence in place of a huge one), and its true size."""
+    text = json.dumps(output, sort_keys=True, separators=(",", ":"))
+    if len(text) <= MAX_RICH_BYTES:
+        return text, len(text)
+    types = ", ".join(sorted(output.get("data", {}))) or output["output_type"]
+    sentence = f"An output of {len(text) / 1e6:.1f} MB ({types}) is too large to be shown here; it is in the log."
+    short = {"output_type": "display_data", "data": {"text/plain": sentence}, "metadata": {}}
+    return json.dumps(short, sort_keys=True, separators=(",", ":")), len(text)

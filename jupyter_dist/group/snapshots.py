@@ -1,0 +1,140 @@
+"""What a view looks like at one moment, and the difference between two moments (docs/api.md, View)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_dist.protocol.ranks import format_ranks
+
+from .folding import STREAM_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One variant of one row, before neighbours are joined into items."""
+
+    id: int
+    seq: int
+    mask: int
+    kind: str  # stdout, stderr, elided, or an output_type
+    text: str  # of a stream; the JSON of everything else
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An output with the set of ranks that said it, or what is left out there."""
+
+    id: int
+    seq: int
+    ranks: str
+    kind: str
+    text: str
+
+    def content(self) -> dict[str, Any]:
+        """Either `output` or `elided`."""
+        if self.kind in STREAM_KINDS:
+            return {"output": {"output_type": "stream", "name": self.kind, "text": self.text}}
+        return {"elided" if self.kind == "elided" else "output": json.loads(self.text)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The item of docs/api.md."""
+        return {"id": self.id, "seq": self.seq, "ranks": self.ranks, **self.content()}
+
+    def same_content(self, other: Item) -> bool:
+        """Whether a client that has `other` needs nothing."""
+        return self is other or (
+            self.ranks == other.ranks and self.kind == other.kind and self.text == other.text
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All items of a view, in order. Immutable: clients remember the one they were sent."""
+
+    seq: int
+    items: tuple[Item, ...]
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """The items of docs/api.md."""
+        return [item.to_dict() for item in self.items]
+
+
+EMPTY = Snapshot(0, ())
+
+
+def mask_ranks(mask: int) -> tuple[int, ...]:
+    """The ranks of a bit mask."""
+    return tuple(rank for rank in range(mask.bit_length()) if mask >> rank & 1)
+
+
+def build_snapshot(seq: int, pieces: Iterable[Piece], previous: Snapshot) -> Snapshot:
+    """Join neighbouring pieces of the same stream and ranks, and reuse unchanged items of `previous`."""
+    known = {item.id: item for item in previous.items}
+    expressions: dict[int, str] = {}
+    items: list[Item] = []
+    run: list[Piece] = []
+    for piece in pieces:
+        if run and not _joins(run[-1], piece):
+            items.append(_item(run, known, expressions))
+            run = []
+        run.append(piece)
+    if run:
+        items.append(_item(run, known, expressions))
+    return Snapshot(seq, tuple(items))
+
+
+def difference(old: Snapshot, new: Snapshot) -> dict[str, Any]:
+    """The fields of a `view` message: applied to `old` (removed first, then the items in order) they give `new`."""
+    ids = {item.id for item in new.items}
+    had = {item.id: item for item in old.items}
+    surviving = [item.id for item in old.items if item.id in ids]
+    position = 0
+    moved: set[int] = set()
+    changes: list[dict[str, Any]] = []
+    after: int | None = None
+    for item in new.items:
+        while position < len(surviving) and surviving[position] in moved:
+            position += 1
+        in_place = position < len(surviving) and surviving[position] == item.id
+        if in_place:
+            position += 1
+        elif item.id in had:
+            moved.add(item.id)
+        if not in_place or not item.same_content(had[item.id]):
+            changes.append(_change(item, had.get(item.id), after))
+        after = item.id
+    removed = [item.id for item in old.items if item.id not in ids]
+    return {"since": old.seq, "seq": new.seq, "items": changes, "removed": removed}
+
+
+def _joins(left: Piece, right: Piece) -> bool:
+    return left.mask == right.mask and left.kind == right.kind and left.kind in STREAM_KINDS
+
+
+def _item(run: list[Piece], known: dict[int, Item], expressions: dict[int, str]) -> Item:
+    first = run[0]
+    seq = max(piece.seq for piece in run)
+    ranks = expressions.get(first.mask)
+    if ranks is None:
+        ranks = expressions[first.mask] = format_ranks(mask_ranks(first.mask))
+    old = known.get(first.id)
+    if old is not None and old.seq == seq and old.ranks == ranks and first.kind == old.kind != "elided":
+        return old
+    text = first.text if len(run) == 1 else "".join(piece.text for piece in run)
+    return Item(first.id, seq, ranks, first.kind, text)
+
+
+def _change(item: Item, old: Item | None, after: int | None) -> dict[str, Any]:
+    change: dict[str, Any] = {"id": item.id, "seq": item.seq, "ranks": item.ranks, "after": after}
+    if (
+        old is not None
+        and old.ranks == item.ranks
+        and old.kind == item.kind
+        and item.kind in STREAM_KINDS
+        and item.text.startswith(old.text)
+    ):
+        return {**change, "append": item.text[len(old.text) :]}
+    return {**change, **item.content()}

@@ -1,0 +1,164 @@
+"""The view of one execution, built from its journal records alone: live or rebuilt, it comes out the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from .folding import Fold, Row
+from .rankfeed import Limits, RankFeed
+from .snapshots import EMPTY, Piece, Snapshot, build_snapshot
+
+_ELIDED_IDS = 1 << 46
+
+
+class View:
+    """Follows the records of one execution; `snapshot` is what a client is shown."""
+
+    def __init__(self, execution_id: str, ranks: tuple[int, ...]) -> None:
+        self.execution_id = execution_id
+        self.seq = 0  # of the last record it has seen
+        self.began = False
+        self.ended = False
+        self._fold = Fold()
+        self._limits = Limits.for_ranks(len(ranks))
+        self._feeds = {rank: RankFeed(rank, self._fold, self._limits) for rank in ranks}
+        self._snapshot = EMPTY
+        self._tail_seq = 0
+
+    def feed(self, record: dict[str, Any], payload: bytes) -> None:
+        """Take the next record; one that was seen before is ignored."""
+        seq = int(record["seq"])
+        if seq <= self.seq:
+            return
+        self.seq = seq
+        method = _METHODS.get(record["kind"])
+        if method is not None:
+            method(self, record, payload)
+
+    def snapshot(self) -> Snapshot:
+        """The items now; the same object until a record comes."""
+        if self._snapshot.seq != self.seq:
+            self._snapshot = build_snapshot(self.seq, self._pieces(), self._snapshot)
+        return self._snapshot
+
+    def text_bytes(self) -> int:
+        """About how much memory the view takes."""
+        return self._fold.num_chars + 300 * self._fold.num_variants
+
+    # -- records --
+
+    def _begin(self, record: dict[str, Any], payload: bytes) -> None:
+        self.began = True
+
+    def _stream(self, record: dict[str, Any], payload: bytes) -> None:
+        feed = self._feed(record)
+        feed.stream(record["name"], payload, self.seq)
+        self._note_tail(feed)
+
+    def _rich(self, record: dict[str, Any], payload: bytes) -> None:
+        content = json.loads(payload)
+        feed = self._feed(record)
+        display_id = (content.get("transient") or {}).get("display_id")
+        feed.output(record["kind"], rich_output(record["kind"], content), display_id, self.seq)
+        self._note_tail(feed)
+
+    def _update(self, record: dict[str, Any], payload: bytes) -> None:
+        content = json.loads(payload)
+        display_id = (content.get("transient") or {}).get("display_id")
+        if display_id is not None:
+            data = {"data": content.get("data", {}), "metadata": content.get("metadata", {})}
+            feed = self._feed(record)
+            feed.update(display_id, data, self.seq)
+            self._note_tail(feed)
+
+    def _clear(self, record: dict[str, Any], payload: bytes) -> None:
+        self._feed(record).clear(bool(json.loads(payload or b"{}").get("wait")), self.seq)
+        self._tail_seq = self.seq
+
+    def _rank_end(self, record: dict[str, Any], payload: bytes) -> None:
+        feed = self._feed(record)
+        feed.settle(self.seq)
+        self._note_tail(feed)
+
+    def _end(self, record: dict[str, Any], payload: bytes) -> None:
+        for feed in self._feeds.values():
+            feed.settle(self.seq)
+        self._tail_seq = self.seq
+        self.ended = True
+
+    def _feed(self, record: dict[str, Any]) -> RankFeed:
+        rank = record["rank"]
+        feed = self._feeds.get(rank)
+        if feed is None:
+            # A thread of an earlier cell can speak on a rank that this execution did not name.
+            feed = self._feeds[rank] = RankFeed(rank, self._fold, self._limits)
+        return feed
+
+    def _note_tail(self, feed: RankFeed) -> None:
+        if feed.head_full:
+            self._tail_seq = self.seq
+
+    # -- rendering --
+
+    def _pieces(self) -> Iterator[Piece]:
+        for row in self._fold.rows():
+            yield from _row_pieces(row, row.seq)
+        feeds = [feed for _, feed in sorted(self._feeds.items()) if feed.head_full]
+        if feeds:
+            yield from self._elided_pieces(feeds)
+            for row in _folded_tails(feeds).rows():
+                yield from _row_pieces(row, self._tail_seq)
+
+    def _elided_pieces(self, feeds: list[RankFeed]) -> Iterator[Piece]:
+        """One for all ranks of which as much is missing."""
+        masks: dict[tuple[int, int], int] = {}
+        for feed in feeds:
+            amount = (feed.elided.bytes, feed.elided.lines)
+            if any(amount):
+                masks[amount] = masks.get(amount, 0) | feed.bit
+        for (size, lines), mask in masks.items():
+            lowest = (mask & -mask).bit_length() - 1
+            text = json.dumps({"bytes": size, "lines": lines})
+            yield Piece(_ELIDED_IDS + lowest, self._tail_seq, mask, "elided", text)
+
+
+def rich_output(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+    """The nbformat output of a Jupyter message's content."""
+    output: dict[str, Any] = {"output_type": kind}
+    if kind == "error":
+        return output | {key: content.get(key, "") for key in ("ename", "evalue")} | {
+            "traceback": list(content.get("traceback", []))
+        }
+    output |= {"data": content.get("data", {}), "metadata": content.get("metadata", {})}
+    if kind == "execute_result":
+        output["execution_count"] = content.get("execution_count")
+    return output
+
+
+def _row_pieces(row: Row, seq: int) -> Iterator[Piece]:
+    for variant in row.ordered():
+        yield Piece(variant.id, seq, variant.mask, row.kind, variant.text)
+
+
+def _folded_tails(feeds: list[RankFeed]) -> Fold:
+    """Folded anew for each snapshot: a tail loses its head with every line, and this costs the records nothing."""
+    fold = Fold()
+    for feed in feeds:
+        for unit in feed.tail_units():
+            fold.append(feed.bit, unit.kind, unit.text, unit.id, 0)
+    return fold
+
+
+_METHODS = {
+    "begin": View._begin,
+    "stream": View._stream,
+    "display_data": View._rich,
+    "execute_result": View._rich,
+    "error": View._rich,
+    "update_display_data": View._update,
+    "clear_output": View._clear,
+    "rank_end": View._rank_end,
+    "end": View._end,
+}

@@ -1,0 +1,84 @@
+"""The views of a group's executions: live ones are fed, finished ones are kept while there is room."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from jupyter_dist.protocol.ranks import expand_ranks
+
+from .views import View
+
+MAX_FINISHED_BYTES = 64 << 20
+MAX_FINISHED = 500
+
+Record = tuple[dict[str, Any], bytes]
+FetchRecords = Callable[[str], Awaitable[Iterable[Record]]]
+
+
+class ViewStore:
+    """Views by execution id. What was forgotten is rebuilt from the journal, and comes out the same."""
+
+    def __init__(self, fetch: FetchRecords) -> None:
+        self._fetch = fetch
+        self._views: OrderedDict[str, View] = OrderedDict()
+        # Records that come while the view is being rebuilt wait here.
+        self._waiting: dict[str, list[Record]] = {}
+
+    def feed(self, record: dict[str, Any], payload: bytes) -> str | None:
+        """Take a record; return the id of the execution whose view changed."""
+        execution_id = record.get("execution_id")
+        if not isinstance(execution_id, str):
+            return None
+        if execution_id in self._waiting:
+            self._waiting[execution_id].append((record, payload))
+            return execution_id
+        view = self._views.get(execution_id)
+        if view is None:
+            if record["kind"] != "begin":
+                return None  # nobody has asked for it since it was forgotten
+            view = self._views[execution_id] = View(execution_id, expand_ranks(record["ranks"]))
+        view.feed(record, payload)
+        if record["kind"] == "end":
+            self._forget_some(keep=execution_id)
+        return execution_id
+
+    def peek(self, execution_id: str) -> View | None:
+        """The view, if it is in memory."""
+        return None if execution_id in self._waiting else self._views.get(execution_id)
+
+    async def get(self, execution_id: str, ranks: str) -> View:
+        """The view, rebuilt from the journal if need be.
+
+        Raises:
+            JupyterDistError: the agent cannot be asked.
+        """
+        view = self.peek(execution_id)
+        if view is not None:
+            self._views.move_to_end(execution_id)
+            return view
+        first = execution_id not in self._waiting
+        self._waiting.setdefault(execution_id, [])
+        try:
+            records = await self._fetch(execution_id)
+        finally:
+            waiting = self._waiting.pop(execution_id, []) if first else []
+        known = self._views.get(execution_id)
+        if known is not None and known.seq:
+            return known  # another asker was faster
+        view = View(execution_id, expand_ranks(ranks))
+        for record, payload in [*records, *waiting]:
+            view.feed(record, payload)
+        self._views[execution_id] = view
+        self._forget_some(keep=execution_id)
+        return view
+
+    def _forget_some(self, keep: str) -> None:
+        finished = [view for view in self._views.values() if view.ended and view.execution_id != keep]
+        size = sum(view.text_bytes() for view in finished)
+        for number, view in enumerate(finished):
+            if size <= MAX_FINISHED_BYTES and len(finished) - number <= MAX_FINISHED:
+                break
+            size -= view.text_bytes()
+            del self._views[view.execution_id]

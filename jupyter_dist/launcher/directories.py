@@ -1,0 +1,143 @@
+"""Where groups live on disk: one private directory each, with a path short enough for a unix socket."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+# sun_path holds 107 bytes; the rest is room for what stands behind the socket's name while it is replaced.
+MAX_SOCKET_PATH_BYTES = 90
+_LONGEST = "/g-00000000/agent.sock"
+
+
+def groups_directory(runtime_dir: str) -> Path:
+    """The directory of all groups of this Jupyter runtime directory, made and checked.
+
+    Raises:
+        JupyterDistError: `bad_directory`, when no place is private and short enough.
+    """
+    # Outside of the runtime directory its name keeps the groups of different ones apart.
+    digest = hashlib.sha256(runtime_dir.encode()).hexdigest()[:8]
+    candidates = [Path(runtime_dir) / "jupyter_dist"]
+    if xdg := os.environ.get("XDG_RUNTIME_DIR"):
+        candidates.append(Path(xdg) / f"jupyter_dist-{digest}")
+    candidates.append(Path(tempfile.gettempdir()) / f"jupyter_dist-{os.getuid()}-{digest}")
+    candidates.append(Path("/tmp") / f"jupyter_dist-{os.getuid()}-{digest}")
+    problems = []
+    for candidate in candidates:
+        if len(os.fsencode(str(candidate) + _LONGEST)) > MAX_SOCKET_PATH_BYTES:
+            problems.append(f"{candidate} is too long a path for a unix socket")
+            continue
+        try:
+            make_private(candidate)
+        except (OSError, JupyterDistError) as err:
+            problems.append(str(err))
+            continue
+        return candidate
+    raise JupyterDistError("bad_directory", "There is no private directory for groups.", "; ".join(problems) + ".")
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory that only this user can enter, or check that it is one.
+
+    Raises:
+        JupyterDistError: `bad_directory`, when it belongs to somebody else, is a link, or is open to others.
+    """
+    with contextlib.suppress(FileExistsError):
+        directory.mkdir(mode=0o700, parents=True)
+        directory.chmod(0o700)  # whatever the umask
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        message = f"{directory} is not a directory of this user."
+        raise JupyterDistError("bad_directory", message, "Remove it, or set JUPYTER_RUNTIME_DIR.")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        message = f"{directory} is open to other users."
+        raise JupyterDistError("bad_directory", message, f"Run 'chmod 700 {directory}'.")
+
+
+class GroupDirectory:
+    """The directory of one group, and the lock that says which server holds the group."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock_fd: int | None = None
+
+    @classmethod
+    def create(cls, parent: Path) -> GroupDirectory:
+        """Make a new one, held by this server."""
+        directory = cls(parent / f"g-{secrets.token_hex(4)}")
+        directory.path.mkdir(mode=0o700)
+        make_private(directory.path)
+        directory.hold()
+        return directory
+
+    @property
+    def group_id(self) -> str:
+        """The group's id is the directory's name."""
+        return self.path.name
+
+    @property
+    def socket_path(self) -> Path:
+        """Where the agent listens."""
+        return self.path / "agent.sock"
+
+    @property
+    def journal_path(self) -> Path:
+        """Where the journal is."""
+        return self.path / "journal"
+
+    @property
+    def log_path(self) -> Path:
+        """What the agent itself printed."""
+        return self.path / "agent.log"
+
+    def hold(self) -> bool:
+        """Take the lock; False when another server that lives has it. The kernel frees it when we die."""
+        if self._lock_fd is not None:
+            return True
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        lock_fd = os.open(self.path / "server.lock", flags, 0o600)
+        try:
+            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock_fd)
+            return False
+        self._lock_fd = lock_fd
+        return True
+
+    def release(self) -> None:
+        """Let another server have the group."""
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def read_group_json(self) -> dict[str, Any]:
+        """What the agent wrote about itself; empty when there is nothing to read."""
+        try:
+            content = json.loads((self.path / "group.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def log_tail(self, max_bytes: int = 1500) -> str:
+        """The last that the agent printed."""
+        try:
+            return self.log_path.read_bytes()[-max_bytes:].decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+
+    def remove(self) -> None:
+        """Remove everything, once the agent is gone."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.release()

@@ -1,0 +1,200 @@
+"""The Pythons that groups can run in: the server's own, those of kernelspecs, and any that is named."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .local import agent_environment
+
+PROBE_SECONDS = 20.0
+MAX_PROBES_AT_ONCE = 2
+MIN_PYTHON = (3, 10)
+SERVER_NAME = "server"
+
+_PROBE_SCRIPT = (Path(__file__).parent / "probe.py").read_text()
+_IS_PYTHON = re.compile(r"python[\d.]*\Z")
+
+KernelSpecs = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Python and what it has."""
+
+    name: str
+    display_name: str
+    python: str
+    source: str  # "server", "kernelspec" or "path"
+    env: dict[str, str] = field(default_factory=dict)  # of the kernelspec
+    python_version: str | None = None
+    torch_version: str | None = None
+    ipython_version: str | None = None
+    cuda: str | None = None
+    problem: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The environment of docs/api.md."""
+        shown = ("name", "display_name", "python", "source", "python_version", "torch_version")
+        return {name: getattr(self, name) for name in (*shown, "ipython_version", "cuda", "problem")}
+
+
+@dataclass(frozen=True)
+class _Probed:
+    stamp: tuple[tuple[str, int], ...]  # changes when something is installed or removed
+    found: dict[str, Any]
+
+
+class Environments:
+    """Lists and probes environments; what was probed is remembered until it changes."""
+
+    def __init__(self, kernel_specs: KernelSpecs) -> None:
+        self._kernel_specs = kernel_specs
+        self._probed: dict[str, _Probed] = {}
+        self._at_once = asyncio.Semaphore(MAX_PROBES_AT_ONCE)
+
+    async def all(self) -> list[Environment]:
+        """All that are known, the server's own first; each probed."""
+        candidates = await self._candidates()
+        return list(await asyncio.gather(*(self._probe(candidate) for candidate in candidates)))
+
+    async def get(self, name: str | None = None, python: str | None = None) -> Environment:
+        """The environment of that name or interpreter; without either, the default. It is usable.
+
+        Raises:
+            JupyterDistError: `bad_environment`, when there is none, or it lacks something.
+        """
+        if python is not None:
+            environment = await self._probe(_from_path(python))
+        elif name is not None:
+            environment = await self._probe(await self._named(name))
+        else:
+            environment = default_environment(await self.all())
+        if environment.problem is not None:
+            hint = f"Environments: {await self._usable_names()}."
+            raise JupyterDistError("bad_environment", environment.problem, hint)
+        return environment
+
+    async def _named(self, name: str) -> Environment:
+        candidates = await self._candidates()
+        for candidate in candidates:
+            if candidate.name == name:
+                return candidate
+        if os.path.isabs(name):
+            return _from_path(name)
+        names = ", ".join(candidate.name for candidate in candidates)
+        message = f"There is no environment '{name[:80]}'."
+        raise JupyterDistError("bad_environment", message, f"Environments: {names}.")
+
+    async def _usable_names(self) -> str:
+        usable = [environment.name for environment in await self.all() if environment.problem is None]
+        return ", ".join(usable) or "none is usable; install torch into one"
+
+    async def _candidates(self) -> list[Environment]:
+        found = [Environment(SERVER_NAME, "Jupyter server", sys.executable, "server")]
+        for name, entry in sorted((await self._kernel_specs()).items()):
+            environment = _from_kernel_spec(name, entry["spec"])
+            if environment is None:
+                continue
+            if environment.python == sys.executable and found[0].name == SERVER_NAME and not environment.env:
+                # The usual kernel "python3" is the server's own Python: one entry, under the name people know.
+                found[0] = replace(environment, source="server")
+            else:
+                found.append(environment)
+        return found
+
+    async def _probe(self, candidate: Environment) -> Environment:
+        known = self._probed.get(candidate.python)
+        if known is None or known.stamp != _stamp(candidate.python, known.found):
+            async with self._at_once:
+                found = await _run_probe(candidate)
+            known = self._probed[candidate.python] = _Probed(_stamp(candidate.python, found), found)
+        fields = ("python_version", "torch_version", "ipython_version", "cuda")
+        versions: dict[str, Any] = {name: known.found.get(name) for name in fields}
+        return replace(candidate, **versions, problem=_problem(candidate.python, known.found))
+
+
+def default_environment(environments: list[Environment]) -> Environment:
+    """The first usable one, which is the server's own if that has torch."""
+    usable = (environment for environment in environments if environment.problem is None)
+    return next(usable, environments[0])
+
+
+def _from_path(python: str) -> Environment:
+    if not os.path.isabs(python):
+        message = f"'{python[:200]}' is not an absolute path."
+        raise JupyterDistError("bad_environment", message, "Write the whole path of the interpreter.")
+    return Environment(python, python, python, "path")
+
+
+def _from_kernel_spec(name: str, spec: Mapping[str, Any]) -> Environment | None:
+    argv = spec.get("argv") or []
+    if not argv or not _IS_PYTHON.match(os.path.basename(argv[0])):
+        return None
+    python = str(argv[0])
+    if not os.path.isabs(python):
+        python = sys.executable  # as jupyter_client starts such a kernel
+    return Environment(name, spec.get("display_name") or name, python, "kernelspec", env=dict(spec.get("env") or {}))
+
+
+async def _run_probe(candidate: Environment) -> dict[str, Any]:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            candidate.python,
+            "-c",
+            _PROBE_SCRIPT,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=agent_environment([], candidate.env),
+            cwd="/",
+        )
+    except OSError as err:
+        return {"problem": f"{candidate.python} cannot be started: {err.strerror}. Choose another Python."}
+    try:
+        out, err_text = await asyncio.wait_for(process.communicate(), PROBE_SECONDS)
+    except asyncio.TimeoutError:
+        return {"problem": f"{candidate.python} did not answer within {PROBE_SECONDS:g} s. Start it in a terminal."}
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    try:
+        found = json.loads(out.splitlines()[-1])
+    except (ValueError, IndexError):
+        words = err_text.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no output"]
+        return {"problem": f"{candidate.python} is not a working Python 3 ({words[0][:200]}). Choose another one."}
+    return found if isinstance(found, dict) else {"problem": f"{candidate.python} is not a Python."}
+
+
+def _stamp(python: str, found: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    stamps = []
+    for path in (python, *found.get("paths", [])):
+        with contextlib.suppress(OSError):
+            stamps.append((path, os.stat(path).st_mtime_ns))
+    return tuple(stamps)
+
+
+def _problem(python: str, found: dict[str, Any]) -> str | None:
+    if problem := found.get("problem"):
+        return str(problem)
+    version = tuple(int(part) for part in found["python_version"].split(".")[:2])
+    if version < MIN_PYTHON:
+        wanted = ".".join(map(str, MIN_PYTHON))
+        return f"{python} is Python {found['python_version']}; ranks need {wanted} or newer."
+    missing = [name for name in ("torch", "ipython") if found.get(f"{name}_version") is None]
+    if missing:
+        names = " and ".join(missing)
+        return f"{python} has no {names}; run '{python} -m pip install {' '.join(missing)}'."
+    return None

@@ -1,0 +1,107 @@
+"""Starts agents on this machine, so that they outlive the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .directories import GroupDirectory
+
+LAUNCH_SECONDS = 20.0
+POLL_SECONDS = 0.01
+
+BOOT_SCRIPT = Path(__file__).resolve().parent.parent / "agent" / "boot.py"
+
+# Credentials of the server: ranks run any code, and what they print is read by others.
+_SECRET_NAMES = re.compile(
+    r"JUPYTER_TOKEN|JPY_\w*TOKEN|JPY_COOKIE_SECRET|JUPYTERHUB_\w*TOKEN|JUPYTER\w*_(TOKEN|PASSWORD|SECRET)"
+    r"|CONFIGPROXY_AUTH_TOKEN|JPY_PARENT_PID|JPY_SESSION_NAME"
+)
+
+
+def agent_environment(preload: list[str], extra: dict[str, str] | None = None) -> dict[str, str]:
+    """The server's environment without its credentials, plus what the kernelspec and the agent need."""
+    kept = {name: value for name, value in os.environ.items() if not _SECRET_NAMES.fullmatch(name)}
+    return {**kept, **(extra or {}), "JUPYTER_DIST_PRELOAD": json.dumps(preload)}
+
+
+class LocalLauncher:
+    """Starts one agent per group directory; an agent imports torch at once and waits to be given its group."""
+
+    def __init__(self, parent: Path, preload: list[str]) -> None:
+        self._parent = parent
+        self._preload = preload
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def directories(self) -> list[GroupDirectory]:
+        """The group directories on disk."""
+        paths = (path for path in self._parent.glob("g-*") if path.is_dir() and not path.is_symlink())
+        return [GroupDirectory(path) for path in sorted(paths)]
+
+    async def launch(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
+        """Start an agent in that interpreter and return its directory, once it listens.
+
+        Raises:
+            JupyterDistError: `bad_environment` with the agent's last words when it died, `timed_out`.
+        """
+        directory = GroupDirectory.create(self._parent)
+        try:
+            process = await asyncio.to_thread(self._spawn, python, directory, env)
+            self._processes.append(process)
+            await self._wait_for_socket(process, directory, python)
+        except BaseException:
+            directory.remove()
+            raise
+        return directory
+
+    def reap(self) -> None:
+        """Collect agents that have ended; what runs stays."""
+        self._processes = [process for process in self._processes if process.poll() is None]
+
+    def detach(self) -> None:
+        """The server ends and the agents stay: they are init's children from now on."""
+        self.reap()
+        for process in self._processes:
+            # Nothing is left to wait for; Popen would warn that its process still runs, which is the point.
+            process.returncode = 0
+        self._processes.clear()
+
+    def _spawn(self, python: str, directory: GroupDirectory, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
+        with open(directory.log_path, "ab") as log:
+            try:
+                return subprocess.Popen(
+                    [python, str(BOOT_SCRIPT), "agent", str(directory.path)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd="/",
+                    env=agent_environment(self._preload, env),
+                    start_new_session=True,  # no signal of the server's terminal reaches it
+                    close_fds=True,
+                )
+            except OSError as err:
+                message = f"{python} cannot be started: {err.strerror}."
+                raise JupyterDistError("bad_environment", message, "Choose another environment.") from err
+
+    async def _wait_for_socket(
+        self, process: subprocess.Popen[bytes], directory: GroupDirectory, python: str
+    ) -> None:
+        deadline = time.monotonic() + LAUNCH_SECONDS
+        while not directory.socket_path.exists():
+            if process.poll() is not None:
+                words = directory.log_tail() or "It printed nothing."
+                message = f"The group's agent in {python} ended with code {process.returncode} before it was up."
+                raise JupyterDistError("bad_environment", message, words)
+            if time.monotonic() > deadline:
+                process.kill()
+                await asyncio.to_thread(process.wait)
+                message = f"The group's agent in {python} was not up within {LAUNCH_SECONDS:g} s."
+                raise JupyterDistError("timed_out", message, directory.log_tail() or "Try again.")
+            await asyncio.sleep(POLL_SECONDS)
