@@ -1,0 +1,69 @@
+/**
+ * The server's clock, and a beat to redraw running times by.
+ *
+ * Times on the wire are the server's; a browser on another machine may disagree by minutes. What is live tells by how much:
+ * a live message cannot be older than the network is slow, so that the smallest difference seen is the offset.
+ */
+import { ISignal, Signal } from '@lumino/signaling';
+
+const BEAT_MS = 500;
+
+/** Ticks only while somebody holds it. */
+export class Clock {
+  constructor(local: () => number = () => Date.now() / 1000) {
+    this._local = local;
+  }
+
+  get ticked(): ISignal<this, void> {
+    return this._ticked;
+  }
+
+  /** The server's time now, in seconds. */
+  now(): number {
+    return this._local() - (this._offset ?? 0);
+  }
+
+  /** How long ago the server's time `at` was; never negative. */
+  since(at: number): number {
+    return Math.max(0, this.now() - at);
+  }
+
+  /** Learn from the time in a message that was sent just now. */
+  observe(at: number): void {
+    const offset = this._local() - at;
+    this._offset = this._offset === null ? offset : Math.min(this._offset, offset);
+  }
+
+  /** Keep ticking until the returned function is called. */
+  hold(): () => void {
+    this._holders += 1;
+    this._timer ??= setInterval(() => this._ticked.emit(), BEAT_MS);
+    let released = false;
+    return () => {
+      if (!released) {
+        released = true;
+        this._holders -= 1;
+        this._stopIfIdle();
+      }
+    };
+  }
+
+  dispose(): void {
+    this._holders = 0;
+    this._stopIfIdle();
+    Signal.clearData(this);
+  }
+
+  private _stopIfIdle(): void {
+    if (this._holders === 0 && this._timer !== null) {
+      clearInterval(this._timer);
+      this._timer = null;
+    }
+  }
+
+  private _offset: number | null = null;
+  private _holders = 0;
+  private _timer: ReturnType<typeof setInterval> | null = null;
+  private readonly _local: () => number;
+  private readonly _ticked = new Signal<this, void>(this);
+}

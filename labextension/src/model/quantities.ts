@@ -1,0 +1,65 @@
+/** Numbers as people read them: sizes, durations, ages. Pure, and the same everywhere in the interface. */
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+const STEP = 1024;
+
+/** "412 MB", "1.24 GB": three figures, so that columns of them align. */
+export function formatBytes(bytes: number | null | undefined): string {
+  if (bytes === null || bytes === undefined || !Number.isFinite(bytes)) {
+    return '-';
+  }
+  let value = Math.max(0, bytes);
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= STEP;
+    unit += 1;
+  }
+  return `${unit === 0 ? value.toFixed(0) : threeFigures(value)} ${UNITS[unit]}`;
+}
+
+/** "0.4 s", "12 s", "3:05", "1:02:07". */
+export function formatSeconds(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) {
+    return '-';
+  }
+  const value = Math.max(0, seconds);
+  if (value < 9.95) {
+    return `${value.toFixed(1)} s`;
+  }
+  if (value < 59.5) {
+    return `${value.toFixed(0)} s`;
+  }
+  const whole = Math.round(value);
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor((whole % 3600) / 60);
+  const rest = String(whole % 60).padStart(2, '0');
+  return hours > 0
+    ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}`
+    : `${minutes}:${rest}`;
+}
+
+/** "37 %" or "-". */
+export function formatPercent(percent: number | null | undefined): string {
+  return percent === null || percent === undefined
+    ? '-'
+    : `${Math.round(percent)} %`;
+}
+
+/** Part of a whole, between 0 and 1; 0 when either is unknown. */
+export function fraction(
+  part: number | null | undefined,
+  whole: number | null | undefined
+): number {
+  if (!part || !whole || whole <= 0) {
+    return 0;
+  }
+  return Math.min(1, Math.max(0, part / whole));
+}
+
+function threeFigures(value: number): string {
+  return value >= 99.95
+    ? value.toFixed(0)
+    : value >= 9.995
+      ? value.toFixed(1)
+      : value.toFixed(2);
+}
