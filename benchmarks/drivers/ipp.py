@@ -1,0 +1,87 @@
+"""ipyparallel: a Cluster with its default launcher, and a blocking view."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from typing import Any
+
+import ipyparallel
+
+from .protocol import serve
+
+JOIN = """
+import torch, torch.distributed as dist
+dist.init_process_group('gloo', init_method='file://{store}', rank=rank, world_size={ranks})
+"""
+
+
+class Rival:
+    """One Cluster."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.mkdtemp(prefix="jdb-")
+        os.environ["IPYTHONDIR"] = self._directory
+        self._generation = 0
+
+    def start(self, ranks: int, code: str, join: bool = True) -> dict[str, Any]:
+        """Start engines, form a process group in them if asked to, run the first cell on all."""
+        began = time.perf_counter()
+        self._cluster = ipyparallel.Cluster(n=ranks, log_level=40)
+        self._client = self._cluster.start_and_connect_sync()
+        self._first_cell(ranks, code, join)
+        return {"seconds": time.perf_counter() - began}
+
+    def restart(self, ranks: int, code: str, join: bool = True) -> dict[str, Any]:
+        """Restart the engines, and the same again."""
+        began = time.perf_counter()
+        self._cluster.restart_engines_sync()
+        self._client.wait_for_engines(ranks, timeout=60)
+        self._first_cell(ranks, code, join)
+        return {"seconds": time.perf_counter() - began}
+
+    def stop(self) -> dict[str, Any]:
+        """Stop the cluster."""
+        self._client.close()
+        self._cluster.stop_cluster_sync()
+        return {}
+
+    def cell(self, code: str) -> dict[str, Any]:
+        """A cell on all engines, until all have replied."""
+        began = time.perf_counter()
+        self._view.execute(code, block=True)
+        return {"seconds": time.perf_counter() - began}
+
+    def flood(self, code: str, timeout: float) -> dict[str, Any]:
+        """Run the code and count the lines that the client has in the end."""
+        began = time.perf_counter()
+        result = self._view.execute(code, block=False)
+        result.wait(timeout)
+        left = max(1.0, timeout - (time.perf_counter() - began))
+        ended = result.ready() and result.wait_for_output(left)
+        seconds = time.perf_counter() - began
+        return {"seconds": seconds, "ended": ended, "lines": sum(text.count("\n") for text in result.stdout)}
+
+    def _first_cell(self, ranks: int, code: str, join: bool) -> None:
+        self._generation += 1
+        self._view = self._client[:]
+        self._view.scatter("rank", list(range(ranks)), flatten=True, block=True)
+        self._view.execute("import os; os.environ['RANK'] = str(rank)", block=True)
+        if join:
+            store = f"{self._directory}/store-{self._generation}"
+            self._view.execute(JOIN.format(store=store, ranks=ranks), block=True)
+        self._view.execute(code, block=True)
+
+
+if __name__ == "__main__":
+    rival = Rival()
+    serve(
+        {
+            "start": rival.start,
+            "restart": rival.restart,
+            "stop": rival.stop,
+            "cell": rival.cell,
+            "flood": rival.flood,
+        }
+    )

@@ -1,0 +1,1 @@
+"""One module per figure: `measure(options)` returns its tables."""
