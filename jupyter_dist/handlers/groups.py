@@ -1,0 +1,153 @@
+"""REST: groups."""
+
+from __future__ import annotations
+
+from jupyter_dist.group.resolve import StartRequest
+
+from .base import DistHandler
+from .operations import Answer, Operation, operation
+from .schemas import INTEGER, NUMBER, RANKS_BODY, START_BODY, STRING, list_of, record, ref
+
+MAX_WAIT_SECONDS = 300
+
+WAIT = {**NUMBER, "minimum": 0, "maximum": MAX_WAIT_SECONDS, "description": f"Seconds, 0 to {MAX_WAIT_SECONDS}."}
+
+
+class GroupsHandler(DistHandler):
+    """All groups."""
+
+    @operation(
+        Operation(
+            "List the groups",
+            "read",
+            {200: Answer("All groups, oldest first", record({"groups": list_of(ref("Group"))}))},
+        )
+    )
+    async def get(self) -> None:
+        """All groups."""
+        self.answer({"groups": [group.model() for group in self.manager.all()]})
+
+    @operation(
+        Operation(
+            "Start a group",
+            "execute",
+            {201: Answer("The group; its ranks still start", ref("Group"), headers=("Location",))},
+            body=START_BODY,
+            errors=("bad_devices", "bad_environment", "bad_directory", "name_taken", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self) -> None:
+        """Start a group."""
+        group = await self.manager.start(StartRequest(**self.body))
+        self.answer(group.model(), 201, self.url("groups", group.id))
+
+
+class GroupHandler(DistHandler):
+    """One group."""
+
+    @operation(
+        Operation(
+            "Read a group",
+            "read",
+            {200: Answer("The group", ref("Group"))},
+            query={
+                "wait": WAIT,
+                "not_state": {**STRING, "description": "Answer once the group has left this state."},
+            },
+            errors=("unknown_group",),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """The group, at once or when it has left a state."""
+        group = self.group(name)
+        if (state := self.query.get("not_state")) is not None:
+            await group.wait_until(lambda: group.state != state, self.query.get("wait", 0))
+        self.answer(group.model())
+
+    @operation(
+        Operation(
+            "Shut a group down",
+            "execute",
+            {204: Answer("Nothing of it is left")},
+            errors=("unknown_group",),
+        )
+    )
+    async def delete(self, name: str) -> None:
+        """End the group and forget it."""
+        await self.manager.shutdown(self.group(name))
+        self.set_status(204)
+        self.finish()
+
+
+class InterruptHandler(DistHandler):
+    """Interrupting ranks."""
+
+    @operation(
+        Operation(
+            "Interrupt ranks",
+            "execute",
+            {202: Answer("Which ranks ran something", record({"interrupted": STRING, "idle": STRING}))},
+            body=RANKS_BODY,
+            errors=("unknown_group", "bad_ranks", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Interrupt what runs on the ranks."""
+        self.answer(await self.group(name).interrupt(self.body.get("ranks", "all")), 202)
+
+
+class RestartHandler(DistHandler):
+    """Restarting a group."""
+
+    @operation(
+        Operation(
+            "Restart all ranks",
+            "execute",
+            {202: Answer("The group; its ranks start anew", ref("Group"))},
+            body={"type": "object", "properties": {}, "additionalProperties": False},
+            errors=("unknown_group", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """End all ranks and start new ones."""
+        group = self.group(name)
+        await group.restart()
+        self.answer(group.model(), 202)
+
+
+class EmptyCacheHandler(DistHandler):
+    """Freeing memory."""
+
+    @operation(
+        Operation(
+            "Collect garbage and empty the device caches of idle ranks",
+            "execute",
+            {
+                200: Answer(
+                    "Freed bytes by rank",
+                    record({"freed_bytes": {"type": "object", "additionalProperties": INTEGER}}),
+                )
+            },
+            body=RANKS_BODY,
+            errors=("unknown_group", "bad_ranks", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Free what can be freed."""
+        self.answer({"freed_bytes": await self.group(name).empty_cache(self.body.get("ranks", "all"))})
+
+
+class MemoryHandler(DistHandler):
+    """Memory over time."""
+
+    @operation(
+        Operation(
+            "Read the last minutes of memory samples",
+            "read",
+            {200: Answer("Samples, newest last", record({"samples": list_of(ref("MemorySample"))}))},
+            errors=("unknown_group",),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """The samples that were taken while somebody looked."""
+        self.answer({"samples": self.group(name).memory.all()})

@@ -1,0 +1,120 @@
+"""What one verb of one route takes and gives, declared once: it guards the request and it is the documentation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import jsonschema  # type: ignore[import-untyped]
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+
+Schema = dict[str, Any]
+Verb = Callable[..., Awaitable[None]]
+V = TypeVar("V", bound=Verb)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One way an operation can end well."""
+
+    description: str
+    schema: Schema | None = None
+    content_type: str = "application/json"
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A verb of a route."""
+
+    summary: str
+    action: str  # for authorizers: read, write or execute
+    answers: Mapping[int, Answer]
+    body: Schema | None = None
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    errors: tuple[str, ...] = ()  # codes of docs/api.md beyond those that every operation has
+
+
+def operation(declared: Operation) -> Callable[[V], V]:
+    """Guard a handler's verb: authenticated, authorized for the action, query and body checked.
+
+    The method is then called with what stood in the path, and finds `self.query` and `self.body`.
+    """
+
+    def decorate(method: V) -> V:
+        @functools.wraps(method)
+        async def checked(self: Any, *path: str) -> None:
+            self.query = parse_query(declared.query, self.request.query_arguments)
+            self.body = parse_body(declared.body, self.read_json())
+            await method(self, *path)
+
+        guarded = web.authenticated(authorized(declared.action)(checked))
+        guarded.operation = declared  # type: ignore[attr-defined]
+        return cast(V, guarded)
+
+    return decorate
+
+
+def parse_body(schema: Schema | None, body: Any) -> dict[str, Any]:
+    """Return the body. Raises JupyterDistError `bad_request` that names the field."""
+    if schema is None:
+        return {}
+    if not isinstance(body, dict):
+        raise bad_request(f"The body is {_type_name(body)}.", "Send a JSON object.")
+    error = next(iter(sorted(jsonschema.Draft202012Validator(schema).iter_errors(body), key=_depth)), None)
+    if error is not None:
+        raise _bad_field(error, schema)
+    return body
+
+
+def parse_query(schemas: Mapping[str, Schema], arguments: Mapping[str, list[bytes]]) -> dict[str, Any]:
+    """Return the known query arguments, numbers as numbers. Unknown ones are ignored (`token`, `_xsrf`, cache busters).
+
+    Raises:
+        JupyterDistError: `bad_request`, naming the argument.
+    """
+    found: dict[str, Any] = {}
+    for name, schema in schemas.items():
+        if name not in arguments:
+            continue
+        text = arguments[name][-1].decode("utf-8", "replace")
+        try:
+            value = {"integer": int, "number": float}.get(schema["type"], str)(text)
+            jsonschema.validate(value, schema, jsonschema.Draft202012Validator)
+        except (ValueError, jsonschema.ValidationError) as err:
+            raise bad_request(f"'{name}' cannot be '{text[:60]}'.", schema.get("description", "")) from err
+        found[name] = value
+    return found
+
+
+def _depth(error: jsonschema.ValidationError) -> int:
+    return len(error.absolute_path)
+
+
+def _bad_field(error: jsonschema.ValidationError, schema: Schema) -> JupyterDistError:
+    known = ", ".join(schema.get("properties", {}))
+    if error.validator == "additionalProperties":
+        unknown = sorted(set(error.instance) - set(error.schema.get("properties", {})))
+        return bad_request(f"There is no field '{str(unknown[0])[:60]}'.", f"Fields: {known}.")
+    if error.validator == "required":
+        missing = next(name for name in error.validator_value if name not in error.instance)
+        return bad_request(f"The field '{missing}' is missing.", f"Fields: {known}.")
+    name = ".".join(str(part) for part in error.absolute_path)
+    hint = error.schema.get("description") or f"See the field '{name}' in docs/api.md."
+    return bad_request(f"The field '{name}' is {_shown(error.instance)}.", hint)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value[:60])
+    return repr(value) if isinstance(value, (int, float)) else _type_name(value)
+
+
+def _type_name(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", type(None): "null", bool: "a boolean"}
+    return names.get(type(value), "a number")
