@@ -64,7 +64,7 @@ export interface IGapBlock extends IBlockBase {
 export type LogBlock = IExecutionBlock | ITextBlock | IOutputBlock | INoteBlock | IGapBlock;
 
 /** The record as the server may send it: where the cell came from helps, but is not promised. */
-type Record = ILogRecord & { notebook?: string | null };
+type SentRecord = ILogRecord & { notebook?: string | null };
 
 /** Makes blocks of records that follow one another. */
 export class BlockBuilder {
@@ -79,7 +79,7 @@ export class BlockBuilder {
 
   readonly blocks: LogBlock[] = [];
 
-  add(record: Record): void {
+  add(record: SentRecord): void {
     if (record.kind === 'begin') {
       this._begin(record, false);
       return;
@@ -111,7 +111,7 @@ export class BlockBuilder {
     return null;
   }
 
-  private _content(record: Record): void {
+  private _content(record: SentRecord): void {
     if (record.kind === 'stream') {
       this._write(record, record.name ?? 'stdout', record.text ?? '');
       return;
@@ -126,7 +126,7 @@ export class BlockBuilder {
     }
   }
 
-  private _begin(record: Record, continued: boolean): void {
+  private _begin(record: SentRecord, continued: boolean): void {
     this._close();
     this._execution = record.execution_id;
     this.blocks.push({
@@ -142,7 +142,7 @@ export class BlockBuilder {
     });
   }
 
-  private _end(record: Record): void {
+  private _end(record: SentRecord): void {
     this._close();
     const block = this.execution(record.execution_id);
     if (block) {
@@ -153,7 +153,7 @@ export class BlockBuilder {
     this._execution = null;
   }
 
-  private _write(record: Record, name: 'stdout' | 'stderr', text: string): void {
+  private _write(record: SentRecord, name: 'stdout' | 'stderr', text: string): void {
     if (this._text?.name !== name) {
       this._close();
     }
@@ -170,7 +170,7 @@ export class BlockBuilder {
     block.version += 1;
   }
 
-  private _line(record: Record, name: 'stdout' | 'stderr', line: string): void {
+  private _line(record: SentRecord, name: 'stdout' | 'stderr', line: string): void {
     const block = this._textBlock(record, name);
     this._closed += cutLine(line) + '\n';
     this._closedLines += 1;
@@ -184,7 +184,7 @@ export class BlockBuilder {
     }
   }
 
-  private _textBlock(record: Record, name: 'stdout' | 'stderr'): ITextBlock {
+  private _textBlock(record: SentRecord, name: 'stdout' | 'stderr'): ITextBlock {
     if (this._text === null) {
       this._text = { ...this._base(record), kind: 'text', name, text: '' };
       this.blocks.push(this._text);

@@ -1,0 +1,29 @@
+/** What ties React leaves to models. */
+import type { ISignal } from '@lumino/signaling';
+import { useEffect, useReducer } from 'react';
+import type { Clock } from '../model/clock';
+
+/** Render again when the signal is emitted; at most once a frame, however often that is. */
+export function useSignal<S, A>(signal: ISignal<S, A> | null): void {
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    let frame = 0;
+    const slot = () => {
+      frame = frame || requestAnimationFrame(() => {
+        frame = 0;
+        again();
+      });
+    };
+    signal?.connect(slot);
+    return () => {
+      cancelAnimationFrame(frame);
+      signal?.disconnect(slot);
+    };
+  }, [signal]);
+}
+
+/** Render again with every beat of the clock, while `active`. */
+export function useClock(clock: Clock, active: boolean): void {
+  useEffect(() => (active ? clock.hold() : undefined), [clock, active]);
+  useSignal(active ? clock.ticked : null);
+}

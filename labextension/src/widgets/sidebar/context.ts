@@ -1,0 +1,53 @@
+/** What the leaves of the sidebar are given. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ISignal } from '@lumino/signaling';
+import React from 'react';
+import type { Clock } from '../../model/clock';
+import type { DevicesModel } from '../../model/devices';
+import type { GroupMonitors } from '../../model/monitor';
+import type { IGroup } from '../../services/protocol';
+import type { IDistGroups, IDistService } from '../../tokens';
+
+/** What can be done to a group; asks before it destroys. */
+export interface IGroupActions {
+  interrupt(group: IGroup, ranks?: string): void;
+  restart(group: IGroup): void;
+  shutdown(group: IGroup): void;
+  emptyCache(group: IGroup): void;
+  openLog(group: IGroup, rank: number): void;
+}
+
+export interface ISidebarOptions {
+  /** Keep the default environment warm when the sidebar is opened. */
+  readonly warm: boolean;
+  /** The number of CPU ranks the form begins with. */
+  readonly ranks: number;
+  /** Draw the memory of groups. */
+  readonly charts: boolean;
+}
+
+export const DEFAULT_OPTIONS: ISidebarOptions = { warm: true, ranks: 2, charts: true };
+
+export interface ISidebarContext {
+  readonly service: IDistService;
+  readonly groups: IDistGroups;
+  readonly devices: DevicesModel;
+  readonly monitors: GroupMonitors;
+  readonly clock: Clock;
+  readonly actions: IGroupActions;
+  readonly trans: TranslationBundle;
+  /** Emitted when colours must be read anew. */
+  readonly themeChanged: ISignal<unknown, unknown> | null;
+  /** The path of the current notebook, if any. */
+  readonly notebook: () => string | null;
+}
+
+export const SidebarContext = React.createContext<ISidebarContext | null>(null);
+
+export function useSidebar(): ISidebarContext {
+  const context = React.useContext(SidebarContext);
+  if (!context) {
+    throw new Error('A leaf of the sidebar was rendered outside of it.');
+  }
+  return context;
+}

@@ -1,0 +1,176 @@
+/** A group: what it is, how it is, what can be done to it, and its ranks. */
+import {
+  caretDownIcon,
+  caretRightIcon,
+  cleaningIcon,
+  closeIcon,
+  LabIcon,
+  refreshIcon,
+  stopIcon
+} from '@jupyterlab/ui-components';
+import React, { useEffect, useState } from 'react';
+import { formatBytes } from '../../model/quantities';
+import type { GroupMonitor } from '../../model/monitor';
+import type { IErrorBody, IGroup } from '../../services/protocol';
+import { useClock, useSignal } from '../hooks';
+import { StateGlyph } from '../stateglyph';
+import { groupLight, groupStateWord, groupSummary } from '../statewords';
+import { useSidebar } from './context';
+import { MemoryChart } from './memorychart';
+import { RankList } from './ranklist';
+
+export interface IGroupCardProps {
+  readonly group: IGroup;
+  readonly charts: boolean;
+}
+
+export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElement {
+  const { monitors, trans } = useSidebar();
+  const [isOpen, setOpen] = useState(true);
+  const [pointed, setPointed] = useState<number | null>(null);
+  const monitor = monitors.of(group);
+  useEffect(() => {
+    const watching = monitor.watch();
+    return () => watching.dispose();
+  }, [monitor]);
+  return (
+    <section className="jpd-Group" data-state={group.state} aria-label={trans.__('Group %1', group.name)}>
+      <GroupHeader group={group} isOpen={isOpen} onToggle={() => setOpen(!isOpen)} />
+      {group.note && <p className="jpd-Group-note">{group.note}</p>}
+      {group.error && <ErrorNote error={group.error} />}
+      {isOpen && (
+        <>
+          <GroupFacts group={group} monitor={monitor} />
+          {charts && <MemoryChart monitor={monitor} worldSize={group.world_size} pointed={pointed} />}
+          <RankList group={group} monitor={monitor} onPoint={setPointed} />
+        </>
+      )}
+    </section>
+  );
+}
+
+/** What went wrong, and what to do. */
+export function ErrorNote({ error }: { error: IErrorBody }): React.ReactElement {
+  return (
+    <div className="jpd-Error" role="alert">
+      <p>{error.message}</p>
+      {error.hint && <p className="jpd-Error-hint">{error.hint}</p>}
+    </div>
+  );
+}
+
+interface IGroupHeaderProps {
+  readonly group: IGroup;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+}
+
+function GroupHeader({ group, isOpen, onToggle }: IGroupHeaderProps): React.ReactElement {
+  const { clock, trans } = useSidebar();
+  const starts = group.state === 'starting' || group.state === 'restarting';
+  useClock(clock, starts);
+  const since = Math.max(...group.ranks.map(rank => rank.state_at), group.started_at);
+  const Caret = isOpen ? caretDownIcon : caretRightIcon;
+  return (
+    <header className="jpd-Group-header">
+      <button type="button" className="jpd-Group-toggle" aria-expanded={isOpen} onClick={onToggle}>
+        <Caret.react tag="span" width="14px" />
+        <StateGlyph state={groupLight(group)} />
+        <span className="jpd-Group-name">{group.name}</span>
+        <span className="jpd-Group-summary" data-state={group.state}>
+          {group.state === 'degraded' ? `${groupStateWord(trans, 'degraded')}, ` : ''}
+          {groupSummary(trans, group, clock.since(starts ? since : group.started_at))}
+        </span>
+      </button>
+      <GroupButtons group={group} />
+    </header>
+  );
+}
+
+function GroupButtons({ group }: { group: IGroup }): React.ReactElement {
+  const { actions, trans } = useSidebar();
+  const gone = group.state === 'dead' || group.state === 'lost';
+  const ending = gone || group.state === 'ending';
+  const working = group.running.length > 0 || group.ranks.some(r => r.state === 'busy' || r.state === 'unresponsive');
+  return (
+    <div className="jpd-Group-buttons" role="toolbar" aria-label={trans.__('Actions on %1', group.name)}>
+      <IconButton
+        icon={stopIcon}
+        label={trans.__('Interrupt all ranks of %1', group.name)}
+        disabled={ending || !working}
+        onClick={() => actions.interrupt(group)}
+      />
+      <IconButton
+        icon={refreshIcon}
+        label={trans.__('Restart the ranks of %1', group.name)}
+        disabled={ending && group.state !== 'dead'}
+        onClick={() => actions.restart(group)}
+      />
+      <IconButton
+        icon={cleaningIcon}
+        label={trans.__('Empty the memory caches of %1', group.name)}
+        disabled={ending || group.state === 'starting'}
+        onClick={() => actions.emptyCache(group)}
+      />
+      <IconButton
+        icon={closeIcon}
+        label={gone ? trans.__('Remove %1', group.name) : trans.__('Shut down %1', group.name)}
+        disabled={group.state === 'ending'}
+        onClick={() => actions.shutdown(group)}
+      />
+    </div>
+  );
+}
+
+interface IIconButtonProps {
+  readonly icon: LabIcon;
+  readonly label: string;
+  readonly disabled?: boolean;
+  readonly onClick: () => void;
+}
+
+export function IconButton({ icon, label, disabled, onClick }: IIconButtonProps): React.ReactElement {
+  return (
+    <button
+      type="button"
+      className="jpd-IconButton"
+      title={label}
+      aria-label={label}
+      disabled={disabled}
+      onClick={onClick}
+    >
+      <icon.react tag="span" width="14px" />
+    </button>
+  );
+}
+
+function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }): React.ReactElement {
+  const { trans } = useSidebar();
+  useSignal(monitor.memory.changed);
+  const { environment } = group;
+  const torch = environment.torch_version ? `torch ${environment.torch_version}` : '';
+  const where =
+    group.accelerator === 'cuda'
+      ? trans.__('CUDA %1', group.devices.join(','))
+      : trans.__('CPU');
+  const facts = [environment.display_name, torch, group.backend, where, total(group, monitor)];
+  const ready =
+    group.ready_seconds === null ? '' : trans.__('Ready %1 s after the start. ', group.ready_seconds.toFixed(2));
+  return (
+    <p className="jpd-Group-facts" title={`${ready}${environment.python}\n${group.cwd}`}>
+      {facts.filter(Boolean).map((fact, i) => (
+        <span key={i}>{fact}</span>
+      ))}
+    </p>
+  );
+}
+
+/** The memory of all ranks together. */
+function total(group: IGroup, monitor: GroupMonitor): string {
+  const { memory } = monitor;
+  if (memory.size === 0) {
+    return '';
+  }
+  const values = group.ranks.map(rank => memory.latest(rank.rank)?.[memory.metric] ?? 0);
+  return `\u03a3 ${formatBytes(values.reduce((a, b) => a + b, 0))}`;
+}

@@ -1,0 +1,174 @@
+/** The ranks of a group, a row each: from 1 to 64 and more. */
+import { stopIcon } from '@jupyterlab/ui-components';
+import React from 'react';
+import type { GroupMonitor } from '../../model/monitor';
+import { formatBytes, formatSeconds } from '../../model/quantities';
+import type { IGroup, IRank, IRankMemory } from '../../services/protocol';
+import { useClock, useSignal } from '../hooks';
+import { StateGlyph } from '../stateglyph';
+import { exitReason, isPassing, rankStateWord } from '../statewords';
+import { useSidebar } from './context';
+import { Sparkline } from './sparkline';
+
+/** Up to this many ranks a row may have a second line. */
+const ROOMY = 8;
+
+export interface IRankListProps {
+  readonly group: IGroup;
+  readonly monitor: GroupMonitor;
+  /** Told which rank the pointer or the focus is on. */
+  readonly onPoint: (rank: number | null) => void;
+}
+
+export function RankList({ group, monitor, onPoint }: IRankListProps): React.ReactElement {
+  const { clock, trans } = useSidebar();
+  useSignal(monitor.memory.changed);
+  useSignal(monitor.changed);
+  useClock(clock, group.ranks.some(rank => isPassing(rank.state)));
+  return (
+    <ul
+      className="jpd-RankList"
+      aria-label={trans.__('Ranks of %1', group.name)}
+      onKeyDown={moveFocus}
+      onMouseLeave={() => onPoint(null)}
+    >
+      {group.ranks.map(rank => (
+        <RankRow key={rank.rank} group={group} monitor={monitor} rank={rank} onPoint={onPoint} />
+      ))}
+    </ul>
+  );
+}
+
+interface IRankRowProps extends IRankListProps {
+  readonly rank: IRank;
+}
+
+function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactElement {
+  const { actions, clock, trans } = useSidebar();
+  const memory = monitor.memory.latest(rank.rank);
+  const does = activity(group, monitor, rank, trans.__('another cell'));
+  const words = does ?? rankStateWord(trans, rank.state);
+  const lasts = isPassing(rank.state) ? formatSeconds(clock.since(rank.state_at)) : '';
+  const bytes = formatBytes(memory?.allocated_bytes ?? memory?.resident_bytes);
+  const roomy = group.world_size <= ROOMY;
+  return (
+    <li
+      className="jpd-RankRow"
+      data-state={rank.state}
+      onMouseEnter={() => onPoint(rank.rank)}
+      onFocus={() => onPoint(rank.rank)}
+    >
+      <button
+        type="button"
+        className="jpd-RankRow-open"
+        tabIndex={rank.rank === 0 ? 0 : -1}
+        title={trans.__('Open the output of rank %1', rank.rank)}
+        aria-label={trans.__(
+          'Rank %1: %2 %3, %4. Open its output.',
+          rank.rank,
+          words,
+          lasts,
+          bytes
+        )}
+        onClick={() => actions.openLog(group, rank.rank)}
+      >
+        <StateGlyph state={rank.state} />
+        <span className="jpd-RankRow-rank">{rank.rank}</span>
+        <span className="jpd-RankRow-state">{words}</span>
+        <span className="jpd-RankRow-seconds">{lasts}</span>
+        <span className="jpd-RankRow-memory" title={memoryTitle(memory, trans)}>
+          {bytes}
+        </span>
+        <Sparkline monitor={monitor} rank={rank.rank} />
+      </button>
+      <button
+        type="button"
+        className="jpd-RankRow-interrupt"
+        tabIndex={-1}
+        disabled={rank.state !== 'busy' && rank.state !== 'unresponsive'}
+        title={trans.__('Interrupt rank %1', rank.rank)}
+        aria-label={trans.__('Interrupt rank %1', rank.rank)}
+        onClick={() => actions.interrupt(group, String(rank.rank))}
+      >
+        <stopIcon.react tag="span" width="12px" />
+      </button>
+      {roomy && memory && memory.allocated_bytes !== null && rank.state !== 'dead' && (
+        <p className="jpd-RankRow-detail">{memoryTitle(memory, trans)}</p>
+      )}
+      {rank.state === 'dead' && <RankExit rank={rank} />}
+      {rank.state !== 'dead' && rank.message && <p className="jpd-RankRow-detail">{rank.message}</p>}
+    </li>
+  );
+}
+
+/** Why a rank is dead, and its last words. */
+function RankExit({ rank }: { rank: IRank }): React.ReactElement {
+  const { trans } = useSidebar();
+  const reason = exitReason(trans, rank);
+  if (!rank.exit?.stderr) {
+    return <p className="jpd-RankRow-exit">{reason}</p>;
+  }
+  return (
+    <details className="jpd-RankRow-exit">
+      <summary>{reason}</summary>
+      <pre tabIndex={0} aria-label={trans.__('The last error output of rank %1', rank.rank)}>
+        {rank.exit.stderr}
+      </pre>
+    </details>
+  );
+}
+
+/** Which cell a busy rank runs: "[7] train.ipynb". */
+function activity(group: IGroup, monitor: GroupMonitor, rank: IRank, unknown: string): string | null {
+  if (rank.execution_id === null || rank.state !== 'busy') {
+    return null;
+  }
+  const execution = monitor.execution(rank.execution_id);
+  if (!execution) {
+    return unknown;
+  }
+  const count = execution.execution_count === null ? '*' : String(execution.execution_count);
+  const notebook = execution.notebook?.split('/').pop() ?? '';
+  return `[${count}] ${notebook}`.trim();
+}
+
+type Trans = ReturnType<typeof useSidebar>['trans'];
+
+function memoryTitle(memory: IRankMemory | null, trans: Trans): string {
+  if (!memory) {
+    return trans.__('No memory sample yet');
+  }
+  if (memory.allocated_bytes === null) {
+    return trans.__('Resident memory of the process: %1', formatBytes(memory.resident_bytes));
+  }
+  return trans.__(
+    'allocated %1, reserved %2, peak %3',
+    formatBytes(memory.allocated_bytes),
+    formatBytes(memory.reserved_bytes),
+    formatBytes(memory.peak_bytes)
+  );
+}
+
+/** One tab stop for the whole list; arrows go from rank to rank, right to the rank's interrupt. */
+function moveFocus(event: React.KeyboardEvent<HTMLUListElement>): void {
+  const list = event.currentTarget;
+  const row = (event.target as HTMLElement).closest('.jpd-RankRow');
+  if (!row) {
+    return;
+  }
+  const rows = [...list.querySelectorAll('.jpd-RankRow')];
+  const at = rows.indexOf(row);
+  const targets: Record<string, [number, string]> = {
+    ArrowDown: [at + 1, 'open'],
+    ArrowUp: [at - 1, 'open'],
+    Home: [0, 'open'],
+    End: [rows.length - 1, 'open'],
+    ArrowRight: [at, 'interrupt'],
+    ArrowLeft: [at, 'open']
+  };
+  const target = targets[event.key];
+  if (target) {
+    event.preventDefault();
+    rows[target[0]]?.querySelector<HTMLElement>(`.jpd-RankRow-${target[1]}`)?.focus();
+  }
+}

@@ -1,0 +1,203 @@
+/** The Ranks sidebar: the machine, the groups on it, and the form for a new one. */
+import { addIcon, Button, ReactWidget } from '@jupyterlab/ui-components';
+import { ISignal, Signal } from '@lumino/signaling';
+import type { Message } from '@lumino/messaging';
+import React, { useEffect, useState } from 'react';
+import { useSignal } from '../hooks';
+import { ranksIcon } from '../icons';
+import {
+  DEFAULT_OPTIONS,
+  ISidebarContext,
+  ISidebarOptions,
+  SidebarContext,
+  useSidebar
+} from './context';
+import { DevicesSection } from './devices';
+import { GroupCard, IconButton } from './groupcard';
+import { StartForm } from './startform';
+
+export class RanksSidebar extends ReactWidget {
+  constructor(context: ISidebarContext) {
+    super();
+    this.addClass('jpd-Sidebar');
+    this.id = 'jupyter-dist-ranks';
+    this.title.icon = ranksIcon;
+    this.title.caption = context.trans.__('Ranks');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', context.trans.__('Ranks'));
+    this._context = context;
+  }
+
+  /** Emitted when something the leaves are not told by a model changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get options(): ISidebarOptions {
+    return this._options;
+  }
+  set options(options: ISidebarOptions) {
+    this._options = options;
+    this._changed.emit();
+  }
+
+  /** Whether the form for a new group is open. */
+  get isFormOpen(): boolean {
+    return this._isFormOpen;
+  }
+  set isFormOpen(isOpen: boolean) {
+    this._isFormOpen = isOpen;
+    this._changed.emit();
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      Signal.clearData(this);
+      super.dispose();
+    }
+  }
+
+  protected render(): React.ReactElement {
+    return (
+      <SidebarContext.Provider value={this._context}>
+        <Sidebar widget={this} />
+      </SidebarContext.Provider>
+    );
+  }
+
+  protected onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    this._changed.emit();
+    void this._warm();
+  }
+
+  protected onAfterHide(message: Message): void {
+    super.onAfterHide(message);
+    // Rendered as empty: nothing is sampled while nobody looks.
+    this._changed.emit();
+  }
+
+  /** The first start is then as fast as the next. A failure is for the form to tell, when it matters. */
+  private async _warm(): Promise<void> {
+    if (this._isWarmed || !this._options.warm) {
+      return;
+    }
+    this._isWarmed = true;
+    const { groups, service } = this._context;
+    try {
+      await groups.ready;
+      const known = await service.environments();
+      const usable = known.environments.some(e => e.name === known.default && e.problem === null);
+      if (known.default && usable) {
+        await service.warmEnvironment(known.default);
+      }
+    } catch (reason) {
+      console.debug('jupyter_dist: the default environment was not warmed', reason);
+    }
+  }
+
+  private readonly _context: ISidebarContext;
+  private readonly _changed = new Signal<this, void>(this);
+  private _options = DEFAULT_OPTIONS;
+  private _isFormOpen = false;
+  private _isWarmed = false;
+}
+
+function Sidebar({ widget }: { widget: RanksSidebar }): React.ReactElement | null {
+  useSignal(widget.changed);
+  return widget.isVisible ? <Content widget={widget} /> : null;
+}
+
+function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
+  const { devices, trans } = useSidebar();
+  useEffect(() => {
+    const watching = devices.watch();
+    return () => watching.dispose();
+  }, [devices]);
+  return (
+    <>
+      <Connection />
+      <Section title={trans.__('Devices')}>
+        <DevicesSection />
+      </Section>
+      <Section
+        title={trans.__('Groups')}
+        button={
+          <IconButton
+            icon={addIcon}
+            label={trans.__('Start a group')}
+            onClick={() => (widget.isFormOpen = true)}
+          />
+        }
+      >
+        {widget.isFormOpen && (
+          <StartForm
+            ranks={widget.options.ranks}
+            onClose={() => (widget.isFormOpen = false)}
+            onStarted={() => (widget.isFormOpen = false)}
+          />
+        )}
+        <Groups widget={widget} />
+      </Section>
+    </>
+  );
+}
+
+function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null {
+  const { groups, monitors, trans } = useSidebar();
+  useSignal(groups.changed);
+  const current = groups.groups;
+  useEffect(() => monitors.update(current), [monitors, current]);
+  if (groups.groups.length > 0) {
+    return (
+      <>
+        {groups.groups.map(group => (
+          <GroupCard key={group.id} group={group} charts={widget.options.charts} />
+        ))}
+      </>
+    );
+  }
+  return widget.isFormOpen ? null : (
+    <div className="jpd-Sidebar-empty">
+      <p>{trans.__('No group is running. A group is a set of ranks that notebook cells run on.')}</p>
+      <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => (widget.isFormOpen = true)}>
+        {trans.__('Start a group')}
+      </Button>
+    </div>
+  );
+}
+
+/** Says when what is shown is old. Not at once: every page begins unconnected. */
+function Connection(): React.ReactElement | null {
+  const { groups, trans } = useSidebar();
+  useSignal(groups.changed);
+  const [isLate, setLate] = useState(false);
+  useEffect(() => {
+    setLate(false);
+    const timer = groups.connected ? 0 : window.setTimeout(() => setLate(true), 2000);
+    return () => window.clearTimeout(timer);
+  }, [groups.connected]);
+  return groups.connected || !isLate ? null : (
+    <p className="jpd-Sidebar-offline" role="status">
+      {trans.__('No connection to the server: this is what was last known. Trying again...')}
+    </p>
+  );
+}
+
+interface ISectionProps {
+  readonly title: string;
+  readonly button?: React.ReactElement;
+  readonly children: React.ReactNode;
+}
+
+function Section({ title, button, children }: ISectionProps): React.ReactElement {
+  return (
+    <section className="jpd-Section" aria-label={title}>
+      <header className="jpd-Section-header">
+        <h2>{title}</h2>
+        {button}
+      </header>
+      {children}
+    </section>
+  );
+}

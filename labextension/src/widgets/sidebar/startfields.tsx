@@ -1,0 +1,251 @@
+/** The fields of the form for a new group, each with what is wrong with it below. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { HTMLSelect } from '@jupyterlab/ui-components';
+import React, { useId } from 'react';
+import { formatBytes } from '../../model/quantities';
+import {
+  Accelerator,
+  Backend,
+  IStartForm,
+  IStartWorld,
+  MAX_RANKS,
+  StartProblem,
+  StartProblems
+} from '../../model/startform';
+import type { IEnvironment } from '../../services/protocol';
+import { useSidebar } from './context';
+
+export interface IFieldProps {
+  readonly form: IStartForm;
+  readonly world: IStartWorld;
+  readonly found: StartProblems;
+  readonly set: (changes: Partial<IStartForm>) => void;
+}
+
+export function NameField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <Row label={trans.__('Name')} problem={found.name}>
+      {id => (
+        <input
+          {...id}
+          className="jp-mod-styled"
+          value={form.name}
+          placeholder={trans.__('chosen for you')}
+          spellCheck={false}
+          onChange={event => set({ name: event.target.value })}
+        />
+      )}
+    </Row>
+  );
+}
+
+export function EnvironmentField({ form, world, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  const chosen = world.environments.find(e => e.name === form.environment);
+  return (
+    <Row label={trans.__('Environment')} problem={found.environment} note={chosen?.problem ?? chosen?.python}>
+      {id => (
+        <HTMLSelect
+          {...id}
+          value={form.environment}
+          onChange={event => set({ environment: event.target.value })}
+        >
+          {world.environments.map(environment => (
+            <option
+              key={environment.name}
+              value={environment.name}
+              disabled={environment.problem !== null}
+              title={environment.problem ?? environment.python}
+            >
+              {environmentLabel(trans, environment)}
+            </option>
+          ))}
+        </HTMLSelect>
+      )}
+    </Row>
+  );
+}
+
+export function AcceleratorField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  const words: Record<Accelerator, string> = {
+    auto: trans.__('automatic'),
+    cuda: trans.__('CUDA'),
+    cpu: trans.__('CPU')
+  };
+  return (
+    <Row label={trans.__('Accelerator')} problem={found.accelerator}>
+      {id => (
+        <HTMLSelect
+          {...id}
+          value={form.accelerator}
+          onChange={event => set({ accelerator: event.target.value as Accelerator })}
+        >
+          {(Object.keys(words) as Accelerator[]).map(accelerator => (
+            <option key={accelerator} value={accelerator}>
+              {words[accelerator]}
+            </option>
+          ))}
+        </HTMLSelect>
+      )}
+    </Row>
+  );
+}
+
+export function DevicesField({ form, world, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  const toggle = (index: number) =>
+    set({
+      devices: form.devices.includes(index)
+        ? form.devices.filter(i => i !== index)
+        : [...form.devices, index]
+    });
+  return (
+    <fieldset className="jpd-StartForm-devices">
+      <legend>{trans.__('Devices')}</legend>
+      {world.devices.map(device => (
+        <label key={device.index} className="jpd-StartForm-device">
+          <input
+            type="checkbox"
+            checked={form.devices.includes(device.index)}
+            onChange={() => toggle(device.index)}
+          />
+          <span className="jpd-Device-index">{device.index}</span>
+          <span className="jpd-Device-name">{device.name}</span>
+          <span className="jpd-Device-number">
+            {trans.__(
+              '%1 free',
+              formatBytes(freeBytes(device.memory_used_bytes, device.memory_total_bytes))
+            )}
+          </span>
+        </label>
+      ))}
+      <Problem problem={found.devices} />
+    </fieldset>
+  );
+}
+
+export function RanksField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <Row label={trans.__('Ranks')} problem={found.ranks}>
+      {id => (
+        <input
+          {...id}
+          className="jp-mod-styled"
+          type="number"
+          min={1}
+          max={MAX_RANKS}
+          value={form.ranks}
+          onChange={event => set({ ranks: event.target.value })}
+        />
+      )}
+    </Row>
+  );
+}
+
+export function BackendField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <Row label={trans.__('Backend')} problem={found.backend}>
+      {id => (
+        <HTMLSelect
+          {...id}
+          value={form.backend}
+          onChange={event => set({ backend: event.target.value as Backend })}
+        >
+          <option value="auto">{trans.__('automatic')}</option>
+          <option value="nccl">nccl</option>
+          <option value="gloo">gloo</option>
+        </HTMLSelect>
+      )}
+    </Row>
+  );
+}
+
+export function DirectoryField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { notebook, trans } = useSidebar();
+  const path = notebook();
+  const folder = path === null ? '' : path.split('/').slice(0, -1).join('/');
+  return (
+    <Row label={trans.__('Folder')} problem={found.cwd}>
+      {id => (
+        <input
+          {...id}
+          className="jp-mod-styled"
+          value={form.cwd}
+          placeholder={folder || trans.__("the server's folder")}
+          spellCheck={false}
+          onChange={event => set({ cwd: event.target.value })}
+        />
+      )}
+    </Row>
+  );
+}
+
+interface IInputIds {
+  readonly id: string;
+  readonly 'aria-invalid': boolean;
+  readonly 'aria-describedby': string | undefined;
+}
+
+interface IRowProps {
+  readonly label: string;
+  readonly problem: StartProblem | undefined;
+  readonly note?: string;
+  readonly children: (ids: IInputIds) => React.ReactElement;
+}
+
+function Row({ label, problem, note, children }: IRowProps): React.ReactElement {
+  const id = useId();
+  const described = problem || note ? `${id}-note` : undefined;
+  return (
+    <div className="jpd-StartForm-row">
+      <label htmlFor={id}>{label}</label>
+      {children({ id, 'aria-invalid': problem !== undefined, 'aria-describedby': described })}
+      {note && (
+        <p className="jpd-StartForm-note" id={problem ? undefined : described} title={note}>
+          {note}
+        </p>
+      )}
+      <Problem problem={problem} id={described} />
+    </div>
+  );
+}
+
+function Problem({ problem, id }: { problem?: StartProblem; id?: string }): React.ReactElement | null {
+  const { trans } = useSidebar();
+  return problem ? (
+    <p className="jpd-StartForm-problem" id={id}>
+      {problemWords(trans, problem)}
+    </p>
+  ) : null;
+}
+
+function problemWords(trans: TranslationBundle, problem: StartProblem): string {
+  const words: Record<StartProblem, string> = {
+    'name-taken': trans.__('There is a group of that name already.'),
+    'name-invalid': trans.__('A name begins with a letter; then letters, digits, "-", "_" and "." follow.'),
+    'environment-missing': trans.__('Choose an environment.'),
+    'environment-unusable': trans.__('No group can be started in this environment.'),
+    'devices-none-present': trans.__('This machine has no CUDA device.'),
+    'devices-none-ticked': trans.__('Tick at least one device.'),
+    'ranks-invalid': trans.__('A number from 1 to %1.', MAX_RANKS),
+    'backend-needs-cuda': trans.__('nccl needs CUDA devices; use gloo.')
+  };
+  return words[problem];
+}
+
+function environmentLabel(trans: TranslationBundle, environment: IEnvironment): string {
+  if (environment.problem !== null) {
+    return trans.__('%1 (not usable)', environment.display_name);
+  }
+  return environment.torch_version
+    ? trans.__('%1, torch %2', environment.display_name, environment.torch_version)
+    : environment.display_name;
+}
+
+function freeBytes(used: number | null, total: number | null): number | null {
+  return used === null || total === null ? null : total - used;
+}

@@ -1,0 +1,107 @@
+/** The words for states: one place, so that the sidebar, the status bar and the panels say the same. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { formatSeconds } from '../model/quantities';
+import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../services/protocol';
+
+export function rankStateWord(trans: TranslationBundle, state: RankState): string {
+  const words: Record<RankState, string> = {
+    starting: trans.__('starting'),
+    importing: trans.__('importing'),
+    joining: trans.__('joining'),
+    idle: trans.__('idle'),
+    busy: trans.__('busy'),
+    unresponsive: trans.__('does not answer'),
+    dead: trans.__('dead')
+  };
+  return words[state] ?? state;
+}
+
+export function groupStateWord(trans: TranslationBundle, state: GroupState): string {
+  const words: Record<GroupState, string> = {
+    starting: trans.__('starting'),
+    ready: trans.__('ready'),
+    degraded: trans.__('degraded'),
+    restarting: trans.__('restarting'),
+    ending: trans.__('shutting down'),
+    dead: trans.__('dead'),
+    lost: trans.__('lost')
+  };
+  return words[state] ?? state;
+}
+
+export function executionStateWord(trans: TranslationBundle, state: ExecutionState): string {
+  const words: Record<ExecutionState, string> = {
+    queued: trans.__('queued'),
+    running: trans.__('running'),
+    ok: trans.__('ok'),
+    error: trans.__('error'),
+    interrupted: trans.__('interrupted'),
+    aborted: trans.__('aborted'),
+    lost: trans.__('lost')
+  };
+  return words[state] ?? state;
+}
+
+/** Whether the state is one that passes: it is shown with the seconds it lasts. */
+export function isPassing(state: RankState): boolean {
+  return state !== 'idle' && state !== 'dead';
+}
+
+/** "4 ranks, 2 busy", "8 ranks, starting 3.4 s". */
+export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart: number): string {
+  const size = trans._n('%1 rank', '%1 ranks', group.world_size, group.world_size);
+  if (group.state === 'starting' || group.state === 'restarting') {
+    return trans.__('%1, %2 %3', size, groupStateWord(trans, group.state), formatSeconds(sinceStart));
+  }
+  if (group.state !== 'ready' && group.state !== 'degraded') {
+    return trans.__('%1, %2', size, groupStateWord(trans, group.state));
+  }
+  const parts = [size];
+  const busy = count(group.ranks, 'busy');
+  const silent = count(group.ranks, 'unresponsive');
+  const dead = count(group.ranks, 'dead');
+  if (busy > 0) {
+    parts.push(trans.__('%1 busy', busy));
+  }
+  if (silent > 0) {
+    parts.push(trans._n('%1 does not answer', '%1 do not answer', silent, silent));
+  }
+  if (dead > 0) {
+    parts.push(trans.__('%1 dead', dead));
+  }
+  if (busy + silent + dead === 0) {
+    parts.push(trans.__('idle'));
+  }
+  return parts.join(', ');
+}
+
+/** The state that says most of a group, for one light. */
+export function groupLight(group: IGroup): RankState {
+  const light: Partial<Record<GroupState, RankState>> = {
+    starting: 'starting',
+    restarting: 'starting',
+    ending: 'unresponsive',
+    dead: 'dead',
+    lost: 'dead'
+  };
+  const fixed = light[group.state];
+  if (fixed) {
+    return fixed;
+  }
+  for (const state of ['dead', 'unresponsive', 'busy', 'joining'] as const) {
+    if (group.ranks.some(rank => rank.state === state)) {
+      return state;
+    }
+  }
+  // Ready and nothing else to say: but green only when every rank has answered.
+  return group.ranks.every(rank => rank.state === 'idle') ? 'idle' : 'starting';
+}
+
+/** What to say of a rank's end. */
+export function exitReason(trans: TranslationBundle, rank: IRank): string {
+  return rank.exit?.reason ?? rank.message ?? trans.__('It ended for an unknown reason.');
+}
+
+function count(ranks: readonly IRank[], state: RankState): number {
+  return ranks.filter(rank => rank.state === state).length;
+}
