@@ -244,7 +244,7 @@ class Group:
 
     def _death_error(self, rank: RankProcess) -> JupyterDistError:
         assert rank.exit is not None
-        because = f" ({rank.message})" if rank.message else ""
+        because = f" ({rank.failure})" if rank.failure else ""
         return JupyterDistError(
             "start_failed",
             f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}.",

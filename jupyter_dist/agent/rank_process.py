@@ -53,6 +53,7 @@ class RankProcess:
         self.execution_id: str | None = None
         self.exit: dict[str, Any] | None = None
         self.message: str | None = None
+        self.failure: str | None = None  # what it said of its own failed start
         self.gone = asyncio.Event()
         self._journal = journal
         self._listener = listener
@@ -220,7 +221,7 @@ class RankProcess:
 
     def _on_failed(self, header: Header, payload: bytes) -> None:
         self._last_words.append(payload)
-        self.message = f"{header['ename']}: {header['evalue']}"
+        self.failure = f"{header['ename']}: {header['evalue']}"
 
     def _on_stream(self, header: Header, payload: bytes) -> None:
         self._keep_text(header["name"], payload, header["execution_id"])

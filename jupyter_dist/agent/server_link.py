@@ -39,6 +39,7 @@ class ServerLink:
         self._something = asyncio.Event()
         self._all_sent = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[Any]] = set()
 
     @property
     def is_connected(self) -> bool:
@@ -82,9 +83,11 @@ class ServerLink:
         if self._stream is not None:
             with contextlib.suppress(OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._stream.drain(), 1.0)
-            self._stream.close()
+            self._stream.abort()
         for task in self._tasks:
             task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=1.0)
         self._path.unlink(missing_ok=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -93,6 +96,10 @@ class ServerLink:
         stream = self._stream = FrameStream(reader, writer)
         self._cursor = None
         self._changes.clear()
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
         sender = asyncio.create_task(self._send_changes(stream), name="to server")
         with contextlib.suppress(EOFError, OSError, FrameError):
             while True:

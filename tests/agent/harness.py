@@ -26,6 +26,7 @@ class AgentProcess:
         self.directory = directory
         directory.mkdir(mode=0o700)
         self.log = directory.with_suffix(".log")
+        self.clients: list[AgentClient] = []
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, str(BOOT), "agent", str(directory)],
@@ -40,6 +41,8 @@ class AgentProcess:
         return self.client()
 
     def __exit__(self, *exc: object) -> None:
+        for client in self.clients:
+            client.close()
         self.process.terminate()
         try:
             self.process.wait(15)
@@ -56,7 +59,8 @@ class AgentProcess:
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, "no agent.sock"
             time.sleep(0.01)
-        return AgentClient(self.directory / "agent.sock", self)
+        self.clients.append(AgentClient(self.directory / "agent.sock", self))
+        return self.clients[-1]
 
 
 def sessions() -> dict[int, int]:
