@@ -1,0 +1,1 @@
+"""The code inside each rank process. torch lives here alone."""

@@ -1,0 +1,151 @@
+"""Interrupting the running cell: a guarded SIGINT, repeated until the cell noticed, then stronger means."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from . import tracebacks
+from .execution import Execution
+
+DEFERRED_RETRY_SECONDS = 0.02  # the signal met our own code: it leaves at once
+UNNOTICED_RETRY_SECONDS = 0.5
+NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be saving a checkpoint
+UNHANG_AFTER_SECONDS = 1.0
+FORCE_AFTER_SECONDS = 2.0
+
+
+class Interrupter:
+    """The signal handler (main thread) and the ladder of means (side thread)."""
+
+    def __init__(self, user_globals: dict[str, Any], unhang: Callable[[], bool]) -> None:
+        self.current: Execution | None = None  # the side thread sets it, the end of a cell clears it
+        self._user_globals = user_globals
+        self._unhang = unhang
+        self._pid = os.getpid()
+        self._main = threading.main_thread()
+        self._num_noticed = 0
+        self._num_noticed_at_signal = 0
+        self._deferred = False
+        self._signalled_at = 0.0
+
+    # -- main thread --------------------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Be SIGINT's handler, whatever the last cell made of it."""
+        # == and not `is`: a bound method is made anew each time.
+        if signal.getsignal(signal.SIGINT) != self._on_sigint:
+            signal.signal(signal.SIGINT, self._on_sigint)
+
+    def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:  # a child of DataLoader or multiprocessing: Python's usual behaviour
+            raise KeyboardInterrupt
+        self._num_noticed += 1
+        execution = self.current
+        if execution is None:
+            return
+        if self._is_user_code(frame):
+            self._deferred = False
+            execution.noticed_interrupt = True
+            raise KeyboardInterrupt
+        if execution.cancel is not None:
+            execution.noticed_interrupt = True
+            execution.cancel()
+        else:
+            self._deferred = True
+
+    def _is_user_code(self, frame: FrameType | None) -> bool:
+        """Whether KeyboardInterrupt would meet a cell's code before it met ours, which it would damage."""
+        while frame is not None:
+            if frame.f_globals is self._user_globals:
+                return True
+            if tracebacks.is_ours(frame.f_code.co_filename):
+                return False
+            frame = frame.f_back
+        return False
+
+    def check(self) -> bool:
+        """Whether the running cell was asked to stop."""
+        return self.current is not None and self.current.interrupt_at is not None
+
+    def check_unnoticed(self) -> bool:
+        """Whether the running cell was asked to stop before its code ran; says so once."""
+        execution = self.current
+        if execution is None or execution.interrupt_at is None or execution.noticed_interrupt:
+            return False
+        execution.noticed_interrupt = True
+        return True
+
+    # -- side thread --------------------------------------------------------------------------------
+
+    def request(self, execution_id: str) -> None:
+        """Stop that execution if it runs."""
+        execution = self.current
+        if execution is None or execution.execution_id != execution_id:
+            return
+        if execution.interrupt_at is None:
+            execution.interrupt_at = time.monotonic()
+        self._signal()
+
+    def timeout(self) -> float | None:
+        """In how many seconds `tick` wants to be called; None when nothing is outstanding."""
+        execution = self.current
+        if execution is None or execution.interrupt_at is None:
+            return None
+        return DEFERRED_RETRY_SECONDS if self._deferred else 0.1
+
+    def tick(self) -> None:
+        """Take the next step if the cell still runs and it is time."""
+        execution = self.current
+        if execution is None or execution.interrupt_at is None:
+            return
+        now = time.monotonic()
+        waited = now - self._signalled_at
+        if self._deferred:
+            self._signal()
+        elif self._num_noticed > self._num_noticed_at_signal:
+            if waited >= NOTICED_RETRY_SECONDS:
+                self._signal()
+        elif waited >= UNNOTICED_RETRY_SECONDS:
+            self._insist(now - execution.interrupt_at, execution)
+
+    def _signal(self) -> None:
+        self._signalled_at = time.monotonic()
+        self._num_noticed_at_signal = self._num_noticed
+        self._deferred = False
+        assert self._main.ident is not None
+        signal.pthread_kill(self._main.ident, signal.SIGINT)
+
+    def _insist(self, age: float, execution: Execution) -> None:
+        """The main thread does not get to Python's signal handling: it is in C, or waits for a child."""
+        signal_children()
+        if age >= UNHANG_AFTER_SECONDS and self._unhang():
+            execution.broke_process_group = True
+        if age >= FORCE_AFTER_SECONDS and signal.getsignal(signal.SIGINT) != self._on_sigint:
+            self._raise_in_main_thread()
+        self._signal()
+
+    def _raise_in_main_thread(self) -> None:
+        """The cell took SIGINT for itself (SIG_IGN, for one): raise without a signal."""
+        frame = sys._current_frames().get(self._main.ident or 0)
+        if self._is_user_code(frame):
+            error = ctypes.py_object(KeyboardInterrupt)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main.ident or 0), error)
+
+
+def signal_children() -> None:
+    """Send SIGINT to this process's children, as a terminal's Ctrl-C would (os.system waits for one)."""
+    with contextlib.suppress(OSError):
+        for task in Path("/proc/self/task").iterdir():
+            for pid in (task / "children").read_text().split():
+                with contextlib.suppress(OSError):
+                    os.kill(int(pid), signal.SIGINT)

@@ -1,0 +1,180 @@
+"""The life of a rank: environment, process group, shell, cells, end."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import faulthandler
+import fcntl
+import os
+import platform
+import signal
+import socket
+import sys
+import time
+import traceback
+from types import ModuleType
+
+import torch
+import torch.distributed as dist
+
+from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.specs import RankSpec
+
+from . import process_group, spawning
+from .interrupt import Interrupter
+from .memory import Memory
+from .outbox import Outbox
+from .process_group import ProcessGroup
+from .runner import Runner, report_stray
+from .shell import DEFAULT_CACHE_SIZE, RankShell
+from .side_thread import SideThread
+from .streams import Streams
+
+_FIRST_PRIVATE_FD = 100
+_LAST_WORDS_SECONDS = 1.0
+
+
+def run(spec: RankSpec, channel_fd: int) -> int:
+    """Be this rank until the agent says otherwise. Never returns: the process ends with it.
+
+    The caller has given the process its session, folder and descriptors (birth.py).
+    """
+    code = 1
+    try:
+        code = Rank(spec, channel_fd).live()
+    except BaseException:  # the process's last edge
+        traceback.print_exc()
+    finally:
+        # Not sys.exit: a thread of the user or a broken process group could keep the process for ever.
+        os._exit(code)
+    return code
+
+
+class Rank:
+    """Owns the parts and brings them up in order."""
+
+    def __init__(self, spec: RankSpec, channel_fd: int) -> None:
+        self._spec = spec
+        self._leaving = False
+        _prepare_process(spec)
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        self._module = ModuleType("__main__")
+        self._outbox = Outbox()
+        self._streams = Streams(self._outbox)
+        self._group = ProcessGroup(spec)
+        self._interrupter = Interrupter(self._module.__dict__, self._group.unhang)
+        self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._group)
+        self._side = SideThread(
+            _private_socket(channel_fd),
+            self._outbox,
+            self._streams,
+            self._runner,
+            self._interrupter,
+            Memory(spec.device),
+            self._module.__dict__,
+        )
+        self._side.rejoin = lambda store_path: self._group.rejoin(store_path, self._module.__dict__)
+        self._side.leave = self._leave
+
+    def live(self) -> int:
+        """Start, run cells, end; return the exit code."""
+        self._side.start()
+        self._streams.take_over()
+        spawning.install(self._sync)
+        self._interrupter.install()
+        phase = "joining"
+        try:
+            self._outbox.send({"t": "phase", "phase": phase})
+            self._group.join(self._spec.store_path)
+            phase = "shell"
+            self._runner.shell = self._make_shell()
+        except BaseException as err:  # the start failed: whatever it was, the agent must hear of it
+            self._send_failed(phase, err)
+            return 1
+        self._outbox.send(self._ready())
+        self._serve()
+        return self._end()
+
+    def _make_shell(self) -> RankShell:
+        cache_size = int(os.environ.get("JUPYTER_DIST_CACHE_SIZE", DEFAULT_CACHE_SIZE))
+        names = {
+            "rank": self._spec.rank,
+            "local_rank": self._spec.local_rank,
+            "world_size": self._spec.world_size,
+            "device": torch.device(self._spec.device),
+            "dist": dist,
+            "torch": torch,
+        }
+        return RankShell.start(self._module, names, self._runner.emit, self._interrupter, cache_size)
+
+    def _ready(self) -> Header:
+        return {
+            "t": "ready",
+            "device": self._spec.device,
+            "python_version": platform.python_version(),
+            "torch_version": torch.__version__,
+            "backend": self._spec.backend,
+            "pid": os.getpid(),
+        }
+
+    def _serve(self) -> None:
+        while not self._leaving:
+            try:
+                self._loop.run_forever()
+            except BaseException as err:  # a callback or background task of the user's may raise SystemExit
+                report_stray(err)
+
+    def _sync(self) -> None:
+        if not self._outbox.in_child:
+            self._streams.flush()
+            self._outbox.sync()
+
+    def _leave(self) -> None:
+        """Called in the side thread."""
+        self._leaving = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        execution = self._interrupter.current
+        if execution is not None:
+            self._interrupter.request(execution.execution_id)
+
+    def _end(self) -> int:
+        atexit._run_exitfuncs()
+        self._say_last_words()
+        return 0
+
+    def _send_failed(self, phase: str, err: BaseException) -> None:
+        header = {"t": "failed", "phase": phase, "ename": type(err).__name__, "evalue": str(err)[:4000]}
+        self._outbox.send(header, traceback.format_exc().encode())
+        self._say_last_words()
+
+    def _say_last_words(self) -> None:
+        self._streams.flush()
+        self._outbox.flush_text()
+        deadline = time.monotonic() + _LAST_WORDS_SECONDS
+        while not self._outbox.is_empty and time.monotonic() < deadline:
+            self._outbox.wake()
+            time.sleep(0.002)
+
+
+def _prepare_process(spec: RankSpec) -> None:
+    """Make a process that was forked from the zygote one of its own."""
+    os.environ.update(spec.env)
+    sys.argv = [""]
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    # A dup: the traceback of a crash arrives even after a cell closed fd 2.
+    last_words_fd = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
+    faulthandler.enable(last_words_fd)
+    faulthandler.register(signal.SIGUSR2, last_words_fd)
+    process_group.use_threads()
+    process_group.reseed()
+
+
+def _private_socket(fd: int) -> socket.socket:
+    private = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
+    os.close(fd)
+    return socket.socket(fileno=private)
+
+

@@ -1,0 +1,55 @@
+"""The memory of one rank, and giving back what it does not need."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+
+import torch
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Memory:
+    """Reads counters; opens its file early, so that it answers even when no descriptor is left."""
+
+    def __init__(self, device: str) -> None:
+        self._device = torch.device(device)
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+    def sample(self) -> dict[str, int | None]:
+        """The fields of docs/messaging.md, `sample`; never initialises CUDA."""
+        return {"resident_bytes": self.resident_bytes(), **self._device_counters()}
+
+    def resident_bytes(self) -> int:
+        """What the process holds of the machine's memory."""
+        return int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE_BYTES
+
+    def release(self) -> int:
+        """Collect garbage and give cached memory back (main thread); return how many bytes that freed."""
+        before = self.sample()
+        gc.collect()
+        on_device = self._on_device()
+        if on_device:
+            torch.cuda.empty_cache()
+        ctypes.CDLL(None).malloc_trim(0)
+        after = self.sample()
+        kind = "reserved_bytes" if on_device else "resident_bytes"
+        return max(0, (before[kind] or 0) - (after[kind] or 0))
+
+    def _on_device(self) -> bool:
+        return self._device.type == "cuda" and torch.cuda.is_initialized()
+
+    def _device_counters(self) -> dict[str, int | None]:
+        if not self._on_device():
+            names = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
+            return dict.fromkeys(names)
+        # The current device is per thread: the side thread must name it.
+        free, total = torch.cuda.mem_get_info(self._device)
+        return {
+            "allocated_bytes": torch.cuda.memory_allocated(self._device),
+            "reserved_bytes": torch.cuda.memory_reserved(self._device),
+            "peak_bytes": torch.cuda.max_memory_allocated(self._device),
+            "device_used_bytes": total - free,
+        }

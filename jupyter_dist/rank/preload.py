@@ -1,0 +1,52 @@
+"""Import what every rank needs, before ranks are forked."""
+
+from __future__ import annotations
+
+import importlib
+
+# Not one of these computes, starts a thread or touches CUDA when it is imported.
+_NEEDED = (
+    "asyncio",
+    "concurrent.futures.thread",
+    "json",
+    "multiprocessing",
+    "multiprocessing.connection",
+    "torch",
+    "torch.distributed",
+    "torch.nn.parallel",
+    "torch.utils.data",
+    "IPython",
+    "IPython.core.application",
+    "IPython.core.completer",
+    "IPython.core.completerlib",
+    "IPython.core.crashhandler",
+    "IPython.core.debugger",
+    "IPython.core.magics",
+    "IPython.core.magics.basic",
+    "IPython.core.magics.execution",
+    "IPython.core.magics.namespace",
+    "IPython.core.magics.osm",
+    "IPython.core.magics.script",
+    "IPython.core.oinspect",
+    "IPython.core.pylabtools",
+    "IPython.core.ultratb",
+    "pdb",
+    "pexpect",
+    "stack_data",
+    "jupyter_dist.rank.main",
+)
+# Better here than in the first cell that needs them, but they may be missing.
+_WELCOME = ("numpy", "torch._dynamo", "matplotlib_inline.config")
+
+
+def preload(extra_modules: list[str]) -> None:
+    """Import torch, IPython and `extra_modules`.
+
+    Raises:
+        ImportError: torch, IPython or an extra module cannot be imported.
+    """
+    for name in (*_NEEDED, *extra_modules):
+        importlib.import_module(name)
+    for name in _WELCOME:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)

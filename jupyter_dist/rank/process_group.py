@@ -1,0 +1,100 @@
+"""torch's process group: formed at the start, formed anew after it broke, with the user's models revived."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import sys
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from jupyter_dist.protocol.specs import RankSpec
+
+from . import unhang
+
+# torch spells these places privately; nothing public does the same (facts: engine.md 3.1).
+_BROKEN_SIGNS = ("third_party/gloo", "Connection closed by peer", "Connection reset by peer")
+
+
+class ProcessGroup:
+    """One rank's membership."""
+
+    def __init__(self, spec: RankSpec) -> None:
+        self._spec = spec
+        self._broken = False
+
+    def join(self, store_path: str) -> None:
+        """Meet the other ranks; blocks until all are there. Raises what torch raises."""
+        if self._spec.accelerator == "cuda":
+            torch.cuda.set_device(self._spec.local_rank)
+        dist.set_debug_level_from_env()
+        store = dist.FileStore(store_path, self._spec.world_size)
+        dist.init_process_group(
+            self._spec.backend,
+            store=store,
+            rank=self._spec.rank,
+            world_size=self._spec.world_size,
+            timeout=datetime.timedelta(seconds=self._spec.join_timeout_seconds),
+        )
+        # That was the time to meet; a collective of a cell may wait as long as torch's default.
+        default = dist.distributed_c10d._get_default_timeout(dist.Backend(self._spec.backend))
+        store.set_timeout(default)
+        dist.distributed_c10d._set_pg_timeout(default, dist.group.WORLD)
+        self._broken = False
+
+    def rejoin(self, store_path: str, namespace: dict[str, Any]) -> int:
+        """Leave the broken group, form a new one, revive DDP models; return how many were revived."""
+        if dist.is_initialized():
+            # On a group whose connections are gone, closing it may fail; it is forgotten all the same.
+            with contextlib.suppress(RuntimeError):
+                dist.destroy_process_group()
+        self.begin_cell()
+        self.join(store_path)
+        return _revive_models(namespace)
+
+    def begin_cell(self) -> None:
+        """Undo a trap of torch: after a failed init, ranks disagree on the next group's name and hang."""
+        if not dist.is_initialized():
+            dist.distributed_c10d._world.group_count = 0
+
+    def state(self, error: BaseException | None) -> str:
+        """`ok`, `broken` (collectives would fail), or `none` (the user destroyed it)."""
+        if error is not None and isinstance(error, RuntimeError) and any(sign in str(error) for sign in _BROKEN_SIGNS):
+            self._broken = True
+        if not dist.is_initialized():
+            return "none"
+        return "broken" if self._broken else "ok"
+
+    def unhang(self) -> bool:
+        """Free the main thread if it waits in a gloo collective (side thread); True when the group is now broken."""
+        if self._spec.backend != "gloo" or not unhang.main_thread_sleeps() or not unhang.break_collectives():
+            return False
+        self._broken = True
+        return True
+
+
+def _revive_models(namespace: dict[str, Any]) -> int:
+    from torch.nn.parallel import DistributedDataParallel
+
+    models = {id(value): value for value in namespace.values() if isinstance(value, DistributedDataParallel)}
+    for model in models.values():
+        model._update_process_group(dist.group.WORLD)
+    return len(models)
+
+
+def reseed() -> None:
+    """Forked ranks share the zygote's random state, which no two ranks may."""
+    torch.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+def use_threads() -> None:
+    """OMP_NUM_THREADS was read long ago, when the zygote imported torch."""
+    number = os.environ.get("OMP_NUM_THREADS", "")
+    if number.isdigit() and int(number) > 0:
+        torch.set_num_threads(int(number))

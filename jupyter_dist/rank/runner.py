@@ -1,0 +1,207 @@
+"""The main thread's work, one piece after another: cells, and what must not run while one does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from IPython.core.async_helpers import _asyncio_runner, _pseudo_sync_runner
+from IPython.core.interactiveshell import ExecutionResult
+
+from jupyter_dist.protocol.frames import Header
+
+from . import tracebacks
+from .displays import encode_content
+from .execution import Execution
+from .interrupt import Interrupter
+from .outbox import Outbox, _write_all
+from .process_group import ProcessGroup
+from .shell import RankShell
+from .streams import Streams
+
+Answer = Callable[..., None]
+
+
+class Runner:
+    """Runs on the main thread's asyncio loop; `submit` and `when_idle` may be called from any thread."""
+
+    shell: RankShell  # set before the first cell arrives; it needs `emit` to exist first
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        outbox: Outbox,
+        streams: Streams,
+        interrupter: Interrupter,
+        process_group: ProcessGroup,
+    ) -> None:
+        self._loop = loop
+        self._outbox = outbox
+        self._streams = streams
+        self._interrupter = interrupter
+        self._process_group = process_group
+        self._work: deque[Callable[[], None]] = deque()
+        self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
+
+    # -- any thread ---------------------------------------------------------------------------------
+
+    def submit(self, execution: Execution) -> None:
+        """Run a cell; it counts as running from now on."""
+        self._interrupter.current = execution
+        self._outbox.busy = True  # from here on the side thread flushes on a timer
+        self.when_idle(lambda: self._execute(execution))
+
+    def when_idle(self, work: Callable[[], None]) -> None:
+        """Call `work` in the main thread, after the running cell."""
+        self._work.append(work)
+        self._loop.call_soon_threadsafe(self._next)
+
+    def emit(self, msg_type: str, content: dict[str, Any]) -> None:
+        """Send an output after the text that was written before it."""
+        if self._outbox.in_child:
+            _emit_in_child(msg_type, content)
+            return
+        self._streams.flush()
+        header = {"t": "output", "execution_id": self._outbox.execution_id, "msg_type": msg_type}
+        self._outbox.send(header, encode_content(content))
+
+    # -- main thread --------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        while self._work and self._task is None:
+            self._work.popleft()()
+
+    def _execute(self, execution: Execution) -> None:
+        try:
+            self._begin(execution)
+            coroutine, awaits = self._prepare(execution)
+            if awaits:
+                self._start_task(execution, coroutine)
+                return
+            result = _pseudo_sync_runner(coroutine)
+        except BaseException as err:  # the edge of user code: whatever IPython let through, a reply must go out
+            self._leave_if_child(1)
+            result = self._failed(err)
+        self._finish(execution, result)
+
+    def _begin(self, execution: Execution) -> None:
+        self._streams.flush()
+        self._outbox.flush_text()
+        self._outbox.execution_id = execution.execution_id
+        self._streams.begin_cell()
+        self._interrupter.install()
+        self._process_group.begin_cell()
+        self.shell.last_error = None
+        self.shell.execution_count = execution.execution_count
+
+    def _prepare(self, execution: Execution) -> tuple[Coroutine[Any, Any, ExecutionResult], bool]:
+        """Return the cell as a coroutine, and whether it awaits anything."""
+        code, failure, awaits = execution.code, None, False
+        try:
+            code = self.shell.transform_cell(code)
+            awaits = self.shell.should_run_async(code, transformed_cell=code)
+        except Exception as err:  # IPython shows it as the cell's error
+            failure = (type(err), err, err.__traceback__)
+        coroutine = self.shell.run_cell_async(
+            execution.code,
+            store_history=not execution.silent,
+            silent=execution.silent,
+            transformed_cell=code,
+            preprocessing_exc_tuple=failure,
+        )
+        return coroutine, awaits and self.shell.loop_runner is _asyncio_runner
+
+    def _start_task(self, execution: Execution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
+        task = self._task = self._loop.create_task(coroutine)
+        execution.cancel = lambda: self._loop.call_soon_threadsafe(task.cancel)
+        task.add_done_callback(lambda _: self._task_done(execution, task))
+
+    def _task_done(self, execution: Execution, task: asyncio.Task[ExecutionResult]) -> None:
+        self._task = None
+        execution.cancel = None
+        try:
+            result = task.result()
+        except BaseException as err:  # cancelled before it began, or what IPython let through
+            result = self._failed(err)
+        self._finish(execution, result)
+        self._next()
+
+    def _failed(self, err: BaseException) -> ExecutionResult:
+        result = ExecutionResult(None)
+        result.error_in_exec = err
+        self.shell.showtraceback((type(err), err, err.__traceback__))
+        return result
+
+    def _finish(self, execution: Execution, result: ExecutionResult) -> None:
+        self._after_cell(execution, result)
+        self._leave_if_child(0 if result.success else 1)
+        self._streams.flush()
+        self._streams.end_cell()
+        self._outbox.busy = False
+        self._interrupter.current = None
+        self._outbox.send(self._reply(execution, result))
+
+    def _after_cell(self, execution: Execution, result: ExecutionResult) -> None:
+        """IPython's hooks: figures are shown here."""
+        try:
+            self.shell.events.trigger("post_execute")
+            if not execution.silent:
+                self.shell.events.trigger("post_run_cell", result)
+        except BaseException as err:  # the edge of user code: a hook may raise SystemExit
+            result.error_in_exec = err
+            self.shell.showtraceback((type(err), err, err.__traceback__))
+
+    def _reply(self, execution: Execution, result: ExecutionResult) -> Header:
+        error = result.error_before_exec or result.error_in_exec
+        shown = self.shell.last_error
+        status = "ok"
+        if error is not None or shown is not None:
+            status = "interrupted" if _was_interrupted(execution, error, shown) else "error"
+        return {
+            "t": "reply",
+            "execution_id": execution.execution_id,
+            "status": status,
+            "seconds": round(time.monotonic() - execution.started_at, 6),
+            "ename": None if status == "ok" else shown["ename"] if shown else type(error).__name__,
+            "evalue": None if status == "ok" else shown["evalue"] if shown else tracebacks.safe_message(error),
+            "process_group": self._process_group.state(error),
+        }
+
+    def _leave_if_child(self, code: int) -> None:
+        """A cell that forked and let the child run on ends here in the child."""
+        if self._outbox.in_child:
+            self._streams.flush()
+            os._exit(code)
+
+
+def _was_interrupted(execution: Execution, error: BaseException | None, shown: dict[str, Any] | None) -> bool:
+    if execution.interrupt_at is None:
+        return False
+    if execution.broke_process_group or (shown is not None and shown["ename"] == "KeyboardInterrupt"):
+        return True
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        # Lightning makes SystemExit of it; a cancelled wait is how an interrupt reaches a cell that awaits.
+        if isinstance(error, (KeyboardInterrupt, asyncio.CancelledError)):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _emit_in_child(msg_type: str, content: dict[str, Any]) -> None:
+    """A forked child has no channel: what it shows goes to the pipes as text."""
+    if msg_type == "error":
+        _write_all(2, ("\n".join(content["traceback"]) + "\n").encode("utf-8", "backslashreplace"))
+    elif "text/plain" in content.get("data", {}):
+        _write_all(1, (str(content["data"]["text/plain"]) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def report_stray(err: BaseException) -> None:
+    """Something raised outside of any cell (a callback, a background task): show it as late text."""
+    traceback.print_exception(err)

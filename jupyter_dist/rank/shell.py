@@ -1,0 +1,190 @@
+"""IPython's shell as a rank uses it: no history, no terminal, no stdin; output becomes frames."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import getpass
+import os
+import warnings
+from collections.abc import Iterator
+from types import ModuleType, TracebackType
+from typing import Any
+
+from IPython.core import page
+from IPython.core.error import StdinNotImplementedError, UsageError
+from IPython.core.interactiveshell import InteractiveShell, InteractiveShellABC
+from traitlets import Type, observe
+from traitlets.config import Config
+
+from . import tracebacks
+from .displays import Emit, RankDisplayHook, RankDisplayPublisher
+from .interrupt import Interrupter
+
+DEFAULT_CACHE_SIZE = 1000  # IPython's: how many results Out[] keeps
+
+
+class RankShell(InteractiveShell):
+    """One per rank; `RankShell.start` makes it the one that `get_ipython()` returns."""
+
+    displayhook_class = Type(RankDisplayHook)
+    display_pub_class = Type(RankDisplayPublisher)
+
+    # The base class's __init__ needs them already, so `start` puts them on the class.
+    rank_names: dict[str, Any]
+    emit: Emit
+    interrupter: Interrupter
+
+    last_error: dict[str, Any] | None = None
+
+    @classmethod
+    def start(
+        cls, module: ModuleType, names: dict[str, Any], emit: Emit, interrupter: Interrupter, cache_size: int
+    ) -> RankShell:
+        """Make the shell.
+
+        Args:
+            module: becomes `__main__`; cells run in its namespace.
+            names: what every rank has there (rank, world_size, dist ...), hidden from %who.
+            emit: sends an output.
+            interrupter: knows whether the running cell was asked to stop.
+            cache_size: how many results Out[] keeps; 0 for none.
+        """
+        cls.rank_names, cls.interrupter, cls.emit = names, interrupter, staticmethod(emit)  # type: ignore[assignment]
+        config = Config()
+        config.HistoryManager.enabled = False  # sqlite, one writer per rank: a third of a cell's cost
+        config.HistoryManager.hist_file = ":memory:"  # else it asks for a profile folder
+        shell = cls.instance(config=config, user_module=module, cache_size=cache_size)
+        shell.display_pub.emit = emit
+        shell.displayhook.emit = emit
+        _refuse_stdin()
+        # IPython says it on sys.exit(), where it makes no sense: the error output tells all.
+        warnings.filterwarnings("ignore", message="To exit: use 'exit'", category=UserWarning)
+        return shell
+
+    # -- what a rank does not have ------------------------------------------------------------------
+
+    def init_virtualenv(self) -> None:
+        """The interpreter is the one the user chose; VIRTUAL_ENV may be the server's."""
+
+    def init_prompts(self) -> None:
+        """No sys.ps1: Lightning and others take it for an interactive session and refuse to train."""
+
+    @observe("ipython_dir")
+    def _ipython_dir_changed(self, change: Any) -> None:
+        """Do not create the folder."""
+
+    def init_profile_dir(self, profile_dir: Any) -> None:
+        """Made on first use (%store, %bookmark), so that a start writes nothing."""
+
+    @property
+    def db(self) -> Any:
+        """The store behind %store and %bookmark."""
+        if self.profile_dir is None:
+            super().init_profile_dir(None)
+        return InteractiveShell.db.fget(self)  # type: ignore[attr-defined]
+
+    @db.setter
+    def db(self, value: Any) -> None:
+        self._db = value
+
+    def init_environment(self) -> None:
+        """What programs started by a cell need to know of us: no pager, but colours."""
+        os.environ.update(PAGER="cat", GIT_PAGER="cat")
+        for name, value in (("TERM", "xterm-color"), ("CLICOLOR", "1"), ("FORCE_COLOR", "1")):
+            os.environ.setdefault(name, value)
+
+    def init_hooks(self) -> None:
+        """`?` and %less show their text as an output."""
+        super().init_hooks()
+        self.set_hook("show_in_pager", page.as_hook(self._show_page), 99)
+
+    def _show_page(self, text: Any, *_: Any, **__: Any) -> None:
+        data = text if isinstance(text, dict) else {"text/plain": text}
+        self.emit("display_data", {"data": data, "metadata": {}, "transient": {}})
+
+    def init_user_ns(self) -> None:
+        """The names that every rank has, also after %reset."""
+        super().init_user_ns()
+        self.user_ns.update(self.rank_names)
+        self.user_ns_hidden.update(self.rank_names)
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Figures are shown inline; there is no event loop of a window system."""
+        if gui not in (None, "inline"):
+            raise UsageError(f"Ranks have no display: '{gui}' cannot be used, only %matplotlib inline.")
+
+    def ask_exit(self) -> None:
+        """`exit` and `quit`."""
+        raise SystemExit("a rank stays until its group is shut down or restarted")
+
+    def set_next_input(self, s: str, replace: bool = False) -> None:
+        """There is no next cell to fill in."""
+
+    @contextlib.contextmanager
+    def _tee(self, channel: str) -> Iterator[None]:
+        # IPython 9 would keep every string ever printed, and spend most of a print's time on it.
+        yield
+
+    def _format_exception_for_storage(self, *_: Any, **__: Any) -> dict[str, Any]:
+        # Formatted already for the output; IPython would do it all again to keep it.
+        return {}
+
+    # -- running ------------------------------------------------------------------------------------
+
+    async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> bool:
+        """Run one statement of a cell, unless the cell was interrupted before it got here."""
+        if self.interrupter.check_unnoticed():
+            raise KeyboardInterrupt
+        return bool(await super().run_code(code_obj, result, async_=async_))
+
+    def system_piped(self, cmd: str) -> None:
+        """`!cmd`: IPython forwards Ctrl-C to the command and goes on; the cell must end as well."""
+        super().system_piped(cmd)
+        if self.interrupter.check():
+            raise KeyboardInterrupt
+
+    system = system_piped
+
+    # -- errors -------------------------------------------------------------------------------------
+
+    def showtraceback(
+        self,
+        exc_tuple: tuple[type[BaseException], BaseException, TracebackType | None] | None = None,
+        filename: str | None = None,
+        tb_offset: int | None = None,
+        exception_only: bool = False,
+        running_compiled_code: bool = False,
+    ) -> None:
+        """Send the current exception as one `error` output."""
+        _, error, trace = self._get_exc_info(exc_tuple)
+        self._send_error(error, trace, exception_only)
+
+    def showsyntaxerror(self, filename: str | None = None, running_compiled_code: bool = False) -> None:
+        """Send a cell's syntax error, which has no traceback."""
+        _, error, trace = self._get_exc_info()
+        self._send_error(error, trace, not running_compiled_code)
+
+    def _send_error(self, error: BaseException, trace: TracebackType | None, bare: bool) -> None:
+        if type(error).__name__ == "CancelledError" and self.interrupter.check():
+            # An interrupt cancels a cell that awaits; people know it by its other name.
+            error = KeyboardInterrupt()
+        self.last_error = tracebacks.error_content(self, error, trace, bare)
+        self.emit("error", self.last_error)
+
+
+# rich, fastprogress and pandas recognise a notebook by this name. Unlike ipykernel's shell ours has no
+# IPKernelApp in its config, by which tqdm.auto and others would choose widgets, which ranks do not have.
+RankShell.__name__ = RankShell.__qualname__ = "ZMQInteractiveShell"
+InteractiveShellABC.register(RankShell)
+
+
+def _refuse_stdin() -> None:
+    def no_input(prompt: object = "", /) -> str:
+        raise StdinNotImplementedError("ranks have no stdin: input() and debuggers cannot ask anything here")
+
+    def no_password(prompt: str = "", stream: Any = None) -> str:
+        return no_input()
+
+    builtins.input = no_input
+    getpass.getpass = no_password

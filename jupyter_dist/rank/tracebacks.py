@@ -1,0 +1,117 @@
+"""A user's exception as the content of one `error` output."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import traceback
+from types import TracebackType
+from typing import Any
+
+import IPython
+from IPython.core.error import UsageError
+
+MAX_MESSAGE_CHARACTERS = 16_000
+MAX_TRACEBACK_CHARACTERS = 48_000
+MAX_FRAMES = 60
+KEPT_FRAMES = 20  # at each end of a traceback that is longer
+MAX_LINES = 200
+
+_MACHINERY = (
+    os.path.dirname(os.path.abspath(__file__)) + os.sep,
+    os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep,
+)
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a code object's file is part of the rank itself."""
+    return filename.startswith(_MACHINERY[0])
+
+
+def error_content(shell: Any, error: BaseException, trace: TracebackType | None, bare: bool) -> dict[str, Any]:
+    """Return {ename, evalue, traceback}; never raises, whatever the exception's own methods do.
+
+    Args:
+        shell: the rank's shell, which formats.
+        error: the exception.
+        trace: its traceback.
+        bare: leave the traceback out (the code did not even run, or SystemExit).
+    """
+    ename = type(error).__name__
+    try:
+        lines = _lines(shell, error, trace, bare)
+    except BaseException:  # the exception's __str__, __repr__ or fields raised: it must be reported all the same
+        lines = traceback.format_tb(trace)[-MAX_FRAMES:] + [f"{ename}: {safe_message(error)}"]
+    return {"ename": ename, "evalue": safe_message(error), "traceback": _cut_lines(lines)}
+
+
+def safe_message(error: BaseException) -> str:
+    """Return str(error), cut, or a note that it cannot be had."""
+    try:
+        return _cut(str(error), MAX_MESSAGE_CHARACTERS)
+    except BaseException as err:  # user code: it may raise SystemExit as well
+        return f"<{type(error).__name__}.__str__ raised {type(err).__name__}>"
+
+
+def _lines(shell: Any, error: BaseException, trace: TracebackType | None, bare: bool) -> list[str]:
+    if isinstance(error, UsageError):
+        return [f"UsageError: {error}"]
+    if isinstance(error, SyntaxError):
+        entries = [] if bare else traceback.extract_tb(_user_part(trace)[0])
+        return list(shell.SyntaxTB.structured_traceback(type(error), error, entries))
+    if bare:
+        return list(shell.InteractiveTB.get_exception_only(type(error), error))
+    if hasattr(error, "_render_traceback_"):
+        return list(error._render_traceback_())
+    trace, num_left_out = _user_part(trace)
+    if _has_group(error):
+        return traceback.format_exception(type(error), error, trace)
+    lines = list(shell.InteractiveTB.structured_traceback(type(error), error, trace, tb_offset=0))
+    if num_left_out:
+        lines.insert(-1, f"({num_left_out} more frames in between are not shown)\n")
+    return lines
+
+
+def _has_group(error: BaseException | None) -> bool:
+    """IPython's formatter does not know exception groups (which Python 3.10 does not have)."""
+    group = getattr(builtins, "BaseExceptionGroup", ())
+    seen = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, group):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _user_part(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
+    """Return the traceback without IPython's and our frames, and how many it lost by being long."""
+    steps = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_MACHINERY):
+            steps.append(trace)
+        trace = trace.tb_next
+    num_left_out = max(0, len(steps) - 2 * KEPT_FRAMES) if len(steps) > MAX_FRAMES else 0
+    if num_left_out:
+        steps = steps[:KEPT_FRAMES] + steps[-KEPT_FRAMES:]
+    rebuilt: TracebackType | None = None
+    for step in reversed(steps):
+        rebuilt = TracebackType(rebuilt, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return rebuilt, num_left_out
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n... ({len(text) - 2 * half} characters cut) ...\n{text[-half:]}"
+
+
+def _cut_lines(lines: list[str]) -> list[str]:
+    text = "\n".join(lines).split("\n")
+    if len(text) > MAX_LINES:
+        half = MAX_LINES // 2
+        lines = [*text[:half], f"... ({len(text) - 2 * half} lines cut) ...", *text[-half:]]
+    if sum(map(len, lines)) > MAX_TRACEBACK_CHARACTERS:
+        return _cut("\n".join(lines), MAX_TRACEBACK_CHARACTERS).split("\n")
+    return lines
