@@ -1,4 +1,6 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { executorPlugin } from './plugins/executor';
+import { attachPlugin, notebooksPlugin } from './plugins/notebooks';
 import {
   executionsPlugin,
   groupsPlugin,
@@ -10,7 +12,10 @@ export * from './tokens';
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   servicePlugin,
   groupsPlugin,
-  executionsPlugin
+  executionsPlugin,
+  notebooksPlugin,
+  executorPlugin,
+  attachPlugin
 ];
 
 export default plugins;

@@ -2,6 +2,10 @@
  * What the plugins provide to each other, and what other extensions can
  * build on: interfaces, tokens, command ids.
  */
+import type {
+  INotebookCellExecutor,
+  INotebookModel
+} from '@jupyterlab/notebook';
 import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
@@ -106,4 +110,34 @@ export interface IDistExecutions {
 export const IDistExecutions = new Token<IDistExecutions>(
   'jupyter-dist:IDistExecutions',
   'Runs code on ranks and follows what the ranks say.'
+);
+
+/** The notebooks that are open, and what their cells run on ranks. */
+export interface IDistNotebooks {
+  /** Emitted when a cell begins or ends on ranks. */
+  readonly changed: ISignal<IDistNotebooks, void>;
+  /** Runs cells: on ranks where the notebook says so, else on the kernel. */
+  readonly executor: INotebookCellExecutor;
+  /**
+   * A notebook was opened and its content is here. Its cells are shown what
+   * they ran and run; dispose when it is closed.
+   */
+  open(notebook: INotebookModel, file: INotebookFile): IDisposable;
+  /** Interrupt what the notebook's cells run on ranks. */
+  interrupt(notebook: INotebookModel): Promise<void>;
+  /** Whether cells of the notebook run or wait on ranks. */
+  isRunning(notebook: INotebookModel): boolean;
+}
+
+/** Where a notebook lies on the server. */
+export interface INotebookFile {
+  /** The path now: it can be renamed. */
+  path(): string;
+  /** When it was last saved, in seconds since the epoch. */
+  readonly savedAt: number;
+}
+
+export const IDistNotebooks = new Token<IDistNotebooks>(
+  'jupyter-dist:IDistNotebooks',
+  'The open notebooks and what their cells run on ranks.'
 );

@@ -46,20 +46,18 @@ export class ExecutionsModel implements IDistExecutions {
   }
 
   follow(group: string, execution: string): IFollower {
-    let entry = this._entries.get(execution);
-    const isNew = !entry;
-    if (!entry) {
-      const model = new FollowedExecution(this._service, group, execution);
-      entry = { model, count: 0 };
-      this._entries.set(execution, entry);
-    }
-    const { model } = entry;
+    const known = this._entries.get(execution);
+    const entry = known ?? {
+      model: new FollowedExecution(this._service, group, execution),
+      count: 0
+    };
     entry.count++;
+    this._entries.set(execution, entry);
     const release = new DisposableDelegate(() => this._release(execution));
-    if (isNew) {
+    if (!known) {
       this._followed.emit(execution);
     }
-    return Object.assign(release, { followed: model }) as IFollower;
+    return Object.assign(release, { followed: entry.model }) as IFollower;
   }
 
   find(execution: string): IFollowedExecution | null {

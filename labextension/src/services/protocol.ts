@@ -163,6 +163,11 @@ export interface IRunRequest {
   notebook?: string;
   stop_on_error?: boolean;
   silent?: boolean;
+  /**
+   * The execution before it in a Run All: if that one has failed by now, this
+   * one is aborted as if it had been queued in time.
+   */
+  after?: string;
 }
 
 export interface IElided {
@@ -360,4 +365,6 @@ export interface IRanksBundle {
   started_at: number | null;
   ended_at: number | null;
   items: ISavedItem[];
+  /** Why it was lost or aborted. */
+  error?: IErrorBody;
 }

@@ -188,7 +188,7 @@ async function request<T>(
   let response: Response;
   try {
     response = await ServerConnection.makeRequest(url, init, settings);
-  } catch (reason) {
+  } catch {
     throw new DistError({
       code: 'server_unreachable',
       message: 'The Jupyter server did not answer.',

@@ -1,0 +1,109 @@
+/**
+ * The order of a notebook's cells. *Run All* asks for every cell at once and
+ * trusts the kernel to queue: with ranks there is more than one queue, and a
+ * cell must wait for those before it that went elsewhere.
+ *
+ * Cells of the same lane (the kernel, or one group) follow each other at once:
+ * that lane queues and aborts by itself, also when the page is closed.
+ */
+import { PromiseDelegate } from '@lumino/coreutils';
+
+export interface IQueuedCell {
+  /** Where it goes. */
+  lane: string;
+  /** Its failure does not stop the cells behind it. */
+  mayFail: boolean;
+  /**
+   * Run it; call `submitted` when its lane has it. Rejects when the cells
+   * behind it must not run.
+   */
+  run(submitted: () => void): Promise<boolean>;
+}
+
+/** Why a cell was not run: one before it failed. */
+export class CellAborted extends Error {}
+
+export class CellQueue {
+  /** Whether nothing is waiting or running. */
+  get isEmpty(): boolean {
+    return this._entries.length === 0;
+  }
+
+  /** Run a cell when its turn comes; rejects with CellAborted if it does not. */
+  async enqueue(cell: IQueuedCell): Promise<boolean> {
+    const epoch = this._epoch;
+    const gate = this._gate(cell.lane);
+    const entry = new Entry(cell.lane);
+    this._entries.push(entry);
+    try {
+      if (gate) {
+        await gate;
+        if (this._epoch !== epoch) {
+          throw new CellAborted('A cell before this one failed.');
+        }
+      }
+      return await cell.run(() => entry.submit());
+    } catch (reason) {
+      if (!cell.mayFail && this._epoch === epoch) {
+        this._epoch++;
+      }
+      throw reason;
+    } finally {
+      this._entries.splice(this._entries.indexOf(entry), 1);
+      entry.settle();
+    }
+  }
+
+  /** Abort what waits here; what was submitted is its lane's affair. */
+  abortWaiting(): void {
+    this._epoch++;
+  }
+
+  /**
+   * What to wait for; null: nothing. The kernel's cells must not even wait
+   * for a microtask: JupyterLab expects them to be sent at once.
+   */
+  private _gate(lane: string): Promise<unknown> | null {
+    const last = this._entries[this._entries.length - 1];
+    if (!last) {
+      return null;
+    }
+    if (last.lane === lane) {
+      return last.isSubmitted ? null : last.submitted;
+    }
+    return Promise.all(this._entries.map(entry => entry.settled));
+  }
+
+  private _entries: Entry[] = [];
+  private _epoch = 0;
+}
+
+class Entry {
+  constructor(readonly lane: string) {}
+
+  get isSubmitted(): boolean {
+    return this._isSubmitted;
+  }
+
+  get submitted(): Promise<void> {
+    return this._submitted.promise;
+  }
+
+  get settled(): Promise<void> {
+    return this._settled.promise;
+  }
+
+  submit(): void {
+    this._isSubmitted = true;
+    this._submitted.resolve();
+  }
+
+  settle(): void {
+    this.submit();
+    this._settled.resolve();
+  }
+
+  private _isSubmitted = false;
+  private _settled = new PromiseDelegate<void>();
+  private _submitted = new PromiseDelegate<void>();
+}

@@ -1,0 +1,70 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { CommandRegistry } from '@lumino/commands';
+import { NotebooksModel } from '../model/notebooks';
+import {
+  IDistExecutions,
+  IDistGroups,
+  IDistNotebooks,
+  IDistService
+} from '../tokens';
+
+/** The model; the executor needs it before there is a notebook tracker. */
+export const notebooksPlugin: JupyterFrontEndPlugin<IDistNotebooks> = {
+  id: 'jupyter-dist:notebooks',
+  description: 'Provides what the cells of open notebooks run on ranks.',
+  autoStart: true,
+  requires: [IDistService, IDistGroups, IDistExecutions],
+  provides: IDistNotebooks,
+  activate: (
+    _: JupyterFrontEnd,
+    service: IDistService,
+    groups: IDistGroups,
+    executions: IDistExecutions
+  ): IDistNotebooks => new NotebooksModel({ service, groups, executions })
+};
+
+/** Follows which notebooks are open, and the stock interrupt. */
+export const attachPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:attach',
+  description:
+    'Shows cells of opened notebooks what they run, and interrupts them.',
+  autoStart: true,
+  requires: [IDistNotebooks, INotebookTracker],
+  activate: (
+    app: JupyterFrontEnd,
+    notebooks: IDistNotebooks,
+    tracker: INotebookTracker
+  ): void => {
+    const { contents } = app.serviceManager;
+    const open = (panel: NotebookPanel): void => {
+      void panel.context.ready.then(() => {
+        const { model, path, contentsModel } = panel.context;
+        if (panel.isDisposed) {
+          return;
+        }
+        const saved = Date.parse(contentsModel?.last_modified ?? '') / 1000;
+        const opened = notebooks.open(model, {
+          path: () => contents.localPath(panel.context?.path ?? path),
+          savedAt: Number.isNaN(saved) ? Infinity : saved
+        });
+        panel.disposed.connect(() => opened.dispose(), app);
+      });
+    };
+    tracker.forEach(open);
+    tracker.widgetAdded.connect((_, panel) => open(panel), app);
+    app.commands.commandExecuted.connect(
+      (_: CommandRegistry, { id }: CommandRegistry.ICommandExecutedArgs) => {
+        const model = tracker.currentWidget?.content.model;
+        if (id === 'notebook:interrupt-kernel' && model) {
+          // The stock button and "I I" mean the whole cell, wherever it runs.
+          void notebooks.interrupt(model);
+        }
+      },
+      app
+    );
+  }
+};
