@@ -128,7 +128,9 @@ class Group:
     async def restart(self) -> None:
         """End all ranks and start new ones."""
         answer, _ = await self._ask("restart")
-        self._on_group(answer, b"")
+        # The agent answers before it begins; whoever waits for the end must not see the state before.
+        self._status = {**answer["group"], "state": "restarting"}
+        self._changed()
 
     async def shutdown(self) -> None:
         """End everything; returns when no process and no file is left."""

@@ -1,0 +1,56 @@
+"""Carriage returns and backspaces, and that it does not matter how text was cut into chunks."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_dist.group.lines import MAX_LINE_CHARS, LineBuffer
+
+
+def shown(*chunks: str) -> str:
+    buffer = LineBuffer()
+    lines = [line for chunk in chunks for line in buffer.feed(chunk)]
+    return "".join(lines) + buffer.text
+
+
+def test_plain_lines() -> None:
+    buffer = LineBuffer()
+    assert buffer.feed("a\nb") == ["a\n"]
+    assert buffer.text == "b"
+    assert buffer.feed("c\n\n") == ["bc\n", "\n"]
+
+
+def test_a_progress_bar_is_one_line() -> None:
+    assert shown("  0%", "\r 50%", "\r100%\n", "done\n") == "100%\ndone\n"
+
+
+def test_a_carriage_return_overwrites_as_a_terminal_does() -> None:
+    assert shown("hello\rJ") == "Jello"
+    assert shown("hello\r\n") == "hello\n"
+    assert shown("\rhello") == "hello"
+
+
+def test_a_line_with_escapes_is_replaced_whole() -> None:
+    assert shown("\x1b[31mred\x1b[0m\rok") == "ok"
+
+
+def test_backspaces() -> None:
+    assert shown("1/3\b\b\b2/3\b\b\b3/3\n") == "3/3\n"
+    assert shown("\b\bx") == "x"
+
+
+def test_an_endless_line_comes_in_pieces() -> None:
+    buffer = LineBuffer()
+    pieces = buffer.feed("x" * (3 * MAX_LINE_CHARS))
+    assert [len(piece) for piece in pieces] == [MAX_LINE_CHARS, MAX_LINE_CHARS]
+    assert len(buffer.text) == MAX_LINE_CHARS
+
+
+TEXT = st.text(alphabet="ab\r\b\n\x1b", max_size=40)
+
+
+@given(st.lists(TEXT, max_size=5))
+def test_chunks_do_not_matter(chunks: list[str]) -> None:
+    whole, cut = LineBuffer(), LineBuffer()
+    lines = whole.feed("".join(chunks))
+    assert [line for chunk in chunks for line in cut.feed(chunk)] == lines
+    assert cut.text == whole.text

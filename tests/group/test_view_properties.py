@@ -1,0 +1,162 @@
+"""What holds of every view, whatever ranks say in whatever order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jupyter_dist.group.lines import LineBuffer
+from jupyter_dist.group.snapshots import EMPTY, Snapshot, difference
+from records import Recorder, make_view, of_rank
+
+WORDS = ["loss 0.5\n", "loss 0.25\n", "a\n", "b\n", "\n", "a", "part", "x 1 y", "\r", "50%\r", "tail"]
+EVENTS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from(["stdout", "stdout", "stdout", "stderr", "display"]),
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map("".join),
+    ),
+    max_size=40,
+)
+Event = tuple[int, str, str]
+
+
+def record(events: list[Event], end: bool = True) -> Recorder:
+    recorder = Recorder(4)
+    for rank, kind, text in events:
+        if kind == "display":
+            recorder.display(rank, text)
+        else:
+            recorder.stream(rank, text, kind)
+    if end:
+        recorder.end()
+    return recorder
+
+
+def expected_of_rank(events: list[Event], rank: int) -> list[tuple[str, str]]:
+    """What a single rank's output looks like by itself."""
+    said: list[tuple[str, str]] = []
+    buffer = LineBuffer()
+    kind_now = ""
+
+    def say(kind: str, text: str) -> None:
+        if said and said[-1][0] == kind != "display_data":
+            said[-1] = (kind, said[-1][1] + text)
+        elif text or kind == "display_data":
+            said.append((kind, text))
+
+    for event_rank, kind, text in [*events, (rank, "end", "")]:
+        if event_rank != rank:
+            continue
+        if kind != kind_now:
+            say(kind_now, buffer.text)
+            buffer.reset()
+            kind_now = kind
+        if kind == "display":
+            say("display_data", text)
+        elif kind != "end":
+            say(kind, "".join(buffer.feed(text)))
+    return said
+
+
+@given(EVENTS)
+def test_the_fold_is_lossless(events: list[Event]) -> None:
+    snapshot = record(events).view().snapshot()
+    for rank in range(4):
+        assert of_rank(snapshot, rank) == expected_of_rank(events, rank)
+
+
+@given(EVENTS, st.randoms(use_true_random=False))
+def test_equal_outputs_fold_to_one_whatever_the_order(events: list[Event], rng: random.Random) -> None:
+    mine = [(kind, text) for rank, kind, text in events if rank == 0]
+    left = {rank: list(mine) for rank in range(4)}
+    mixed: list[Event] = []
+    while any(left.values()):
+        rank = rng.choice([rank for rank, rest in left.items() if rest])
+        mixed.append((rank, *left[rank].pop(0)))
+    snapshot = record(mixed).view().snapshot()
+    assert all(item.ranks == "0-3" for item in snapshot.items)
+    assert of_rank(snapshot, 0) == expected_of_rank([(0, *event) for event in mine], 0)
+
+
+@given(EVENTS, st.randoms(use_true_random=False))
+def test_chunks_do_not_matter(events: list[Event], rng: random.Random) -> None:
+    cut: list[Event] = []
+    for rank, kind, text in events:
+        at = rng.randint(0, len(text)) if kind != "display" else 0
+        cut += [(rank, kind, part) for part in (text[:at], text[at:]) if part or kind == "display"][-2:]
+        if kind == "display" and len(cut) > 1 and cut[-2:] == [(rank, kind, ""), (rank, kind, text)]:
+            del cut[-2]
+    whole, parts = record(events).view().snapshot(), record(cut).view().snapshot()
+    assert [(item.ranks, item.kind, item.text) for item in whole.items] == [
+        (item.ranks, item.kind, item.text) for item in parts.items
+    ]
+
+
+def apply(had: list[dict[str, Any]], change: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a page does with a `view` message (docs/api.md)."""
+    items = [item for item in had if item["id"] not in change["removed"]]
+    for new in change["items"]:
+        new = dict(new)
+        after = new.pop("after")
+        old = next((item for item in items if item["id"] == new["id"]), None)
+        if "append" in new:
+            assert old is not None
+            text = old["output"]["text"] + new.pop("append")
+            new["output"] = {**old["output"], "text": text}
+        items = [item for item in items if item["id"] != new["id"]]
+        position = 0 if after is None else 1 + [item["id"] for item in items].index(after)
+        items.insert(position, new)
+    return items
+
+
+def without_seq(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in item.items() if key != "seq"} for item in items]
+
+
+@settings(max_examples=60)
+@given(EVENTS, st.sets(st.integers(0, 60)))
+def test_differences_applied_in_turn_give_the_view(events: list[Event], looks: set[int]) -> None:
+    recorder = record(events)
+    view = make_view(4, [])
+    had: list[dict[str, Any]] = []
+    sent = EMPTY
+    for number, (header, payload) in enumerate(recorder.records):
+        view.feed(header, payload)
+        if number in looks or number == len(recorder.records) - 1:
+            snapshot = view.snapshot()
+            had = apply(had, difference(sent, snapshot))
+            sent = snapshot
+            assert without_seq(had) == without_seq(snapshot.to_list())
+
+
+@settings(max_examples=60)
+@given(EVENTS, st.sets(st.integers(0, 60)))
+def test_a_rebuilt_view_is_the_same(events: list[Event], looks: set[int]) -> None:
+    recorder = record(events, end=False)
+    live = make_view(4, [])
+    for number, (header, payload) in enumerate(recorder.records):
+        live.feed(header, payload)
+        if number in looks:
+            live.snapshot()
+    assert live.snapshot().to_list() == recorder.view().snapshot().to_list()
+
+
+@given(EVENTS)
+def test_ids_are_unique_and_seqs_tell_what_changed(events: list[Event]) -> None:
+    recorder = record(events)
+    view = make_view(4, [])
+    before: Snapshot = EMPTY
+    for header, payload in recorder.records:
+        view.feed(header, payload)
+        snapshot = view.snapshot()
+        ids = [item.id for item in snapshot.items]
+        assert len(set(ids)) == len(ids)
+        known = {item.id: item for item in before.items}
+        for item in snapshot.items:
+            if item.id not in known or not item.same_content(known[item.id]):
+                assert item.seq == header["seq"]
+        before = snapshot
