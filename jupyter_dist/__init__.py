@@ -13,6 +13,8 @@ try:
 except ImportError:  # a tree that is not installed
     __version__ = "0.0.0.dev0"
 
+__all__ = ["__version__"]
+
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:
     return [{"src": "labextension", "dest": "jupyter-dist"}]

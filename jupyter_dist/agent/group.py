@@ -21,6 +21,7 @@ from .dispatch import Dispatcher
 from .environment import free_port, rank_environment
 from .execution import Execution
 from .rank_process import RankProcess
+from .reform import Reform
 from .starter import Starter
 
 # How long ranks may take to leave by themselves before they are killed.
@@ -52,13 +53,17 @@ class Group:
         self._directory = directory
         self._on_group = on_group
         self._formed: asyncio.Future[None] | None = None
+        self._reform = Reform(self)
+        self._num_stores = 0
+        self._store_path = self.new_store_path()
         self._by_pid: dict[int, RankProcess] = {}
 
     # -- life ---------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Make the ranks of a new generation, without processes yet."""
-        self._store_path().unlink(missing_ok=True)
+        self._store_path = self.new_store_path()
+        self._reform.forget()
         port = free_port()
         self.ranks = [RankProcess(self._rank_spec(rank, port), self.journal, self) for rank in self._all_ranks()]
         self._by_pid = {}
@@ -101,9 +106,8 @@ class Group:
         return await self._end_ranks("ending", JupyterDistError("ended", "The group was shut down."), patient=True)
 
     def close(self) -> None:
-        """Close the journal and the store's file."""
+        """Close the journal."""
         self.journal.close()
-        self._store_path().unlink(missing_ok=True)
 
     def set_state(self, state: GroupState) -> None:
         """Enter a state and tell the server."""
@@ -128,6 +132,10 @@ class Group:
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """A rank ended its part of a cell."""
         self.dispatcher.rank_replied(rank, reply)
+        if reply.get("process_group") == "broken":
+            self._reform.ask()
+        else:
+            self._reform.poll()
 
     def rank_died(self, rank: RankProcess) -> None:
         """A rank's process is gone."""
@@ -136,10 +144,23 @@ class Group:
                 self._formed.set_exception(self._death_error(rank))
             return
         self.dispatcher.rank_died(rank)
+        self._reform.poll()
         if self.state in ("ready", "degraded"):
             all_dead = all(other.state == "dead" for other in self.ranks)
             self.set_state("dead" if all_dead else "degraded")
             self.dispatcher.pump()
+
+    def tell(self, text: str) -> None:
+        """Note something for people, in the group and in its journal."""
+        self.note = text
+        self.journal.append("note", text.encode(), rank=None, execution_id=None)
+        self._on_group()
+
+    def new_store_path(self) -> Path:
+        """A path for a FileStore that no process group has used: a stale one breaks the next."""
+        self._num_stores += 1
+        (self._directory / f"store-{self._num_stores - 1}").unlink(missing_ok=True)
+        return self._directory / f"store-{self._num_stores}"
 
     # -- reading --------------------------------------------------------------------------------------
 
@@ -175,10 +196,6 @@ class Group:
     def _all_ranks(self) -> range:
         return range(self.spec.world_size)
 
-    def _store_path(self) -> Path:
-        # A stale store file breaks the next process group: every generation has its own.
-        return self._directory / f"store-{self.generation}"
-
     def _rank_spec(self, rank: int, master_port: int) -> RankSpec:
         spec = self.spec
         return RankSpec(
@@ -192,7 +209,7 @@ class Group:
             backend=spec.backend,
             device=f"cuda:{rank}" if spec.accelerator == "cuda" else "cpu",
             cwd=spec.cwd,
-            store_path=str(self._store_path()),
+            store_path=str(self._store_path),
             generation=self.generation,
             env=rank_environment(spec, rank, master_port),
             join_timeout_seconds=spec.start_timeout_seconds,

@@ -254,3 +254,18 @@ def test_unknown_requests_and_other_protocols_are_refused(own_agent):
         own_agent.request("hello", protocol=99)
     with pytest.raises(JupyterDistError, match="no group yet"):
         own_agent.request("restart")
+
+
+def test_a_hung_collective_is_freed_and_the_process_group_formed_anew(own_agent):
+    own_agent.start(2)
+    own_agent.run("kept = rank + 40")
+    hung = own_agent.submit("if rank == 0: dist.all_reduce(torch.ones(1))", [0, 1])
+    own_agent.wait(lambda: own_agent.executions[hung]["statuses"][-1]["status"] == "ok")
+    started = time.monotonic()
+    own_agent.request("interrupt", ranks=[0])
+    assert own_agent.ended(hung, timeout=10)["state"] == "interrupted"
+    assert time.monotonic() - started < 5
+    execution = own_agent.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
+    assert execution["state"] == "ok"
+    assert own_agent.text(1, execution["id"]) == "81.0\n"
+    own_agent.wait(lambda: "formed anew" in (own_agent.group["note"] or ""))
