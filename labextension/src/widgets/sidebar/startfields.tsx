@@ -44,7 +44,7 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
   const { trans } = useSidebar();
   const chosen = world.environments.find(e => e.name === form.environment);
   return (
-    <Row label={trans.__('Environment')} problem={found.environment} note={chosen?.problem ?? chosen?.python}>
+    <Row label={trans.__('Environment')} problem={found.environment} words={chosen?.problem} note={chosen?.python}>
       {id => (
         <HTMLSelect
           {...id}
@@ -194,31 +194,39 @@ interface IRowProps {
   readonly label: string;
   readonly problem: StartProblem | undefined;
   readonly note?: string;
+  /** What the server says of the problem, where it knows better. */
+  readonly words?: string | null;
   readonly children: (ids: IInputIds) => React.ReactElement;
 }
 
-function Row({ label, problem, note, children }: IRowProps): React.ReactElement {
+function Row({ label, problem, note, words, children }: IRowProps): React.ReactElement {
   const id = useId();
   const described = problem || note ? `${id}-note` : undefined;
   return (
     <div className="jpd-StartForm-row">
       <label htmlFor={id}>{label}</label>
       {children({ id, 'aria-invalid': problem !== undefined, 'aria-describedby': described })}
-      {note && (
-        <p className="jpd-StartForm-note" id={problem ? undefined : described} title={note}>
-          {note}
+      {note && !problem && (
+        <p className="jpd-StartForm-note" id={described} title={note}>
+          <bdi>{note}</bdi>
         </p>
       )}
-      <Problem problem={problem} id={described} />
+      <Problem problem={problem} words={words} id={described} />
     </div>
   );
 }
 
-function Problem({ problem, id }: { problem?: StartProblem; id?: string }): React.ReactElement | null {
+interface IProblemProps {
+  readonly problem?: StartProblem;
+  readonly words?: string | null;
+  readonly id?: string;
+}
+
+function Problem({ problem, words, id }: IProblemProps): React.ReactElement | null {
   const { trans } = useSidebar();
   return problem ? (
     <p className="jpd-StartForm-problem" id={id}>
-      {problemWords(trans, problem)}
+      {words ?? problemWords(trans, problem)}
     </p>
   ) : null;
 }

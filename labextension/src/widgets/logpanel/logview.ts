@@ -1,0 +1,224 @@
+/**
+ * A log's window as DOM: keeps the page equal to the model, a little at a time.
+ *
+ * What is shown is never the bottleneck: blocks that came and went between two frames are never rendered at all.
+ */
+import { ISignal, Signal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+import type { LogModel } from '../../model/log';
+import { BlockNode, IBlockContext } from './renderblock';
+
+/** What rendering may take of a frame. */
+const BUDGET_MS = 12;
+/** The page is not brought up to date more often than this. */
+const INTERVAL_MS = 60;
+/** Nearer to an end than this counts as there. */
+const NEAR = 8;
+const NEAR_TOP = 240;
+
+export class LogView extends Widget {
+  constructor(log: LogModel, context: IBlockContext) {
+    super();
+    this.addClass('jpd-LogView');
+    this.node.tabIndex = 0;
+    this.node.setAttribute('role', 'log');
+    // A flood of output must not flood a screen reader.
+    this.node.setAttribute('aria-live', 'off');
+    this._content = document.createElement('div');
+    this.node.append(this._content);
+    this._log = log;
+    this._context = context;
+    this._resized = new ResizeObserver(() => this._pin());
+    this._resized.observe(this._content);
+    this._resized.observe(this.node);
+    log.changed.connect(this._schedule, this);
+    this.node.addEventListener('scroll', this, { passive: true });
+    this.node.addEventListener('wheel', this, { passive: true });
+  }
+
+  /** Emitted when the page was changed. */
+  get rendered(): ISignal<this, void> {
+    return this._rendered;
+  }
+
+  /** Emitted when the user wants to see what is above. */
+  get topReached(): ISignal<this, void> {
+    return this._topReached;
+  }
+
+  get followChanged(): ISignal<this, boolean> {
+    return this._followChanged;
+  }
+
+  /** Whether the page stays at the end. */
+  get follow(): boolean {
+    return this._follow;
+  }
+  set follow(follow: boolean) {
+    if (follow !== this._follow) {
+      this._follow = follow;
+      this._followChanged.emit(follow);
+    }
+    this._pin();
+  }
+
+  /** What is on the page, block by block: for the search. */
+  get content(): HTMLElement {
+    return this._content;
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    cancelAnimationFrame(this._frame);
+    window.clearTimeout(this._timer);
+    this._resized.disconnect();
+    this.node.removeEventListener('scroll', this);
+    this.node.removeEventListener('wheel', this);
+    this._nodes.forEach(node => node.dispose());
+    Signal.clearData(this);
+    super.dispose();
+  }
+
+  handleEvent(event: Event): void {
+    if (event.type === 'scroll') {
+      this._onScroll();
+    } else if ((event as WheelEvent).deltaY < 0) {
+      // Where nothing can be scrolled there are no scroll events.
+      if (this.node.scrollTop === 0) {
+        this._topReached.emit();
+      }
+      this.follow = this.follow && !this._canScroll();
+    }
+  }
+
+  protected onAfterShow(): void {
+    this._schedule();
+    this._pin();
+  }
+
+  protected onAfterAttach(): void {
+    this._schedule();
+  }
+
+  private _onScroll(): void {
+    const { scrollTop } = this.node;
+    const isUp = scrollTop < this._lastTop;
+    this._lastTop = scrollTop;
+    if (isUp && scrollTop < NEAR_TOP) {
+      this._topReached.emit();
+    }
+    if (isUp && !this._isAtBottom()) {
+      this.follow = false;
+    } else if (!isUp && this._isAtBottom() && this._log.atEnd) {
+      this.follow = true;
+    }
+  }
+
+  private _isAtBottom(): boolean {
+    const { scrollTop, scrollHeight, clientHeight } = this.node;
+    return scrollHeight - scrollTop - clientHeight < NEAR;
+  }
+
+  private _canScroll(): boolean {
+    return this.node.scrollHeight > this.node.clientHeight;
+  }
+
+  private _pin(): void {
+    if (this._follow) {
+      this.node.scrollTop = this.node.scrollHeight;
+      this._lastTop = this.node.scrollTop;
+    }
+  }
+
+  private _schedule(): void {
+    if (this._timer === 0 && this._frame === 0 && this.isAttached) {
+      const wait = Math.max(0, this._lastSync + INTERVAL_MS - performance.now());
+      this._timer = window.setTimeout(() => {
+        this._timer = 0;
+        this._frame = requestAnimationFrame(() => this._sync());
+      }, wait);
+    }
+  }
+
+  private _sync(): void {
+    this._frame = 0;
+    this._lastSync = performance.now();
+    if (!this.isVisible) {
+      return;
+    }
+    const anchor = this._follow ? null : this._anchor();
+    this._removeGone();
+    const isComplete = this._renderFromEnd(this._lastSync + BUDGET_MS);
+    if (anchor?.node.isConnected) {
+      this.node.scrollTop += anchor.node.offsetTop - anchor.top;
+      this._lastTop = this.node.scrollTop;
+    }
+    this._pin();
+    this._rendered.emit();
+    if (!isComplete) {
+      this._schedule();
+    }
+  }
+
+  private _removeGone(): void {
+    const wanted = new Set(this._log.blocks.map(block => block.id));
+    for (const [id, node] of this._nodes) {
+      if (!wanted.has(id)) {
+        node.dispose();
+        this._nodes.delete(id);
+      }
+    }
+  }
+
+  /** The end is what is looked at: it comes first. False when time ran out. */
+  private _renderFromEnd(deadline: number): boolean {
+    let next: HTMLElement | null = null;
+    for (let i = this._log.blocks.length - 1; i >= 0; i--) {
+      const block = this._log.blocks[i];
+      let node = this._nodes.get(block.id);
+      if (!node || node.version !== block.version) {
+        if (performance.now() > deadline) {
+          return false;
+        }
+        node = node ?? this._insert(new BlockNode(block, this._context), block.id, next);
+        node.render(block);
+      }
+      next = node.node;
+    }
+    return true;
+  }
+
+  private _insert(node: BlockNode, id: number, next: HTMLElement | null): BlockNode {
+    this._nodes.set(id, node);
+    this._content.insertBefore(node.node, next);
+    return node;
+  }
+
+  /** The first block in sight: it must not move when others come and go above. */
+  private _anchor(): { node: HTMLElement; top: number } | null {
+    const top = this.node.scrollTop;
+    for (const child of this._content.children) {
+      const node = child as HTMLElement;
+      if (node.offsetTop + node.offsetHeight > top) {
+        return { node, top: node.offsetTop };
+      }
+    }
+    return null;
+  }
+
+  private readonly _log: LogModel;
+  private readonly _context: IBlockContext;
+  private readonly _content: HTMLElement;
+  private readonly _nodes = new Map<number, BlockNode>();
+  private readonly _resized: ResizeObserver;
+  private readonly _rendered = new Signal<this, void>(this);
+  private readonly _topReached = new Signal<this, void>(this);
+  private readonly _followChanged = new Signal<this, boolean>(this);
+  private _follow = true;
+  private _frame = 0;
+  private _timer = 0;
+  private _lastSync = 0;
+  private _lastTop = 0;
+}

@@ -1,0 +1,184 @@
+/** The log of one rank: its page, and the lines that say what is not on it. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ISignal, Signal } from '@lumino/signaling';
+import { BoxLayout, Widget } from '@lumino/widgets';
+import { ILogLimits, LogModel } from '../../model/log';
+import { LogFeed } from '../../model/logfeed';
+import type { IDistService } from '../../tokens';
+import { LogView } from './logview';
+import type { IBlockContext } from './renderblock';
+import { LogSearch } from './search';
+
+const SEARCH_DELAY_MS = 250;
+
+export interface IRankLogOptions {
+  readonly service: IDistService;
+  readonly group: string;
+  readonly rank: number;
+  readonly limits: ILogLimits;
+  readonly rendermime: IBlockContext['rendermime'];
+  readonly trans: TranslationBundle;
+}
+
+export class RankLog extends Widget {
+  constructor(options: IRankLogOptions) {
+    super();
+    this.addClass('jpd-RankLog');
+    this.rank = options.rank;
+    this._trans = options.trans;
+    this.log = new LogModel(options.limits);
+    this._feed = new LogFeed(options.service, options.group, options.rank, this.log);
+    this.view = new LogView(this.log, {
+      rendermime: options.rendermime,
+      trans: options.trans,
+      fillGap: gap => void this._feed.fill(gap)
+    });
+    this.view.node.setAttribute('aria-label', options.trans.__('Output of rank %1', options.rank));
+    this.search = new LogSearch(this.view.content);
+    this._above = notice('jpd-RankLog-above');
+    this._below = notice('jpd-RankLog-below');
+    const layout = new BoxLayout({ direction: 'top-to-bottom', spacing: 0 });
+    layout.addWidget(this._above);
+    layout.addWidget(this.view);
+    layout.addWidget(this._below);
+    BoxLayout.setStretch(this.view, 1);
+    this.layout = layout;
+    this._connect();
+  }
+
+  readonly rank: number;
+  readonly log: LogModel;
+  readonly view: LogView;
+  readonly search: LogSearch;
+
+  /** Emitted when what the toolbar shows has changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** Show the end, and stay there. */
+  setFollow(follow: boolean): void {
+    this.view.follow = follow;
+    if (follow && !this.log.atEnd) {
+      void this._feed.toEnd();
+    }
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    window.clearTimeout(this._searchTimer);
+    this.search.dispose();
+    this._feed.dispose();
+    this.log.dispose();
+    Signal.clearData(this);
+    super.dispose();
+  }
+
+  protected onAfterShow(): void {
+    void this._feed.start();
+  }
+
+  protected onAfterAttach(): void {
+    if (this.isVisible) {
+      void this._feed.start();
+    }
+  }
+
+  protected onAfterHide(): void {
+    this._feed.stop();
+  }
+
+  protected onBeforeDetach(): void {
+    this._feed.stop();
+  }
+
+  private _connect(): void {
+    this.view.topReached.connect(() => void this._feed.older(), this);
+    this.view.followChanged.connect(() => this._changed.emit(), this);
+    this.view.rendered.connect(this._onRendered, this);
+    this._feed.stateChanged.connect(this._updateNotices, this);
+    this.search.changed.connect(() => this._changed.emit(), this);
+  }
+
+  private _onRendered(): void {
+    this._updateNotices();
+    if (this.search.query !== '' && this._searchTimer === 0) {
+      this._searchTimer = window.setTimeout(() => {
+        this._searchTimer = 0;
+        this.search.refresh();
+      }, SEARCH_DELAY_MS);
+    }
+  }
+
+  private _updateNotices(): void {
+    const trans = this._trans;
+    const { droppedLines, unseen } = this.log;
+    const isEmpty = this.log.blocks.length === 0;
+    let above = '';
+    if (this._feed.error) {
+      above = trans.__('The log could not be read: %1', this._feed.error);
+    } else if (droppedLines > 0) {
+      above = trans._n(
+        '%1 older line is no longer in view.',
+        '%1 older lines are no longer in view.',
+        droppedLines,
+        droppedLines.toLocaleString()
+      );
+    } else if (this.log.hasOlder) {
+      above = trans.__('There is older output.');
+    } else if (isEmpty) {
+      above = this._feed.isLoading ? trans.__('Reading the log...') : trans.__('This rank has said nothing yet.');
+    }
+    const older = this._feed.isLoading ? trans.__('Loading...') : trans.__('Load older');
+    fill(this._above, above, this.log.hasOlder ? older : '', () => void this._older());
+    const below = this.log.atEnd
+      ? ''
+      : unseen > 0
+        ? trans.__('Newer output is not in view; %1 new since.', unseen.toLocaleString())
+        : trans.__('Newer output is not in view.');
+    fill(this._below, below, below && trans.__('Go to the end'), () => this.setFollow(true));
+  }
+
+  private async _older(): Promise<void> {
+    this.view.follow = false;
+    await this._feed.older();
+  }
+
+  private readonly _trans: TranslationBundle;
+  private readonly _feed: LogFeed;
+  private readonly _above: Widget;
+  private readonly _below: Widget;
+  private readonly _changed = new Signal<this, void>(this);
+  private _searchTimer = 0;
+}
+
+function notice(className: string): Widget {
+  const widget = new Widget();
+  widget.addClass('jpd-RankLog-notice');
+  widget.addClass(className);
+  widget.node.setAttribute('role', 'status');
+  widget.hide();
+  return widget;
+}
+
+/** Words and a link; nothing at all without words. Leaves the page alone when nothing changed. */
+function fill(widget: Widget, words: string, link: string, act: () => void): void {
+  const key = `${words}|${link}`;
+  if (widget.node.dataset.key === key) {
+    return;
+  }
+  widget.node.dataset.key = key;
+  widget.setHidden(words === '');
+  const text = document.createElement('span');
+  text.textContent = words;
+  widget.node.replaceChildren(text);
+  if (link) {
+    const button = document.createElement('button');
+    button.className = 'jpd-LogLink';
+    button.textContent = link;
+    button.addEventListener('click', act);
+    widget.node.append(' ', button);
+  }
+}

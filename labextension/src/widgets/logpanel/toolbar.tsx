@@ -1,0 +1,132 @@
+/** The tools of the rank output panel: search, follow, clear, download. */
+import {
+  caretDownIcon,
+  caretUpIcon,
+  clearIcon,
+  downloadIcon,
+  moveDownIcon,
+  ReactWidget
+} from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React, { useRef } from 'react';
+import { useSignal } from '../hooks';
+import type { LogPanel } from './panel';
+import type { RankLog } from './ranklog';
+import { LogToolButton } from './toolbutton';
+
+export class LogToolbar extends ReactWidget {
+  constructor(panel: LogPanel, trans: TranslationBundle, download: (rank: number) => string) {
+    super();
+    this.addClass('jpd-LogToolbar');
+    this._panel = panel;
+    this._trans = trans;
+    this._download = download;
+  }
+
+  /** Put the cursor into the search field. */
+  focusSearch(): void {
+    const input = this.node.querySelector('input');
+    input?.focus();
+    input?.select();
+  }
+
+  protected render(): React.ReactElement {
+    return <Tools panel={this._panel} trans={this._trans} download={this._download} />;
+  }
+
+  private readonly _panel: LogPanel;
+  private readonly _trans: TranslationBundle;
+  private readonly _download: (rank: number) => string;
+}
+
+interface IToolsProps {
+  readonly panel: LogPanel;
+  readonly trans: TranslationBundle;
+  readonly download: (rank: number) => string;
+}
+
+function Tools({ panel, trans, download }: IToolsProps): React.ReactElement | null {
+  useSignal(panel.currentChanged);
+  const log = panel.current;
+  return log ? <LogTools key={log.rank} log={log} trans={trans} download={download} /> : null;
+}
+
+interface ILogToolsProps extends Omit<IToolsProps, 'panel'> {
+  readonly log: RankLog;
+}
+
+function LogTools({ log, trans, download }: ILogToolsProps): React.ReactElement {
+  useSignal(log.changed);
+  return (
+    <>
+      <Search log={log} trans={trans} />
+      <LogToolButton
+        icon={moveDownIcon}
+        label={trans.__('Follow the end of the output')}
+        pressed={log.view.follow}
+        onClick={() => log.setFollow(!log.view.follow)}
+      />
+      <LogToolButton
+        icon={clearIcon}
+        label={trans.__('Clear the view (the log is kept)')}
+        onClick={() => log.log.clear()}
+      />
+      <a
+        className="jpd-LogTool"
+        href={download(log.rank)}
+        download
+        title={trans.__('Download the whole log of rank %1', log.rank)}
+        aria-label={trans.__('Download the whole log of rank %1', log.rank)}
+      >
+        <downloadIcon.react tag="span" width="16px" />
+      </a>
+    </>
+  );
+}
+
+function Search({ log, trans }: { log: RankLog; trans: TranslationBundle }): React.ReactElement {
+  const { search } = log;
+  const input = useRef<HTMLInputElement>(null);
+  const go = (step: 1 | -1) => {
+    log.view.follow = false;
+    search.move(step);
+  };
+  return (
+    <div className="jpd-LogSearch" role="search">
+      <input
+        ref={input}
+        className="jp-mod-styled"
+        type="text"
+        placeholder={trans.__('Find in view')}
+        aria-label={trans.__('Find in the output in view')}
+        defaultValue={search.query}
+        spellCheck={false}
+        onChange={event => (search.query = event.target.value)}
+        onKeyDown={event => {
+          if (event.key === 'Enter') {
+            go(event.shiftKey ? -1 : 1);
+          } else if (event.key === 'Escape' && input.current) {
+            input.current.value = '';
+            search.query = '';
+            log.view.node.focus();
+          }
+        }}
+      />
+      <span className="jpd-LogSearch-count" role="status">
+        {search.query === '' ? '' : `${search.position}/${search.count}`}
+      </span>
+      <LogToolButton
+        icon={caretUpIcon}
+        label={trans.__('Previous match')}
+        disabled={search.count === 0}
+        onClick={() => go(-1)}
+      />
+      <LogToolButton
+        icon={caretDownIcon}
+        label={trans.__('Next match')}
+        disabled={search.count === 0}
+        onClick={() => go(1)}
+      />
+    </div>
+  );
+}
