@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import os
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 from . import tracebacks
@@ -22,6 +23,12 @@ UNNOTICED_RETRY_SECONDS = 0.5
 NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be saving a checkpoint
 UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
+
+# gloo itself says "typically caused by a remote worker crashing".
+_BROKEN = (
+    "the collective never completed; it was ended by closing this rank's connections. "
+    "The process group must be formed anew, variables are kept."
+)
 
 
 class Interrupter:
@@ -85,6 +92,19 @@ class Interrupter:
         execution.noticed_interrupt = True
         return True
 
+    def explain(
+        self, error: BaseException, trace: TracebackType | None
+    ) -> tuple[BaseException, TracebackType | None]:
+        """Return what an error of an interrupted cell should be called, and how much of its traceback tells something."""
+        execution = self.current
+        if execution is None or execution.interrupt_at is None:
+            return error, trace
+        if isinstance(error, asyncio.CancelledError):  # a wait was cancelled; people know it by its other name
+            return KeyboardInterrupt(), trace
+        if execution.broke_process_group and isinstance(error, (RuntimeError, KeyboardInterrupt)):
+            return KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch")
+        return error, trace
+
     # -- side thread --------------------------------------------------------------------------------
 
     def request(self, execution_id: str) -> None:
@@ -128,8 +148,10 @@ class Interrupter:
     def _insist(self, age: float, execution: Execution) -> None:
         """The main thread does not get to Python's signal handling: it is in C, or waits for a child."""
         signal_children()
-        if age >= UNHANG_AFTER_SECONDS and self._unhang():
+        if age >= UNHANG_AFTER_SECONDS and not execution.broke_process_group:
+            # Said before it is done: the cell may have ended before this thread goes on.
             execution.broke_process_group = True
+            execution.broke_process_group = self._unhang()
         if age >= FORCE_AFTER_SECONDS and signal.getsignal(signal.SIGINT) != self._on_sigint:
             self._raise_in_main_thread()
         self._signal()

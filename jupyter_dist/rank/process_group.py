@@ -70,9 +70,13 @@ class ProcessGroup:
 
     def unhang(self) -> bool:
         """Free the main thread if it waits in a gloo collective (side thread); True when the group is now broken."""
-        if self._spec.backend != "gloo" or not unhang.main_thread_sleeps() or not unhang.break_collectives():
+        if self._spec.backend != "gloo" or not unhang.main_thread_sleeps():
             return False
-        self._broken = True
+        # Said before it is done: the main thread may be free and have replied before this thread goes on.
+        self._broken, was_broken = True, self._broken
+        if not unhang.break_collectives():
+            self._broken = was_broken
+            return False
         return True
 
 
