@@ -101,16 +101,15 @@ class Environments:
         return ", ".join(usable) or "none is usable; install torch into one"
 
     async def _candidates(self) -> list[Environment]:
-        found = [Environment(SERVER_NAME, "Jupyter server", sys.executable, "server")]
-        for name, entry in sorted((await self._kernel_specs()).items()):
-            environment = _from_kernel_spec(name, entry["spec"])
-            if environment is None:
-                continue
-            if environment.python == sys.executable and found[0].name == SERVER_NAME and not environment.env:
-                # The usual kernel "python3" is the server's own Python: one entry, under the name people know.
-                found[0] = replace(environment, source="server")
-            else:
-                found.append(environment)
+        specs = (_from_kernel_spec(name, entry["spec"]) for name, entry in (await self._kernel_specs()).items())
+        found = sorted((spec for spec in specs if spec is not None), key=lambda spec: spec.name)
+        # The usual kernel "python3" is the server's own Python: one entry, under the name that people know.
+        own = [spec for spec in found if spec.python == sys.executable and not spec.env]
+        if not own:
+            return [Environment(SERVER_NAME, "Jupyter server", sys.executable, "server"), *found]
+        server = next((spec for spec in own if spec.name == "python3"), own[0])
+        found.remove(server)
+        found.insert(0, replace(server, source="server"))
         return found
 
     async def _probe(self, candidate: Environment) -> Environment:
@@ -139,7 +138,7 @@ def _from_path(python: str) -> Environment:
 
 def _from_kernel_spec(name: str, spec: Mapping[str, Any]) -> Environment | None:
     argv = spec.get("argv") or []
-    if not argv or not _IS_PYTHON.match(os.path.basename(argv[0])):
+    if spec.get("language") != "python" or not argv or not _IS_PYTHON.match(os.path.basename(argv[0])):
         return None
     python = str(argv[0])
     if not os.path.isabs(python):

@@ -1,0 +1,102 @@
+"""A server that comes back finds its groups: running cells, outputs, logs, and what died meanwhile."""
+
+import asyncio
+import os
+import signal
+import time
+
+import pytest
+from conftest import texts
+
+
+@pytest.fixture
+def server_again(jp_serverapp):
+    """Replace the extension's manager, as a new server process would begin: nothing is known but the disk."""
+    app = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app
+
+    async def replace(orderly=True):
+        if orderly:
+            await app.manager.stop(end_groups=False)
+        else:
+            for group in app.manager.all():  # a killed server says nothing; the kernel frees its locks
+                await group._link.close()
+                group._ending = True
+                group.directory.release()
+        app.initialize_settings()
+        app._adoption = None
+        await app.adopted()
+
+    return replace
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly):
+    before = await api.start(name="g")
+    done = await api.run("g", "x = 7\nprint('done', rank)\nx")
+    code = "import time\nfor step in range(8):\n    print('step', step)\n    time.sleep(0.15)\nprint(rank + x)"
+    running = await api.submit("g", code)
+    queued = await api.submit("g", "print('queued')")
+    await asyncio.sleep(0.3)
+
+    await server_again(orderly)
+
+    after = await api.ask("GET", "groups/g")
+    assert after["id"] == before["id"] and after["state"] == "ready"
+    assert after["running"] == [running] and after["queued"] == [queued]
+    again = await api.view("g", done["execution"]["id"])
+    assert again["items"] == done["items"] and again["seq"] == done["seq"]
+
+    channel = await api.channel()
+    assert (await channel.follow("g", running))["state"] == "ok"
+    view = await api.view("g", running)
+    assert view["items"] == channel.items
+    assert texts(view)[0] == ("0-1", "".join(f"step {step}\n" for step in range(8)))
+    assert texts(view)[1:] == [("0", "7\n"), ("1", "8\n")]
+    assert view["execution"]["code"] == code
+    assert texts(await api.view("g", queued)) == [("0-1", "queued\n")]
+    channel.socket.close()
+
+
+async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again, groups_path):
+    group = await api.start(name="g")
+    view = await api.run("g", "print('last words')")
+    agent_pid = (groups_path / group["id"] / "group.json").read_text()
+    agent_pid = int(agent_pid.split('"agent_pid":')[1].split(",")[0])
+    os.kill(agent_pid, signal.SIGKILL)
+    lost = await api.ask("GET", "groups/g", wait=20, not_state="ready")
+    assert lost["state"] == "lost"
+    assert "agent" in lost["error"]["message"]
+    assert (await api.refused("POST", "groups/g/executions", {"code": "1"}))[1]["code"] == "group_not_ready"
+    assert (await api.view("g", view["execution"]["id"]))["items"] == view["items"]
+
+    await server_again()
+
+    lost = await api.ask("GET", "groups/g")
+    assert lost["state"] == "lost"
+    log = await api.ask("GET", "groups/g/ranks/0/log")
+    assert "last words\n" in [record.get("text") for record in log["records"]]
+    await api.ask("DELETE", "groups/g")
+    assert list(groups_path.iterdir()) == []
+    deadline = time.monotonic() + 10
+    while any(_alive(rank["pid"]) for rank in group["ranks"]) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+    assert not any(_alive(rank["pid"]) for rank in group["ranks"])
+
+
+async def test_a_group_that_another_server_has_is_left_alone(api, jp_serverapp):
+    await api.start(name="g")
+    app = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app
+    mine = app.manager
+    app.initialize_settings()
+    await app.manager.adopt()
+    assert app.manager.all() == []
+    app.manager = mine
+    assert texts(await api.run("g", "print('mine')")) == [("0-1", "mine\n")]
+
+
+def _alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,92 @@
+"""The WebSocket with two real ranks: what a page sees, live and after everything that can interrupt it."""
+
+import asyncio
+
+from conftest import texts
+
+
+async def test_a_page_follows_a_cell(api):
+    group = await api.start(name="g")
+    channel = await api.channel()
+    groups = await channel.next_of("groups")
+    assert [g["id"] for g in groups["groups"]] == [group["id"]]
+    code = "import time\nfor step in range(5):\n    print('step', step)\n    time.sleep(0.1)\nprint(rank)"
+    execution = await api.submit("g", code)
+    ended = await channel.follow("g", execution)
+    assert ended["state"] == "ok"
+    view = await api.view("g", execution)
+    assert channel.items == view["items"] and channel.seq == view["seq"]
+    assert texts(view)[0] == ("0-1", "".join(f"step {step}\n" for step in range(5)))
+
+    # A page that has everything is sent nothing; one that has something else begins anew.
+    channel.subscribe("execution", group="g", execution=execution, since=view["seq"])
+    assert (await channel.next())["type"] == "execution"
+    second = await api.channel()
+    second.subscribe("execution", group="g", execution=execution, since=3)
+    message = await second.next_of("view")
+    assert message["reset"] and len(message["items"]) == len(view["items"])
+    channel.socket.close()
+    second.socket.close()
+
+
+async def test_a_page_follows_a_log(api):
+    await api.start(name="g")
+    await api.run("g", "print('before')")
+    page = await api.ask("GET", "groups/g/ranks/0/log")
+    channel = await api.channel()
+    channel.subscribe("log", group="g", rank=0, since=page["seq"])
+    await asyncio.sleep(0.1)
+    await api.run("g", "print('after')")
+    records = []
+    while not records or records[-1]["kind"] != "end":
+        message = await channel.next_of("log")
+        assert message["skipped"] == 0
+        records += message["records"]
+    assert [record["kind"] for record in records] == ["begin", "stream", "end"]
+    assert records[1]["text"] == "after\n"
+    channel.socket.close()
+
+
+async def test_memory_is_sampled_while_somebody_looks(api):
+    await api.start(name="g")
+    channel = await api.channel()
+    channel.subscribe("memory", group="g")
+    sample = (await channel.next_of("memory"))["sample"]
+    assert [rank["rank"] for rank in sample["ranks"]] == [0, 1]
+    assert all(rank["resident_bytes"] > 1e6 for rank in sample["ranks"])
+    assert (await api.ask("GET", "groups/g/memory"))["samples"]
+    channel.socket.close()
+
+
+async def test_a_page_hears_of_groups_that_come_and_go(api):
+    channel = await api.channel()
+    assert (await channel.next_of("groups"))["groups"] == []
+    await api.start(name="g")
+    states = []
+    while "ready" not in states:
+        states += [group["state"] for group in (await channel.next_of("groups"))["groups"]]
+    await api.ask("DELETE", "groups/g")
+    while (await channel.next_of("groups"))["groups"]:
+        pass
+    channel.socket.close()
+
+
+async def test_a_flood_does_not_hold_up_the_server(api):
+    await api.start(name="g")
+    channel = await api.channel()
+    execution = await api.submit("g", "for n in range(200_000): print('line number', n)")
+    following = asyncio.ensure_future(channel.follow("g", execution))
+    slowest = 0.0
+    loop = asyncio.get_running_loop()
+    while not following.done():
+        before = loop.time()
+        await api.ask("GET", "groups/g")
+        slowest = max(slowest, loop.time() - before)
+        await asyncio.sleep(0.02)
+    assert (await following)["state"] == "ok"
+    assert slowest < 0.5
+    assert [item["ranks"] for item in channel.items] == ["0-1", "0-1", "0-1"]
+    gap = channel.items[1]["elided"]
+    assert gap["lines"] == 200_000 - 2000 - 200
+    assert channel.items[2]["output"]["text"].endswith("line number 199999\n")
+    channel.socket.close()

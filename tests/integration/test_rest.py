@@ -1,0 +1,181 @@
+"""The REST API with two real ranks: everything a user does with a group, and what can go wrong."""
+
+import asyncio
+import json
+import time
+
+from conftest import texts
+
+
+async def test_a_group_from_start_to_end(api, groups_path, nothing_left, tmp_path):
+    group = await api.start(name="train", cwd=str(tmp_path))
+    assert [rank["state"] for rank in group["ranks"]] == ["idle", "idle"]
+    assert (group["accelerator"], group["backend"], group["world_size"]) == ("cpu", "gloo", 2)
+    assert group["environment"]["torch_version"]
+    assert [g["name"] for g in (await api.ask("GET", "groups"))["groups"]] == ["train"]
+
+    view = await api.run("train", "import os\nprint(os.getcwd())\nprint('I am', rank)\nrank * 10", cell_id="c1")
+    assert view["execution"]["state"] == "ok"
+    assert view["execution"]["statuses"][0]["ranks"] == "0-1"
+    assert texts(view) == [("0-1", f"{tmp_path}\n"), ("0", "I am 0\n"), ("1", "I am 1\n"), ("0", "0"), ("1", "10")]
+
+    view = await api.run("train", "t = torch.ones(2) * (rank + 1)\ndist.all_reduce(t)\nprint(t)")
+    assert texts(view) == [("0-1", "tensor([3., 3.])\n")]
+
+    # An error stays in the cell, and variables stay in the rank.
+    view = await api.run("train", "x = 5\n1 / rank")
+    assert view["execution"]["state"] == "error"
+    assert {s["ranks"]: s["status"] for s in view["execution"]["statuses"]} == {"0": "error", "1": "ok"}
+    assert ("0", "ZeroDivisionError") in texts(view)
+    assert texts(await api.run("train", "x + rank", ranks="1")) == [("1", "6")]
+
+    listed = (await api.ask("GET", "groups/train/executions"))["executions"]
+    assert [execution["execution_count"] for execution in listed] == [1, 2, 3, 4]
+    assert all("code" not in execution for execution in listed)
+
+    status, error = await api.refused("POST", "groups", {"name": "train"})
+    assert (status, error["code"]) == (409, "name_taken")
+    assert await api.ask("DELETE", "groups/train") is None
+    assert await api.ask("GET", "groups") == {"groups": []}
+    await nothing_left()
+
+
+async def test_bad_requests_to_a_group_start_nothing(api):
+    await api.start(name="g")
+    for body, code, word in [
+        ({}, "bad_request", "code"),
+        ({"code": 1}, "bad_request", "code"),
+        ({"code": "1", "rank": "0"}, "bad_request", "rank"),
+        ({"code": "1", "ranks": "2"}, "bad_ranks", "rank 2"),
+        ({"code": "1", "ranks": "__import__('os')"}, "bad_ranks", "rank expression"),
+        ({"code": "1", "stop_on_error": "no"}, "bad_request", "stop_on_error"),
+    ]:
+        status, error = await api.refused("POST", "groups/g/executions", body)
+        assert (status, error["code"]) == (400, code), body
+        assert word in error["message"]
+    assert (await api.refused("GET", "groups/g/executions/e-0"))[1]["code"] == "unknown_execution"
+    assert (await api.refused("DELETE", "groups/g/executions/e-0"))[1]["code"] == "unknown_execution"
+    assert (await api.refused("GET", "groups/g/ranks/2/log"))[1]["code"] == "unknown_rank"
+    assert (await api.refused("POST", "groups/g/interrupt", {"ranks": "9"}))[1]["code"] == "bad_ranks"
+    assert await api.ask("GET", "groups/g/executions") == {"executions": []}
+
+
+async def test_interrupt_cancel_and_what_is_queued_behind(api):
+    await api.start(name="g")
+    started = time.monotonic()
+    running = await api.submit("g", "import time\ntime.sleep(60)", notebook="n.ipynb")
+    behind = await api.submit("g", "print('never')", notebook="n.ipynb")
+    other = await api.submit("g", "print('still')", notebook="other.ipynb")
+    cancelled = await api.submit("g", "print('cancelled')")
+    assert (await api.ask("DELETE", f"groups/g/executions/{cancelled}"))["id"] == cancelled
+    await asyncio.sleep(0.3)
+    assert await api.ask("POST", "groups/g/interrupt", {"ranks": "all"}) == {"interrupted": "0-1", "idle": ""}
+    view = await api.view("g", running)
+    assert view["execution"]["state"] == "interrupted"
+    assert (await api.view("g", behind))["execution"]["state"] == "aborted"
+    assert (await api.view("g", cancelled))["execution"]["state"] == "aborted"
+    assert texts(await api.view("g", other)) == [("0-1", "still\n")]
+    assert time.monotonic() - started < 20
+
+
+async def test_disjoint_ranks_run_at_once_and_others_in_order(api):
+    await api.start(name="g")
+    slow = await api.submit("g", "import time\ntime.sleep(0.6)\nprint('slow')", ranks="0")
+    both = await api.submit("g", "print('both')")
+    quick = await api.submit("g", "print('quick')", ranks="1")
+    views = [await api.view("g", execution) for execution in (slow, both, quick)]
+    assert [texts(view) for view in views] == [[("0", "slow\n")], [("0-1", "both\n")], [("1", "quick\n")]]
+    started = [view["execution"]["started_at"] for view in views]
+    ended = [view["execution"]["ended_at"] for view in views]
+    assert ended[0] <= started[1] and ended[1] <= started[2]
+    first = await api.submit("g", "import time\ntime.sleep(0.5)", ranks="0")
+    second = await api.submit("g", "import time\ntime.sleep(0.1)", ranks="1")
+    assert (await api.view("g", second))["execution"]["state"] == "ok"
+    assert (await api.view("g", first, wait=0))["execution"]["state"] == "running"
+
+
+async def test_a_cell_sent_while_the_group_starts_runs_when_it_can(api):
+    group = await api.ask("POST", "groups", {"num_ranks": 2, "name": "g"})
+    assert group["state"] == "starting"
+    assert texts(await api.run("g", "print('early')")) == [("0-1", "early\n")]
+
+
+async def test_restart_forgets_variables_and_keeps_the_log(api):
+    group = await api.start(name="g")
+    await api.run("g", "x = 1\nprint('before')")
+    restarted = await api.ask("POST", "groups/g/restart")
+    assert restarted["state"] == "restarting"
+    again = await api.settled("g", "restarting")
+    assert again["generation"] == 1
+    assert {r["pid"] for r in again["ranks"]}.isdisjoint(r["pid"] for r in group["ranks"])
+    assert ("0-1", "NameError") in texts(await api.run("g", "x"))
+    log = await api.ask("GET", "groups/g/ranks/1/log")
+    kinds = [record["kind"] for record in log["records"]]
+    assert kinds[:3] == ["begin", "stream", "end"]
+    assert "note" in kinds
+    assert log["records"][-1]["seq"] == log["seq"]
+    earlier = await api.ask("GET", "groups/g/ranks/1/log", before=log["records"][1]["seq"], tail=10)
+    assert [record["kind"] for record in earlier["records"]] == ["begin"]
+    assert not earlier["more"]
+
+
+async def test_a_dead_rank_is_named_and_the_others_go_on(api):
+    await api.start(name="g")
+    view = await api.run("g", "import os, signal\nif rank == 1: os.kill(os.getpid(), signal.SIGKILL)\nprint('here')")
+    assert view["execution"]["state"] == "lost"
+    assert "Rank 1" in view["execution"]["error"]["message"]
+    # Changes of ranks are gathered for 20 ms.
+    group = await api.ask("GET", "groups/g", wait=5, not_state="ready")
+    assert group["state"] == "degraded"
+    assert group["ranks"][1]["exit"]["signal"] is not None
+    status, error = await api.refused("POST", "groups/g/executions", {"code": "1", "ranks": "all"})
+    assert (status, error["code"]) == (409, "rank_dead")
+    assert texts(await api.run("g", "print('alive')", ranks="0")) == [("0", "alive\n")]
+
+
+async def test_the_log_as_a_file(api):
+    await api.start(name="g")
+    await api.run("g", "print('<script>alert(1)</script>')\n1 / 0")
+    response = await api.ask("GET", "groups/g/ranks/0/log/download")
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in response.headers["Content-Security-Policy"]
+    assert response.headers["Content-Disposition"].startswith("attachment;")
+    text = response.body.decode()
+    assert "<script>alert(1)</script>\n" in text and "ZeroDivisionError" in text
+
+
+async def test_a_start_that_fails_says_why_and_leaves_nothing(api, nothing_left, groups_path):
+    group = await api.ask("POST", "groups", {"num_ranks": 2, "name": "g", "env": {"GLOO_SOCKET_IFNAME": "nope0"}})
+    failed = await api.ask("GET", f"groups/{group['id']}", wait=30, not_state="starting")
+    if failed["state"] == "ending":
+        failed = await api.ask("GET", f"groups/{group['id']}", wait=30, not_state="ending")
+    assert failed["state"] == "dead"
+    assert "Rank" in failed["error"]["message"] and failed["error"]["hint"]
+    status, error = await api.refused("POST", "groups/g/executions", {"code": "1"})
+    assert (status, error["code"]) == (409, "group_not_ready")
+    await api.ask("DELETE", "groups/g")
+    await nothing_left()
+
+
+async def test_credentials_do_not_reach_ranks(api, monkeypatch):
+    for name in ("JUPYTER_TOKEN", "JPY_API_TOKEN", "JUPYTERHUB_API_TOKEN"):
+        monkeypatch.setenv(name, "secret-value")
+    await api.start(name="g", env={"MINE": "yes"})
+    view = await api.run("g", "import os\nprint([v for v in os.environ.values() if 'secret-value' in v], os.environ['MINE'])")
+    assert texts(view) == [("0-1", "[] yes\n")]
+
+
+async def test_memory_and_the_emptied_cache(api):
+    await api.start(name="g")
+    freed = await api.ask("POST", "groups/g/empty-cache", {"ranks": "0"})
+    assert list(freed["freed_bytes"]) == ["0"]
+    assert json.dumps(await api.ask("GET", "groups/g/memory"))
+
+
+async def test_warming_makes_the_next_start_quick(api):
+    name = (await api.ask("GET", "environments"))["default"]
+    await api.ask("POST", f"environments/{name}/warm")
+    await asyncio.sleep(0.1)
+    group = await api.start(name="g")
+    assert group["ready_seconds"] is not None
