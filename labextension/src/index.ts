@@ -1,11 +1,16 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { commandsPlugin } from './plugins/commands';
 import { executorPlugin } from './plugins/executor';
+import { logPanelPlugin } from './plugins/logpanel';
 import { attachPlugin, notebooksPlugin } from './plugins/notebooks';
+import { runningPlugin } from './plugins/running';
 import {
   executionsPlugin,
   groupsPlugin,
   servicePlugin
 } from './plugins/services';
+import { sidebarPlugin } from './plugins/sidebar';
+import { statusPlugin } from './plugins/statusbar';
 
 export * from './tokens';
 
@@ -15,7 +20,12 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   executionsPlugin,
   notebooksPlugin,
   executorPlugin,
-  attachPlugin
+  attachPlugin,
+  commandsPlugin,
+  sidebarPlugin,
+  logPanelPlugin,
+  runningPlugin,
+  statusPlugin
 ];
 
 export default plugins;

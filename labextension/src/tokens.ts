@@ -30,6 +30,12 @@ export const CommandIDs = {
   restart: 'jupyter-dist:restart',
   /** Shut a group down; args: `{group}`. */
   shutdown: 'jupyter-dist:shutdown',
+  /** Shut all groups down. */
+  shutdownAll: 'jupyter-dist:shutdown-all',
+  /** Empty the ranks' memory caches; args: `{group}`. */
+  emptyCache: 'jupyter-dist:empty-cache',
+  /** Show the Ranks sidebar. */
+  showSidebar: 'jupyter-dist:show-sidebar',
   /** Give the selected cells a target of their own. */
   overrideCell: 'jupyter-dist:override-cell',
   /** Put the focus on the rank picker of the current notebook. */

@@ -1,0 +1,114 @@
+/** What can be done to a group, with the questions asked before and the words said after. */
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { formatBytes } from '../model/quantities';
+import { DistError } from '../services/errors';
+import type { IGroup } from '../services/protocol';
+import type { IDistGroups, IDistService } from '../tokens';
+
+const SHORT_MS = 4000;
+
+export class GroupCommands {
+  constructor(service: IDistService, groups: IDistGroups, trans: TranslationBundle) {
+    this._service = service;
+    this._groups = groups;
+    this._trans = trans;
+  }
+
+  async interrupt(group: IGroup, ranks: string): Promise<void> {
+    await this._try(async () => {
+      const answer = await this._service.interrupt(group.id, ranks);
+      if (!answer.interrupted) {
+        this._say(this._trans.__('No rank of %1 was busy.', group.name));
+      }
+    });
+  }
+
+  async restart(group: IGroup): Promise<void> {
+    const trans = this._trans;
+    const isSure = await this._confirm(
+      trans.__('Restart the ranks of %1?', group.name),
+      trans.__('All variables of its ranks will be lost. Its log is kept.'),
+      trans.__('Restart')
+    );
+    if (isSure) {
+      await this._try(() => this._service.restartGroup(group.id));
+    }
+  }
+
+  async shutdown(group: IGroup): Promise<void> {
+    const trans = this._trans;
+    const isGone = group.state === 'dead' || group.state === 'lost';
+    const isSure =
+      isGone ||
+      (await this._confirm(
+        trans.__('Shut down %1?', group.name),
+        trans._n(
+          'Its rank ends, and all its variables will be lost.',
+          'Its %1 ranks end, and all their variables will be lost.',
+          group.world_size,
+          group.world_size
+        ),
+        trans.__('Shut Down')
+      ));
+    if (isSure) {
+      await this._try(() => this._service.shutdownGroup(group.id));
+    }
+  }
+
+  async shutdownAll(): Promise<void> {
+    const trans = this._trans;
+    const { groups } = this._groups;
+    const isSure = await this._confirm(
+      trans.__('Shut down all groups of ranks?'),
+      groups.map(group => group.name).join(', '),
+      trans.__('Shut Down All')
+    );
+    if (isSure) {
+      await Promise.all(groups.map(group => this._try(() => this._service.shutdownGroup(group.id))));
+    }
+  }
+
+  async emptyCache(group: IGroup): Promise<void> {
+    const trans = this._trans;
+    await this._try(async () => {
+      const freed = Object.values(await this._service.emptyCache(group.id));
+      const bytes = formatBytes(freed.reduce((a, b) => a + b, 0));
+      this._say(
+        freed.length === 0
+          ? trans.__('All ranks of %1 are busy: nothing was freed.', group.name)
+          : trans._n('%2: freed %3 on %1 rank.', '%2: freed %3 on %1 ranks.', freed.length, group.name, bytes)
+      );
+    });
+  }
+
+  private async _confirm(title: string, body: string, accept: string): Promise<boolean> {
+    const answer = await showDialog({
+      title,
+      body,
+      buttons: [
+        Dialog.cancelButton({ label: this._trans.__('Cancel') }),
+        Dialog.warnButton({ label: accept })
+      ]
+    });
+    return answer.button.accept;
+  }
+
+  private async _try(action: () => Promise<unknown>): Promise<void> {
+    try {
+      await action();
+    } catch (reason) {
+      const hint = reason instanceof DistError ? reason.hint : '';
+      const message = reason instanceof Error ? reason.message : String(reason);
+      Notification.error(hint ? `${message} ${hint}` : message);
+    }
+  }
+
+  private _say(message: string): void {
+    Notification.info(message, { autoClose: SHORT_MS });
+  }
+
+  private readonly _service: IDistService;
+  private readonly _groups: IDistGroups;
+  private readonly _trans: TranslationBundle;
+}

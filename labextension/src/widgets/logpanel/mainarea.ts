@@ -1,0 +1,43 @@
+/** The rank output panel with its toolbar, as it stands in the main area. */
+import { MainAreaWidget } from '@jupyterlab/apputils';
+import { Toolbar } from '@jupyterlab/ui-components';
+import { ranksIcon } from '../icons';
+import { ILogPanelOptions, LogPanel } from './panel';
+import { LogToolbar } from './toolbar';
+
+export class LogMainArea extends MainAreaWidget<LogPanel> {
+  constructor(options: ILogPanelOptions) {
+    super({ content: new LogPanel(options) });
+    const { group, service, trans } = options;
+    this.id = `jupyter-dist-log-${group.id}`;
+    this.addClass('jpd-LogMainArea');
+    this.title.label = trans.__('Rank output: %1', group.name);
+    this.title.icon = ranksIcon;
+    this.title.closable = true;
+    this._tools = new LogToolbar(this.content, trans, rank =>
+      service.logDownloadUrl(group.id, rank)
+    );
+    this.toolbar.addItem('spacer', Toolbar.createSpacerItem());
+    this.toolbar.addItem('tools', this._tools);
+    this.toolbar.node.setAttribute('aria-label', trans.__('Rank output tools'));
+    this.node.addEventListener('keydown', this, true);
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this.node.removeEventListener('keydown', this, true);
+      super.dispose();
+    }
+  }
+
+  handleEvent(event: Event): void {
+    const { ctrlKey, metaKey, key } = event as KeyboardEvent;
+    if ((ctrlKey || metaKey) && key === 'f') {
+      event.preventDefault();
+      event.stopPropagation();
+      this._tools.focusSearch();
+    }
+  }
+
+  private readonly _tools: LogToolbar;
+}
