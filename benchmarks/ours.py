@@ -71,6 +71,14 @@ class Server:
         found = [pid for pid in descendants(os.getpid()) if " agent " in command_line(pid) and "boot.py" in command_line(pid)]
         return [pid for pid in found if str(self.home) in command_line(pid)]
 
+    def agent_of(self, group: str) -> int:
+        """The agent of a group."""
+        return next(pid for pid in self.agents() if command_line(pid).endswith(group))
+
+    def journal_of(self, group: str) -> Path:
+        """Where a group's journal is; its folder's path is what its agent was started with."""
+        return Path(command_line(self.agent_of(group)).split()[-1]) / "journal"
+
     def cpu_seconds(self) -> float:
         """CPU used so far by the server, its agents and their ranks."""
         return cpu_seconds([self.pid, *self.agents()])
@@ -117,6 +125,7 @@ class Client:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._headers = {"Authorization": f"token {server.token}", "Content-Type": "application/json"}
+        self.received_bytes = 0
         self._http = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 
     def open_channel(self) -> None:
@@ -155,7 +164,9 @@ class Client:
         """Return the first message on the channel that is wanted; the others are dropped."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            message: Json = json.loads(self._channel.recv())
+            data = self._channel.recv()
+            self.received_bytes += len(data)
+            message: Json = json.loads(data)
             if wanted(message):
                 return message
         raise TimeoutError(f"no such message within {seconds:g} s")
