@@ -132,10 +132,7 @@ class Group:
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """A rank ended its part of a cell."""
         self.dispatcher.rank_replied(rank, reply)
-        if reply.get("process_group") == "broken":
-            self._reform.ask()
-        else:
-            self._reform.poll()
+        self._reform.rank_replied(reply)
 
     def rank_died(self, rank: RankProcess) -> None:
         """A rank's process is gone."""

@@ -54,6 +54,7 @@ class RankProcess:
         self.exit: dict[str, Any] | None = None
         self.message: str | None = None
         self.failure: str | None = None  # what it said of its own failed start
+        self.collective_seq: int | None = 0  # collectives begun, as of its last reply
         self.gone = asyncio.Event()
         self._journal = journal
         self._listener = listener
@@ -237,6 +238,7 @@ class RankProcess:
         fields = {name: header[name] for name in ("execution_id", "status", "seconds")}
         self._journal.append("rank_end", rank=self.rank, **fields)
         self.execution_id = None
+        self.collective_seq = header.get("collective_seq")
         self.set_state("idle")
         self._listener.rank_replied(self, header)
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.frames import Header
 
 if TYPE_CHECKING:
     from .group import Group
@@ -20,24 +21,33 @@ class Reform:
         self._group = group
         self._task: asyncio.Task[None] | None = None
         self._needed = False
+        self._interrupted = False
 
-    def ask(self) -> None:
-        """A rank reported that its process group is broken."""
-        self._needed = True
+    def rank_replied(self, reply: Header) -> None:
+        """Look for a process group that is broken, or in which an interrupt left a collective half done."""
+        if reply.get("process_group") == "broken":
+            self._needed = True
+        if reply["status"] == "interrupted":
+            self._interrupted = True
         self.poll()
 
     def forget(self) -> None:
         """The ranks are replaced: nothing is broken any more."""
-        self._needed = False
+        self._needed = self._interrupted = False
         if self._task is not None:
             self._task.cancel()
 
     def poll(self) -> None:
         """Begin if it is needed and possible; cells that are queued wait for it."""
         group = self._group
-        if not self._needed or group.dispatcher.queue.in_state("running"):
+        if group.dispatcher.queue.in_state("running"):
             return
-        self._needed = False
+        # Ranks that began different numbers of collectives would pair the next one wrongly, or wait for ever.
+        uneven = len({rank.collective_seq for rank in group.living()}) > 1
+        needed = self._needed or (self._interrupted and uneven)
+        self._needed = self._interrupted = False
+        if not needed:
+            return
         if len(group.living()) < group.spec.world_size:
             group.note = (
                 "The process group is broken and a rank is dead: collectives fail until a restart."
@@ -60,6 +70,7 @@ class Reform:
             models = f" {revived} DistributedDataParallel models were taken along." if revived else ""
             text = f"The process group was formed anew; all variables are kept.{models}"
         for rank in group.living():
+            rank.collective_seq = 0
             rank.set_state("idle")
         group.tell(text)
         group.dispatcher.is_open = True

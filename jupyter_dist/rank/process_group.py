@@ -15,7 +15,7 @@ from jupyter_dist.protocol.specs import RankSpec
 
 from . import unhang
 
-# torch spells these places privately; nothing public does the same (facts: engine.md 3.1).
+# torch spells these places privately; nothing public does the same.
 _BROKEN_SIGNS = ("third_party/gloo", "Connection closed by peer", "Connection reset by peer")
 
 
@@ -48,6 +48,9 @@ class ProcessGroup:
     def rejoin(self, store_path: str, namespace: dict[str, Any]) -> int:
         """Leave the broken group, form a new one, revive DDP models; return how many were revived."""
         if dist.is_initialized():
+            if self._spec.backend == "gloo":
+                # A collective that was interrupted may still wait in gloo's own thread, and closing waits for it.
+                unhang.break_collectives()
             # On a group whose connections are gone, closing it may fail; it is forgotten all the same.
             with contextlib.suppress(RuntimeError):
                 dist.destroy_process_group()
@@ -67,6 +70,12 @@ class ProcessGroup:
         if not dist.is_initialized():
             return "none"
         return "broken" if self._broken else "ok"
+
+    def collective_seq(self) -> int | None:
+        """How many collectives this rank began on the default process group; None where there is none."""
+        if not dist.is_initialized():
+            return None
+        return int(dist.group.WORLD._get_sequence_number_for_group())
 
     def unhang(self) -> bool:
         """Free the main thread if it waits in a gloo collective (side thread); True when the group is now broken."""

@@ -69,6 +69,7 @@ class Runner:
         self._streams.flush()
         header = {"t": "output", "execution_id": self._outbox.execution_id, "msg_type": msg_type}
         self._outbox.send(header, encode_content(content))
+        self._interrupter.safe_point()
 
     # -- main thread --------------------------------------------------------------------------------
 
@@ -170,6 +171,7 @@ class Runner:
             "ename": None if status == "ok" else shown["ename"] if shown else type(error).__name__,
             "evalue": None if status == "ok" else shown["evalue"] if shown else tracebacks.safe_message(error),
             "process_group": self._process_group.state(error),
+            "collective_seq": self._process_group.collective_seq(),
         }
 
     def _leave_if_child(self, code: int) -> None:

@@ -259,8 +259,8 @@ def test_unknown_requests_and_other_protocols_are_refused(own_agent):
 def test_a_hung_collective_is_freed_and_the_process_group_formed_anew(own_agent):
     own_agent.start(2)
     own_agent.run("kept = rank + 40")
-    hung = own_agent.submit("if rank == 0: dist.all_reduce(torch.ones(1))", [0, 1])
-    own_agent.wait(lambda: own_agent.executions[hung]["statuses"][-1]["status"] == "ok")
+    hung = own_agent.submit("if rank == 0:\n    print('in', flush=True)\n    dist.all_reduce(torch.ones(1))", [0, 1])
+    own_agent.wait(lambda: own_agent.text(0, hung) == "in\n")
     started = time.monotonic()
     own_agent.request("interrupt", ranks=[0])
     assert own_agent.ended(hung, timeout=10)["state"] == "interrupted"
