@@ -4,6 +4,7 @@ import { executorPlugin } from './plugins/executor';
 import { logPanelPlugin } from './plugins/logpanel';
 import { attachPlugin, notebooksPlugin } from './plugins/notebooks';
 import { runningPlugin } from './plugins/running';
+import { rankOutputPlugin } from './plugins/rankoutput';
 import {
   executionsPlugin,
   groupsPlugin,
@@ -21,6 +22,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   notebooksPlugin,
   executorPlugin,
   attachPlugin,
+  rankOutputPlugin,
   commandsPlugin,
   sidebarPlugin,
   logPanelPlugin,

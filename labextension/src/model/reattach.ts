@@ -30,31 +30,41 @@ export function findAttachments(
   executions: readonly IExecution[],
   savedAt: number
 ): IAttachment[] {
-  const newest = new Map<string, IExecution>();
-  for (const execution of executions) {
-    const { cell_id } = execution;
-    const known = cell_id ? newest.get(cell_id) : undefined;
-    if (cell_id && (!known || known.queued_at <= execution.queued_at)) {
-      newest.set(cell_id, execution);
-    }
-  }
+  const newest = newestByCell(executions);
   const attachments: IAttachment[] = [];
   for (const { id, bundle } of cells) {
     const execution = newest.get(id);
-    const isOpen = bundle !== null && !FINAL_STATES.has(bundle.state);
-    const isNews =
-      execution !== undefined &&
-      execution.state !== 'aborted' &&
-      (!FINAL_STATES.has(execution.state) || execution.queued_at > savedAt);
-    if (isNews) {
-      const saved =
-        bundle?.execution_id === execution.id && isOpen ? bundle : null;
+    const open = bundle && !FINAL_STATES.has(bundle.state) ? bundle : null;
+    if (execution && isNews(execution, savedAt)) {
+      const saved = open?.execution_id === execution.id ? open : null;
       attachments.push({ id, execution, saved });
-    } else if (isOpen) {
-      attachments.push({ id, execution: asExecution(bundle), saved: bundle });
+    } else if (open) {
+      attachments.push({ id, execution: asExecution(open), saved: open });
     }
   }
   return attachments;
+}
+
+/** Whether the file cannot know of an execution, or of its end. */
+function isNews(execution: IExecution, savedAt: number): boolean {
+  if (FINAL_STATES.has(execution.state)) {
+    return execution.state !== 'aborted' && execution.queued_at > savedAt;
+  }
+  return true;
+}
+
+function newestByCell(
+  executions: readonly IExecution[]
+): Map<string, IExecution> {
+  const newest = new Map<string, IExecution>();
+  for (const execution of executions) {
+    const { cell_id: id } = execution;
+    const known = id ? newest.get(id) : undefined;
+    if (id && (!known || known.queued_at <= execution.queued_at)) {
+      newest.set(id, execution);
+    }
+  }
+  return newest;
 }
 
 /** An execution as far as a bundle tells: the server will say the rest. */

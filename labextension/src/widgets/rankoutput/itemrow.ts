@@ -1,0 +1,150 @@
+/** One item: a label in the gutter, and what was said. */
+import type { IStream } from '@jupyterlab/nbformat';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { formatBytes } from '../../model/quantities';
+import { expandRanks } from '../../model/ranks';
+import { streamText } from '../../model/view';
+import type { IElided } from '../../services/protocol';
+import { BlockLayout, RichBlock } from './richblock';
+import type { IShownItem } from './shown';
+import { StreamText } from './streamtext';
+
+/** How many hues rankoutput.css has for sets of ranks. */
+const NUM_HUES = 6;
+
+export interface IRowContext {
+  rendermime: IRenderMimeRegistry;
+  trans: TranslationBundle;
+  layout: BlockLayout;
+  trusted: boolean;
+  /** Open the whole log of a rank. */
+  openLog(rank: number): void;
+}
+
+export class ItemRow {
+  constructor(private _context: IRowContext) {
+    this.node = document.createElement('div');
+    this.node.className = 'jpd-RankItem';
+    this._label = document.createElement('div');
+    this._label.className = 'jpd-RankItem-ranks';
+    this._body = document.createElement('div');
+    this._body.className = 'jpd-RankItem-body';
+    this.node.append(this._label, this._body);
+  }
+
+  readonly node: HTMLElement;
+
+  /** Show an item; `repeats`: the one above is of the same ranks. */
+  update(item: IShownItem, isCommon: boolean, repeats: boolean): void {
+    this._setRanks(item.ranks, isCommon);
+    this.node.classList.toggle('jpd-mod-repeats', repeats);
+    const { output, elided } = item;
+    if (output === this._shown || (elided && elided === this._shown)) {
+      return;
+    }
+    this._shown = output ?? elided ?? null;
+    if (elided) {
+      this._showElided(elided, item.ranks);
+    } else if (output?.output_type === 'stream') {
+      this._showStream(output as IStream);
+    } else if (output) {
+      this._showRich(item);
+    }
+  }
+
+  dispose(): void {
+    this._rich?.dispose();
+    this._rich = null;
+    this.node.remove();
+  }
+
+  private _setRanks(ranks: string, isCommon: boolean): void {
+    if (ranks === this._ranks && isCommon === this._isCommon) {
+      return;
+    }
+    this._ranks = ranks;
+    this._isCommon = isCommon;
+    const text = rankSetLabel(this._context.trans, ranks);
+    this._label.textContent = text;
+    // Long sets are cut off by the gutter's width.
+    this._label.title = text;
+    this.node.classList.toggle('jpd-mod-common', isCommon);
+    const [lowest = 0] = expandRanks(ranks);
+    this.node.dataset.hue = isCommon ? '' : String(lowest % NUM_HUES);
+  }
+
+  private _setKind(kind: string): void {
+    if (this.node.dataset.kind !== kind) {
+      this._rich?.dispose();
+      this._rich = null;
+      this._stream = null;
+      this._body.replaceChildren();
+      this.node.dataset.kind = kind;
+    }
+  }
+
+  private _showStream(output: IStream): void {
+    const isError = output.name === 'stderr';
+    this._setKind(isError ? 'stderr' : 'stdout');
+    if (!this._stream) {
+      this._stream = new StreamText();
+      // JupyterLab's classes: its themes colour ANSI text by them.
+      const box = document.createElement('div');
+      box.className = 'jp-RenderedText';
+      box.dataset.mimeType = isError
+        ? 'application/vnd.jupyter.stderr'
+        : 'application/vnd.jupyter.stdout';
+      box.append(this._stream.node);
+      this._body.append(box);
+    }
+    this._stream.set(streamText(output));
+  }
+
+  private _showRich({ output }: IShownItem): void {
+    this._setKind(output!.output_type === 'error' ? 'error' : 'rich');
+    if (this._rich) {
+      this._rich.setOutput(output!);
+      return;
+    }
+    const { rendermime, trusted, layout } = this._context;
+    this._rich = new RichBlock(rendermime, output!, trusted);
+    layout.addWidget(this._rich, this._body);
+  }
+
+  private _showElided({ bytes, lines }: IElided, ranks: string): void {
+    this._setKind('elided');
+    const { trans, openLog } = this._context;
+    const [rank = 0] = expandRanks(ranks);
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'jpd-RankItem-more';
+    const count = lines.toLocaleString();
+    button.textContent = trans._n(
+      '\u2026 %1 line (%2) more in the log of rank %3',
+      '\u2026 %1 lines (%2) more in the log of rank %3',
+      lines,
+      count,
+      formatBytes(bytes),
+      rank
+    );
+    button.title = trans.__('Open the whole log of rank %1', rank);
+    button.onclick = () => openLog(rank);
+    this._body.replaceChildren(button);
+  }
+
+  private _body: HTMLElement;
+  private _isCommon: boolean | null = null;
+  private _label: HTMLElement;
+  private _ranks: string | null = null;
+  private _rich: RichBlock | null = null;
+  private _shown: object | null = null;
+  private _stream: StreamText | null = null;
+}
+
+/** "rank 3", "ranks 0-7". */
+export function rankSetLabel(trans: TranslationBundle, ranks: string): string {
+  return /^\d+$/.test(ranks)
+    ? trans.__('rank %1', ranks)
+    : trans.__('ranks %1', ranks);
+}

@@ -1,0 +1,247 @@
+/**
+ * Renders what ranks said: folded, and rank by rank. Live while the cell
+ * runs, and from the file alone afterwards.
+ */
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Message } from '@lumino/messaging';
+import { PanelLayout, Widget } from '@lumino/widgets';
+import { parseBundle } from '../../model/bundle';
+import { includesRank } from '../../model/ranks';
+import {
+  FINAL_STATES,
+  IRanksBundle,
+  RANKS_MIME
+} from '../../services/protocol';
+import type { IDistExecutions, IFollowedExecution } from '../../tokens';
+import { ItemList } from './itemlist';
+import { fromBundle, fromFollowed, IShown } from './shown';
+import { summarize } from './summary';
+import { RankTabBar, TabId } from './tabbar';
+
+/** How often running times are redrawn. */
+const CLOCK_MS = 1000;
+/** Drawing may take this share of the time: the page stays usable in a flood. */
+const DRAW_SHARE = 0.4;
+
+export interface IRanksRendererOptions {
+  rendermime: IRenderMimeRegistry;
+  executions: IDistExecutions;
+  trans: TranslationBundle;
+  openLog(group: string, rank: number): void;
+}
+
+export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
+  constructor(options: IRanksRendererOptions) {
+    super();
+    this.addClass('jpd-Ranks');
+    this._options = options;
+    this._content = this.layout = new PanelLayout();
+    this._prefix = `jpd-ranks-${nextId++}`;
+    this._tabs = new RankTabBar({
+      trans: options.trans,
+      prefix: this._prefix,
+      onSelect: tab => this._select(tab)
+    });
+    this._summary = document.createElement('div');
+    this._summary.className = 'jpd-Ranks-summary';
+    this._summary.setAttribute('role', 'status');
+    this._error = document.createElement('div');
+    this._error.className = 'jpd-Ranks-error';
+    this._error.hidden = true;
+    const header = new Widget();
+    header.addClass('jpd-Ranks-header');
+    header.node.append(this._tabs.node, this._summary);
+    this._content.addWidget(header);
+    this.node.append(this._error);
+    options.executions.followed.connect(this._onFollowed, this);
+  }
+
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const bundle = parseBundle(model.data[RANKS_MIME]);
+    if (!bundle) {
+      this.node.textContent = this._options.trans.__(
+        'This output of ranks cannot be read.'
+      );
+      return;
+    }
+    if (model.trusted !== this._trusted) {
+      this._trusted = model.trusted;
+      this._disposePanes();
+    }
+    this._bundle = bundle;
+    this._connect();
+    this._draw();
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._options.executions.followed.disconnect(this._onFollowed, this);
+    this._followed?.changed.disconnect(this._schedule, this);
+    this._followed = null;
+    this._tabs.dispose();
+    cancelAnimationFrame(this._frame);
+    clearTimeout(this._timer);
+    clearTimeout(this._clock);
+    super.dispose();
+  }
+
+  protected onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._schedule();
+  }
+
+  private _onFollowed(_: unknown, execution: string): void {
+    if (this._bundle?.execution_id === execution) {
+      this._connect();
+      this._schedule();
+    }
+  }
+
+  /** Take the live view, if there is one and the output may have it. */
+  private _connect(): void {
+    const { execution_id: id } = this._bundle!;
+    // A notebook that is not trusted shows what is in it, sanitised: it could
+    // name any execution.
+    const live = this._trusted ? this._options.executions.find(id) : null;
+    if (live !== this._followed && (live || this._followed?.id !== id)) {
+      this._followed?.changed.disconnect(this._schedule, this);
+      this._followed = live;
+      live?.changed.connect(this._schedule, this);
+    }
+  }
+
+  private _shown(): IShown {
+    const bundle = this._bundle!;
+    const { _followed: followed } = this;
+    if (!followed?.execution || followed.id !== bundle.execution_id) {
+      return fromBundle(bundle);
+    }
+    const shown = fromFollowed(followed, bundle);
+    // What ended the following badly is in the bundle only.
+    return FINAL_STATES.has(bundle.state)
+      ? { ...shown, state: bundle.state, error: bundle.error ?? null }
+      : shown;
+  }
+
+  private _schedule(): void {
+    if (this._timer || this._frame || this.isDisposed || !this._bundle) {
+      return;
+    }
+    const wait = Math.max(0, this._nextDraw - performance.now());
+    this._timer = setTimeout(() => {
+      this._timer = undefined;
+      this._frame = requestAnimationFrame(() => {
+        this._frame = 0;
+        this._draw();
+      });
+    }, wait);
+  }
+
+  private _draw(): void {
+    const start = performance.now();
+    const { trans } = this._options;
+    const shown = this._shown();
+    const now = Date.now() / 1000;
+    if (
+      this._selected !== 'folded' &&
+      !includesRank(shown.ranks, this._selected)
+    ) {
+      this._selected = 'folded';
+    }
+    this.node.dataset.state = shown.state;
+    this.toggleClass('jpd-mod-single', shown.perRank.length === 1);
+    this._tabs.update(shown, this._selected, now);
+    const summary = summarize(trans, shown, now);
+    if (this._summary.textContent !== summary) {
+      this._summary.textContent = summary;
+    }
+    this._drawError(shown);
+    this._drawPane(shown);
+    const took = performance.now() - start;
+    this._nextDraw = performance.now() + took * (1 / DRAW_SHARE - 1);
+    if (shown.state === 'running' && this.isVisible) {
+      clearTimeout(this._clock);
+      this._clock = setTimeout(() => this._schedule(), CLOCK_MS);
+    }
+  }
+
+  private _drawError({ error, state }: IShown): void {
+    const hidden = !error || state === 'ok';
+    this._error.hidden = hidden;
+    const text = hidden ? '' : [error.message, error.hint].join(' ').trim();
+    if (this._error.textContent !== text) {
+      this._error.textContent = text;
+    }
+  }
+
+  /** Only the pane that is seen is kept up to date. */
+  private _drawPane(shown: IShown): void {
+    const tab = this._selected;
+    let pane = this._panes.get(tab);
+    if (!pane) {
+      pane = this._newPane(tab, shown);
+    }
+    for (const [id, other] of this._panes) {
+      other.setHidden(id !== tab);
+    }
+    const items =
+      tab === 'folded'
+        ? shown.items
+        : shown.items.filter(item => includesRank(item.ranks, tab));
+    pane.setItems(items, shown.ranks);
+    this.node.append(this._error);
+  }
+
+  private _newPane(tab: TabId, shown: IShown): ItemList {
+    const { rendermime, trans, openLog } = this._options;
+    const pane = new ItemList({
+      rendermime,
+      trans,
+      trusted: this._trusted,
+      openLog: rank => openLog(shown.group.id, rank)
+    });
+    pane.id = `${this._prefix}-panel-${tab}`;
+    pane.toggleClass('jpd-mod-oneRank', tab !== 'folded');
+    pane.node.setAttribute('role', 'tabpanel');
+    pane.node.setAttribute('aria-labelledby', `${this._prefix}-tab-${tab}`);
+    this._panes.set(tab, pane);
+    this._content.addWidget(pane);
+    return pane;
+  }
+
+  private _disposePanes(): void {
+    for (const pane of this._panes.values()) {
+      pane.dispose();
+    }
+    this._panes.clear();
+  }
+
+  private _select(tab: TabId): void {
+    if (tab !== this._selected && this._bundle) {
+      this._selected = tab;
+      this._draw();
+    }
+  }
+
+  private _bundle: IRanksBundle | null = null;
+  private _clock: ReturnType<typeof setTimeout> | undefined;
+  private _content: PanelLayout;
+  private _error: HTMLElement;
+  private _followed: IFollowedExecution | null = null;
+  private _frame = 0;
+  private _nextDraw = 0;
+  private _options: IRanksRendererOptions;
+  private _panes = new Map<TabId, ItemList>();
+  private _prefix: string;
+  private _selected: TabId = 'folded';
+  private _summary: HTMLElement;
+  private _tabs: RankTabBar;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+  private _trusted = false;
+}
+
+let nextId = 0;

@@ -1,0 +1,86 @@
+/** Rich outputs inside a list of plain DOM: JupyterLab's own output area. */
+import type { IOutput } from '@jupyterlab/nbformat';
+import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { MessageLoop } from '@lumino/messaging';
+import { Layout, Widget } from '@lumino/widgets';
+
+/** One output that is not a stream. */
+export class RichBlock extends SimplifiedOutputArea {
+  constructor(
+    rendermime: IRenderMimeRegistry,
+    output: IOutput,
+    trusted: boolean
+  ) {
+    super({
+      model: new OutputAreaModel({ values: [output], trusted }),
+      rendermime
+    });
+    this._output = output;
+  }
+
+  /** Show this output instead: an update_display, or more of a traceback. */
+  setOutput(output: IOutput): void {
+    if (output !== this._output) {
+      this._output = output;
+      this.model.set(0, output);
+    }
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      const { model } = this;
+      super.dispose();
+      model.dispose();
+    }
+  }
+
+  private _output: IOutput;
+}
+
+/**
+ * Widgets at places that somebody else gives them: the list is plain DOM, and
+ * only its rich blocks need to hear of being attached and shown.
+ */
+export class BlockLayout extends Layout {
+  *[Symbol.iterator](): IterableIterator<Widget> {
+    yield* [...this._widgets];
+  }
+
+  addWidget(widget: Widget, host: HTMLElement): void {
+    this._widgets.add(widget);
+    widget.parent = this.parent;
+    const isAttached = this.parent?.isAttached ?? false;
+    if (isAttached) {
+      MessageLoop.sendMessage(widget, Widget.Msg.BeforeAttach);
+    }
+    host.append(widget.node);
+    if (isAttached) {
+      MessageLoop.sendMessage(widget, Widget.Msg.AfterAttach);
+    }
+  }
+
+  removeWidget(widget: Widget): void {
+    if (!this._widgets.delete(widget)) {
+      return;
+    }
+    const isAttached = this.parent?.isAttached ?? false;
+    if (isAttached) {
+      MessageLoop.sendMessage(widget, Widget.Msg.BeforeDetach);
+    }
+    widget.node.remove();
+    if (isAttached) {
+      MessageLoop.sendMessage(widget, Widget.Msg.AfterDetach);
+    }
+  }
+
+  dispose(): void {
+    for (const widget of this._widgets) {
+      widget.dispose();
+    }
+    this._widgets.clear();
+    super.dispose();
+  }
+
+  private _widgets = new Set<Widget>();
+}

@@ -1,0 +1,91 @@
+/** What the renderer shows: the same whether it is live or from the file. */
+import type {
+  ExecutionState,
+  IErrorBody,
+  IRanksBundle,
+  IRankStatus,
+  ISavedItem
+} from '../../services/protocol';
+import type { IFollowedExecution } from '../../tokens';
+import { expandRanks } from '../../model/ranks';
+
+export interface IShownItem extends ISavedItem {
+  /** Equal for what is the same item a moment later. */
+  key: string;
+}
+
+/** What became of one rank. */
+export interface IShownRank {
+  rank: number;
+  status: ExecutionState;
+  seconds: number | null;
+}
+
+export interface IShown {
+  executionId: string;
+  group: { id: string; name: string };
+  /** The ranks it went to, canonical. */
+  ranks: string;
+  perRank: IShownRank[];
+  state: ExecutionState;
+  startedAt: number | null;
+  endedAt: number | null;
+  error: IErrorBody | null;
+  items: IShownItem[];
+}
+
+export function fromBundle(bundle: IRanksBundle): IShown {
+  const { id, name } = bundle.group;
+  return {
+    executionId: bundle.execution_id,
+    group: { id, name },
+    ranks: bundle.ranks,
+    perRank: perRank(bundle.ranks, bundle.statuses, bundle.state),
+    state: bundle.state,
+    startedAt: bundle.started_at ?? null,
+    endedAt: bundle.ended_at ?? null,
+    error: bundle.error ?? null,
+    items: bundle.items.map((item, i) => ({ ...item, key: `saved-${i}` }))
+  };
+}
+
+/** The live view, with the names that only the bundle has. */
+export function fromFollowed(
+  followed: IFollowedExecution,
+  bundle: IRanksBundle
+): IShown {
+  const shown = fromBundle({ ...bundle, items: [] });
+  const { execution, items } = followed;
+  shown.items = items.map(({ id, ranks, output, elided }) => ({
+    key: `live-${id}`,
+    ranks,
+    output,
+    elided
+  }));
+  if (execution) {
+    const { ranks, state, statuses } = execution;
+    shown.ranks = ranks;
+    shown.state = state;
+    shown.perRank = perRank(ranks, statuses, state);
+    shown.startedAt = execution.started_at;
+    shown.endedAt = execution.ended_at;
+    shown.error = execution.error;
+  }
+  return shown;
+}
+
+function perRank(
+  ranks: string,
+  statuses: readonly IRankStatus[],
+  state: ExecutionState
+): IShownRank[] {
+  const known = new Map<number, IShownRank>();
+  for (const { ranks: set, status, seconds } of statuses) {
+    for (const rank of expandRanks(set)) {
+      known.set(rank, { rank, status, seconds: seconds ?? null });
+    }
+  }
+  return expandRanks(ranks).map(
+    rank => known.get(rank) ?? { rank, status: state, seconds: null }
+  );
+}

@@ -1,0 +1,65 @@
+/** The words of a rank output's first line. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { formatSeconds } from '../../model/quantities';
+import { formatRanks } from '../../model/ranks';
+import type { ExecutionState } from '../../services/protocol';
+import { executionStateWord } from '../statewords';
+import { rankSetLabel } from './itemrow';
+import type { IShown, IShownRank } from './shown';
+
+/** Not more than this many ranks are named in the summary. */
+const MAX_NAMED = 4;
+
+/** "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s". */
+export function summarize(
+  trans: TranslationBundle,
+  shown: IShown,
+  now: number
+): string {
+  const parts = [states(trans, shown)];
+  const { startedAt, endedAt } = shown;
+  if (startedAt && (endedAt || shown.state === 'running')) {
+    parts.push(formatSeconds(Math.max(0, (endedAt ?? now) - startedAt)));
+  }
+  if (shown.group.name) {
+    parts.unshift(shown.group.name);
+  }
+  return parts.join(' \u00b7 ');
+}
+
+function states(trans: TranslationBundle, shown: IShown): string {
+  const { perRank } = shown;
+  const groups = new Map<ExecutionState, number[]>();
+  for (const { rank, status } of perRank) {
+    groups.set(status, [...(groups.get(status) ?? []), rank]);
+  }
+  if (groups.size <= 1) {
+    const size = trans._n('%1 rank', '%1 ranks', perRank.length);
+    const [state = shown.state] = groups.keys();
+    return `${size} \u00b7 ${executionStateWord(trans, state)}`;
+  }
+  // What most ranks did is counted, the others are named.
+  const sorted = [...groups].sort((a, b) => b[1].length - a[1].length);
+  return sorted
+    .map(([state, ranks], i) => {
+      const word = executionStateWord(trans, state);
+      return i === 0 || ranks.length > MAX_NAMED
+        ? trans.__('%1 %2', ranks.length, word)
+        : trans.__('%1 %2', rankSetLabel(trans, formatRanks(ranks)), word);
+    })
+    .join(', ');
+}
+
+/** The time a rank took, or takes so far; empty when it has not begun. */
+export function rankTime(
+  { status, seconds }: IShownRank,
+  startedAt: number | null,
+  now: number
+): string {
+  if (seconds !== null) {
+    return formatSeconds(seconds);
+  }
+  return status === 'running' && startedAt
+    ? formatSeconds(Math.max(0, now - startedAt))
+    : '';
+}

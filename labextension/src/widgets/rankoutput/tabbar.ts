@@ -1,0 +1,152 @@
+/** The tabs of a rank output: all folded, then one per rank. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { executionStateWord } from '../statewords';
+import type { IShown } from './shown';
+import { rankTime } from './summary';
+
+/** Beyond this many ranks a tab is its number and its state only. */
+const MAX_WIDE = 8;
+
+/** A rank, or all folded. */
+export type TabId = number | 'folded';
+
+export interface ITabBarOptions {
+  trans: TranslationBundle;
+  /** Prefix of the DOM ids, unique on the page. */
+  prefix: string;
+  onSelect(tab: TabId): void;
+}
+
+export class RankTabBar {
+  constructor(private _options: ITabBarOptions) {
+    this.node = document.createElement('div');
+    this.node.className = 'jpd-RankTabs';
+    this.node.setAttribute('role', 'tablist');
+    this.node.setAttribute('aria-label', _options.trans.__('Output by rank'));
+    this.node.addEventListener('click', this);
+    this.node.addEventListener('keydown', this);
+  }
+
+  readonly node: HTMLElement;
+
+  update(shown: IShown, selected: TabId, now: number): void {
+    const { trans } = this._options;
+    const tabs: TabId[] = ['folded', ...shown.perRank.map(({ rank }) => rank)];
+    this._setTabs(tabs);
+    this.node.classList.toggle(
+      'jpd-mod-compact',
+      shown.perRank.length > MAX_WIDE
+    );
+    this._label('folded', trans.__('Folded'), '', shown.state);
+    for (const rank of shown.perRank) {
+      const word = executionStateWord(trans, rank.status);
+      const time = rankTime(rank, shown.startedAt, now);
+      this._label(rank.rank, String(rank.rank), time, rank.status);
+      const tab = this._tabs.get(rank.rank)!;
+      const label = trans.__('Rank %1, %2 %3', rank.rank, word, time).trim();
+      setAttribute(tab, 'aria-label', label);
+      setAttribute(tab, 'title', label);
+    }
+    for (const [id, tab] of this._tabs) {
+      setAttribute(tab, 'aria-selected', String(id === selected));
+      tab.tabIndex = id === selected ? 0 : -1;
+    }
+  }
+
+  handleEvent(event: Event): void {
+    if (event.type === 'click') {
+      const tab = (event.target as HTMLElement).closest('[role=tab]');
+      const id = tab && this._idOf(tab as HTMLElement);
+      if (id !== null) {
+        this._options.onSelect(id);
+      }
+    } else {
+      this._onKeyDown(event as KeyboardEvent);
+    }
+  }
+
+  dispose(): void {
+    this.node.removeEventListener('click', this);
+    this.node.removeEventListener('keydown', this);
+  }
+
+  private _onKeyDown(event: KeyboardEvent): void {
+    const ids = [...this._tabs.keys()];
+    const focused = this._idOf(event.target as HTMLElement);
+    const index = focused === null ? -1 : ids.indexOf(focused);
+    const next: Record<string, number> = {
+      ArrowLeft: (index - 1 + ids.length) % ids.length,
+      ArrowRight: (index + 1) % ids.length,
+      Home: 0,
+      End: ids.length - 1
+    };
+    if (index < 0 || !(event.key in next)) {
+      return;
+    }
+    // The notebook's own shortcuts must not move to another cell.
+    event.preventDefault();
+    event.stopPropagation();
+    const id = ids[next[event.key]];
+    this._options.onSelect(id);
+    this._tabs.get(id)?.focus();
+  }
+
+  private _setTabs(ids: readonly TabId[]): void {
+    const known = [...this._tabs.keys()];
+    if (ids.length === known.length && ids.every((id, i) => id === known[i])) {
+      return;
+    }
+    this._tabs = new Map(ids.map(id => [id, this._newTab(id)]));
+    this.node.replaceChildren(...this._tabs.values());
+  }
+
+  private _newTab(id: TabId): HTMLElement {
+    const tab = document.createElement('button');
+    const { prefix } = this._options;
+    tab.type = 'button';
+    tab.className = 'jpd-RankTabs-tab';
+    tab.id = `${prefix}-tab-${id}`;
+    tab.dataset.tab = String(id);
+    tab.setAttribute('role', 'tab');
+    tab.setAttribute('aria-controls', `${prefix}-panel-${id}`);
+    for (const part of ['state', 'name', 'time']) {
+      const span = document.createElement('span');
+      span.className = `jpd-RankTabs-${part}`;
+      if (part === 'state') {
+        // The glyph comes from the style sheet; the tab's name says it too.
+        span.setAttribute('aria-hidden', 'true');
+      }
+      tab.append(span);
+    }
+    return tab;
+  }
+
+  private _label(id: TabId, name: string, time: string, state: string): void {
+    const tab = this._tabs.get(id)!;
+    const [, nameNode, timeNode] = tab.children;
+    setText(nameNode, name);
+    setText(timeNode, time);
+    if (tab.dataset.state !== state) {
+      tab.dataset.state = state;
+    }
+  }
+
+  private _idOf(tab: HTMLElement): TabId | null {
+    const id = tab.dataset.tab;
+    return id === undefined ? null : id === 'folded' ? id : Number(id);
+  }
+
+  private _tabs = new Map<TabId, HTMLElement>();
+}
+
+function setText(node: Element, text: string): void {
+  if (node.textContent !== text) {
+    node.textContent = text;
+  }
+}
+
+function setAttribute(node: Element, name: string, value: string): void {
+  if (node.getAttribute(name) !== value) {
+    node.setAttribute(name, value);
+  }
+}
