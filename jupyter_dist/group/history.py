@@ -30,6 +30,13 @@ class History:
 
     async def execution_records(self, execution_id: str) -> list[Record]:
         """All records of an execution (of a huge one: its first and last)."""
+        records = await self._execution_records(execution_id)
+        for record, payload in records[:1]:
+            if record["kind"] == "begin":
+                self._executions.set_code(execution_id, payload.decode("utf-8", "replace"))
+        return records
+
+    async def _execution_records(self, execution_id: str) -> list[Record]:
         if self._link.is_open:
             fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": MAX_VIEW_BYTES}
             _, payload = await self._link.request("execution_records", timeout_seconds=FETCH_SECONDS, **fields)

@@ -128,6 +128,11 @@ class Channel:
         self.seq = message["seq"]
 
 
+def without_seq(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items as they are shown: the seq of an item may grow without anything to send."""
+    return [{key: value for key, value in item.items() if key != "seq"} for item in items]
+
+
 def texts(view: dict[str, Any]) -> list[tuple[str, str]]:
     """(ranks, text) of what is shown."""
     shown = []
