@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import platform
 import signal
 import sys
 import threading
@@ -23,6 +24,13 @@ UNNOTICED_RETRY_SECONDS = 0.5
 NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be saving a checkpoint
 UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
+
+# Our own files, which KeyboardInterrupt must not hit; but not the wrappers around what a cell calls and waits for.
+_FOLDER = Path(__file__).parent
+_GUARDED = tuple(str(path) for path in _FOLDER.glob("*.py") if path.name not in ("shell.py", "spawning.py"))
+
+# wait4 and waitid, as /proc/PID/syscall shows them.
+_WAITING = {"x86_64": ("61", "247"), "aarch64": ("260", "95")}
 
 # gloo itself says "typically caused by a remote worker crashing".
 _BROKEN = (
@@ -47,8 +55,9 @@ class Interrupter:
 
     # -- main thread --------------------------------------------------------------------------------
 
-    def install(self) -> None:
-        """Be SIGINT's handler, whatever the last cell made of it."""
+    def begin_cell(self) -> None:
+        """Be SIGINT's handler, whatever the last cell made of it; forget what was meant for that cell."""
+        self._deferred = False
         # == and not `is`: a bound method is made anew each time.
         if signal.getsignal(signal.SIGINT) != self._on_sigint:
             signal.signal(signal.SIGINT, self._on_sigint)
@@ -75,10 +84,21 @@ class Interrupter:
         while frame is not None:
             if frame.f_globals is self._user_globals:
                 return True
-            if tracebacks.is_ours(frame.f_code.co_filename):
+            if frame.f_code.co_filename.startswith(_GUARDED):
                 return False
             frame = frame.f_back
         return False
+
+    def safe_point(self) -> None:
+        """Raise the KeyboardInterrupt that had to wait for our own code (called where that has done its work)."""
+        if self._deferred and threading.current_thread() is self._main and self.current is not None:
+            frame: FrameType | None = sys._getframe()
+            while frame is not None and frame.f_globals is not self._user_globals:
+                frame = frame.f_back
+            if frame is not None:
+                self._deferred = False
+                self.current.noticed_interrupt = True
+                raise KeyboardInterrupt
 
     def check(self) -> bool:
         """Whether the running cell was asked to stop."""
@@ -147,7 +167,7 @@ class Interrupter:
 
     def _insist(self, age: float, execution: Execution) -> None:
         """The main thread does not get to Python's signal handling: it is in C, or waits for a child."""
-        signal_children()
+        _signal_awaited_children()
         if age >= UNHANG_AFTER_SECONDS and not execution.broke_process_group:
             # Said before it is done: the cell may have ended before this thread goes on.
             execution.broke_process_group = True
@@ -164,10 +184,10 @@ class Interrupter:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main.ident or 0), error)
 
 
-def signal_children() -> None:
-    """Send SIGINT to this process's children, as a terminal's Ctrl-C would (os.system waits for one)."""
+def _signal_awaited_children() -> None:
+    """If the main thread waits for a child in C (os.system does), do what a terminal's Ctrl-C would do."""
     with contextlib.suppress(OSError):
-        for task in Path("/proc/self/task").iterdir():
-            for pid in (task / "children").read_text().split():
-                with contextlib.suppress(OSError):
-                    os.kill(int(pid), signal.SIGINT)
+        number = Path(f"/proc/self/task/{os.getpid()}/syscall").read_text().split()[0]
+        # Only then: workers of a DataLoader, say, are not to be disturbed. The rank leads its process group.
+        if number in _WAITING.get(platform.machine(), ()) and os.getpgrp() == os.getpid():
+            os.killpg(os.getpid(), signal.SIGINT)

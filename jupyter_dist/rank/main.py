@@ -62,9 +62,9 @@ class Rank:
         asyncio.set_event_loop(self._loop)
         self._module = ModuleType("__main__")
         self._outbox = Outbox()
-        self._streams = Streams(self._outbox)
         self._group = ProcessGroup(spec)
         self._interrupter = Interrupter(self._module.__dict__, self._group.unhang)
+        self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._group)
         self._side = SideThread(
             _private_socket(channel_fd),
@@ -83,7 +83,7 @@ class Rank:
         self._side.start()
         self._streams.take_over()
         spawning.install(self._sync)
-        self._interrupter.install()
+        self._interrupter.begin_cell()
         phase = "joining"
         try:
             self._outbox.send({"t": "phase", "phase": phase})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 
 # Not one of these computes, starts a thread or touches CUDA when it is imported.
 _NEEDED = (
@@ -36,7 +37,7 @@ _NEEDED = (
     "jupyter_dist.rank.main",
 )
 # Better here than in the first cell that needs them, but they may be missing.
-_WELCOME = ("numpy", "torch._dynamo", "matplotlib_inline.config")
+_WELCOME = ("numpy", "torch._dynamo", "matplotlib")
 
 
 def preload(extra_modules: list[str]) -> None:

@@ -95,7 +95,7 @@ class Runner:
         self._outbox.flush_text()
         self._outbox.execution_id = execution.execution_id
         self._streams.begin_cell()
-        self._interrupter.install()
+        self._interrupter.begin_cell()
         self._process_group.begin_cell()
         self.shell.last_error = None
         self.shell.execution_count = execution.execution_count

@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import getpass
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from types import ModuleType, TracebackType
@@ -58,6 +59,7 @@ class RankShell(InteractiveShell):
         shell.display_pub.emit = emit
         shell.displayhook.emit = emit
         _refuse_stdin()
+        _show_figures_inline()
         # IPython says it on sys.exit(), where it makes no sense: the error output tells all.
         warnings.filterwarnings("ignore", message="To exit: use 'exit'", category=UserWarning)
         return shell
@@ -166,9 +168,7 @@ class RankShell(InteractiveShell):
         self._send_error(error, trace, not running_compiled_code)
 
     def _send_error(self, error: BaseException, trace: TracebackType | None, bare: bool) -> None:
-        if type(error).__name__ == "CancelledError" and self.interrupter.check():
-            # An interrupt cancels a cell that awaits; people know it by its other name.
-            error = KeyboardInterrupt()
+        error, trace = self.interrupter.explain(error, trace)
         self.last_error = tracebacks.error_content(self, error, trace, bare)
         self.emit("error", self.last_error)
 
@@ -188,3 +188,13 @@ def _refuse_stdin() -> None:
 
     builtins.input = no_input
     getpass.getpass = no_password
+
+
+def _show_figures_inline() -> None:
+    """Do what importing matplotlib would have done here, had the zygote not imported it already."""
+    matplotlib = sys.modules.get("matplotlib")
+    if matplotlib is not None and "MPLBACKEND" in os.environ:
+        matplotlib.rcParams["backend"] = os.environ["MPLBACKEND"]
+    backend = sys.modules.get("matplotlib_inline.backend_inline")
+    if backend is not None:
+        backend._enable_matplotlib_integration()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import select
@@ -126,7 +127,7 @@ class SideThread(threading.Thread):
         try:
             self._handlers[header["t"]](header, payload)
         except Exception as err:  # one bad request must not end the thread: its sender is told
-            traceback.print_exc()
+            _complain()
             self._refuse(header, err)
 
     @staticmethod
@@ -134,7 +135,7 @@ class SideThread(threading.Thread):
         try:
             step()
         except Exception:  # an edge: only the loss of the channel may end this thread
-            traceback.print_exc()
+            _complain()
 
     def _send(self) -> None:
         while True:
@@ -195,7 +196,7 @@ class SideThread(threading.Thread):
             try:
                 work()
             except Exception as err:  # the edge: torch may raise anything here, and the agent must hear of it
-                traceback.print_exc()
+                _complain()
                 self._refuse(header, err)
 
         self._runner.when_idle(guarded)
@@ -203,6 +204,12 @@ class SideThread(threading.Thread):
     def _on_shutdown(self, _: Header, __: bytes) -> None:
         self._leave_by = time.monotonic() + LEAVE_SECONDS
         self.leave()
+
+
+def _complain() -> None:
+    """Write the current exception to the pipe; sys.stderr may be what is broken."""
+    with contextlib.suppress(OSError):
+        os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
 
 
 def _user_stack(frame: FrameType | None, namespace: dict[str, Any]) -> list[dict[str, Any]]:

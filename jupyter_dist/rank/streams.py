@@ -19,19 +19,22 @@ class StreamWriter(io.BufferedIOBase):
 
     mode = "wb"
 
-    def __init__(self, outbox: Outbox, name: str, before_write: Callable[[], None] | None = None) -> None:
+    def __init__(self, outbox: Outbox, name: str, before: Callable[[], None], after: Callable[[], None]) -> None:
         self.name = f"<{name}>"
         self._outbox = outbox
         self._stream = name
-        self._before_write = before_write
+        self._before = before
+        self._after = after
 
     def write(self, data: Any, /) -> int:
         """Take bytes; the other stream's pending text goes first."""
-        if self._before_write is not None:
-            self._before_write()
         block = data if type(data) is bytes else bytes(data)
-        if block:
-            self._outbox.write(self._stream, block)
+        try:
+            self._before()
+        finally:  # an interrupt must not lose the text
+            if block:
+                self._outbox.write(self._stream, block)
+        self._after()
         return len(block)
 
     def writable(self) -> bool:
@@ -46,8 +49,9 @@ class StreamWriter(io.BufferedIOBase):
 class Streams:
     """Owns sys.stdout, sys.stderr, and the pipes that fd 1 and 2 must be."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, after_write: Callable[[], None]) -> None:
         self._outbox = outbox
+        self._after_write = after_write
         self._pipes = {fd: _private_dup(fd) for fd in STREAM_FDS.values()}
         self._identities = {fd: _identity(fd) for fd in self._pipes}
         self.stdout = self._open_stdout()
@@ -59,8 +63,7 @@ class Streams:
     def flush(self) -> None:
         """Hand what Python buffers to the outbox."""
         for stream in (self.stdout, self.stderr):
-            if not stream.closed:
-                stream.flush()
+            _flush(stream)
 
     def begin_cell(self) -> None:
         """Put back what the last cell closed or lost, then buffer for speed."""
@@ -96,22 +99,25 @@ class Streams:
         self._put_in_place()
 
     def _open_stdout(self) -> io.TextIOWrapper:
-        return _text_stream(StreamWriter(self._outbox, "stdout"), write_through=True)
+        return _text_stream(StreamWriter(self._outbox, "stdout", lambda: None, self._after_write))
 
     def _open_stderr(self) -> io.TextIOWrapper:
-        writer = StreamWriter(self._outbox, "stderr", before_write=self._flush_stdout)
-        return _text_stream(writer, write_through=True)
+        return _text_stream(StreamWriter(self._outbox, "stderr", self._flush_stdout, self._after_write))
 
     def _flush_stdout(self) -> None:
-        if not self.stdout.closed:
-            self.stdout.flush()
+        _flush(self.stdout)
 
 
-def _text_stream(writer: StreamWriter, write_through: bool) -> io.TextIOWrapper:
-    stream = io.TextIOWrapper(writer, "utf-8", "backslashreplace", newline="\n", write_through=write_through)
+def _text_stream(writer: StreamWriter) -> io.TextIOWrapper:
+    stream = io.TextIOWrapper(writer, "utf-8", "backslashreplace", newline="\n", write_through=True)
     # C code collects this much before it calls us.
     stream._CHUNK_SIZE = BATCH_BYTES  # type: ignore[attr-defined]
     return stream
+
+
+def _flush(stream: io.TextIOWrapper) -> None:
+    if _is_usable(stream):
+        stream.flush()
 
 
 def _is_usable(stream: Any) -> bool:

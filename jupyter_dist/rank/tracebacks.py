@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import sys
 import traceback
 from types import TracebackType
 from typing import Any
@@ -21,11 +22,6 @@ _MACHINERY = (
     os.path.dirname(os.path.abspath(__file__)) + os.sep,
     os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep,
 )
-
-
-def is_ours(filename: str) -> bool:
-    """Whether a code object's file is part of the rank itself."""
-    return filename.startswith(_MACHINERY[0])
 
 
 def error_content(shell: Any, error: BaseException, trace: TracebackType | None, bare: bool) -> dict[str, Any]:
@@ -94,10 +90,25 @@ def _user_part(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
     num_left_out = max(0, len(steps) - 2 * KEPT_FRAMES) if len(steps) > MAX_FRAMES else 0
     if num_left_out:
         steps = steps[:KEPT_FRAMES] + steps[-KEPT_FRAMES:]
+    return _rebuild(steps), num_left_out
+
+
+def _rebuild(steps: list[TracebackType]) -> TracebackType | None:
     rebuilt: TracebackType | None = None
     for step in reversed(steps):
         rebuilt = TracebackType(rebuilt, step.tb_frame, step.tb_lasti, step.tb_lineno)
-    return rebuilt, num_left_out
+    return rebuilt
+
+
+def before(trace: TracebackType | None, package: str) -> TracebackType | None:
+    """Return a traceback up to where the user's code called into `package`; the whole one if it never did."""
+    folder = os.path.dirname(os.path.abspath(sys.modules[package].__file__ or "")) + os.sep
+    steps = []
+    step = trace
+    while step is not None and not step.tb_frame.f_code.co_filename.startswith(folder):
+        steps.append(step)
+        step = step.tb_next
+    return _rebuild(steps) if any(not entry.tb_frame.f_code.co_filename.startswith(_MACHINERY) for entry in steps) else trace
 
 
 def _cut(text: str, limit: int) -> str:

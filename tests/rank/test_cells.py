@@ -1,0 +1,196 @@
+"""What a cell can do: values, displays, magics, await, the namespace."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import RankClient
+
+
+def test_result_is_the_last_expression(shared: RankClient) -> None:
+    result = shared.run("1\n6 * 7")
+    (content,) = result.outputs("execute_result")
+    assert content["data"] == {"text/plain": "42"}
+    assert content["execution_count"] == int(result.reply["execution_id"][1:])
+    assert result.status == "ok"
+    assert result.reply["seconds"] < 5
+
+
+def test_semicolon_hides_the_result(shared: RankClient) -> None:
+    assert shared.run("6 * 7;").events == []
+
+
+def test_results_are_cached_like_in_any_notebook(shared: RankClient) -> None:
+    shared.run("'first'")
+    second = shared.run("'second'")
+    count = second.outputs("execute_result")[0]["execution_count"]
+    shared.run(f"assert (_, __, Out[{count}], _{count}) == ('second', 'first', 'second', 'second')")
+    assert shared.run("In[-1]").outputs("execute_result")[0]["data"]["text/plain"] == "'In[-1]'"
+
+
+def test_silent_cells_show_nothing_and_leave_no_trace(shared: RankClient) -> None:
+    shared.run("'kept'")
+    assert shared.run("'hidden'", silent=True).events == []
+    assert shared.run("_").outputs("execute_result")[0]["data"]["text/plain"] == "'kept'"
+
+
+@pytest.mark.parametrize("code", ["", "   \n", "# a comment", "pass"])
+def test_cells_that_do_nothing(shared: RankClient, code: str) -> None:
+    result = shared.run(code)
+    assert result.status == "ok"
+    assert result.events == []
+
+
+def test_namespace_has_the_rank(shared: RankClient) -> None:
+    result = shared.run("print(rank, local_rank, world_size, device, dist.get_rank(), torch.__name__)")
+    assert result.text() == "0 0 1 cpu 0 torch\n"
+
+
+def test_names_of_the_rank_are_hidden_and_survive_reset(shared: RankClient) -> None:
+    shared.run("mine = 1")
+    assert shared.run("%who").text().split() == ["mine"]
+    assert shared.run("%reset -f").status == "ok"
+    assert shared.run("print('mine' in globals(), world_size)").text() == "False 1\n"
+
+
+def test_main_is_a_real_module(shared: RankClient) -> None:
+    code = """
+import pickle, sys, __main__
+class Point: pass
+again = pickle.loads(pickle.dumps(Point()))
+print(type(again) is Point, Point.__module__, __main__.Point is Point, sys.modules['__main__'] is __main__, __name__)
+"""
+    assert shared.run(code).text() == "True __main__ True True __main__\n"
+
+
+def test_no_interactive_prompt_is_left(shared: RankClient) -> None:
+    assert shared.run("import sys; hasattr(sys, 'ps1') or hasattr(sys, 'ps2')").outputs("execute_result")[0]["data"] == {
+        "text/plain": "False"
+    }
+
+
+def test_await_and_background_tasks(shared: RankClient) -> None:
+    assert shared.run("import asyncio\nawait asyncio.sleep(0.01, 'slept')").outputs("execute_result")
+    start = "async def later():\n    await asyncio.sleep(0.01)\n    done.append(1)\ndone = []\ntask = asyncio.create_task(later())"
+    assert shared.run(start).status == "ok"
+    assert shared.run("await task\nprint(done)").text() == "[1]\n"
+
+
+def test_background_task_runs_between_cells(rank: RankClient) -> None:
+    rank.run("import asyncio\nasync def late():\n    await asyncio.sleep(0.02)\n    print('late text')\nt = asyncio.create_task(late())")
+    rank.wait_text("late text")
+    assert rank.events[-1][0] == "e1"
+
+
+def test_display_and_update(shared: RankClient) -> None:
+    code = """
+from IPython.display import HTML, display, update_display, clear_output
+handle = display(HTML('<b>x</b>'), display_id='here')
+update_display(HTML('<b>y</b>'), display_id='here')
+clear_output(wait=True)
+"""
+    result = shared.run(code)
+    kinds = [kind for kind, _ in result.events]
+    assert kinds == ["display_data", "update_display_data", "clear_output"]
+    first, second, cleared = (content for _, content in result.events)
+    assert first["data"]["text/html"] == "<b>x</b>"
+    assert first["transient"] == second["transient"] == {"display_id": "here"}
+    assert second["data"]["text/html"] == "<b>y</b>"
+    assert cleared == {"wait": True}
+
+
+def test_displays_are_strict_json(shared: RankClient) -> None:
+    code = "display({'application/json': {'a': float('nan'), 1: b'x', 's': {1}}, 'text/plain': 'p'}, raw=True)"
+    (content,) = shared.run(code).outputs("display_data")
+    assert content["data"]["application/json"] == {"a": "nan", "1": "eA==", "s": [1]}
+
+
+def test_text_and_displays_keep_their_order(shared: RankClient) -> None:
+    code = "import sys\nfor i in range(3):\n    print(i)\n    print('e', i, file=sys.stderr)\n    display(i)"
+    events = shared.run(code).events
+    assert [kind for kind, _ in events] == ["stdout", "stderr", "display_data"] * 3
+
+
+def test_pandas_shows_a_table(shared: RankClient) -> None:
+    (content,) = shared.run("import pandas as pd\npd.DataFrame({'a': [1]})").outputs("execute_result")
+    assert "<table" in content["data"]["text/html"]
+
+
+def test_figures_are_shown_inline(shared: RankClient) -> None:
+    result = shared.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
+    (content,) = result.outputs("display_data")
+    assert content["data"]["image/png"].startswith("iVBOR")
+    assert shared.run("%matplotlib inline\nplt.plot([1, 2]);").outputs("display_data")
+
+
+def test_other_gui_is_refused(shared: RankClient) -> None:
+    assert "Ranks have no display" in shared.run("%gui qt").text("stderr")
+
+
+def test_widgets_are_their_text(shared: RankClient) -> None:
+    code = "display({'application/vnd.jupyter.widget-view+json': {'model_id': 'x'}, 'text/plain': 'IntSlider()'}, raw=True)"
+    (content,) = shared.run(code).outputs("display_data")
+    assert content["data"] == {"text/plain": "IntSlider()"}
+
+
+def test_help_is_shown_as_output(shared: RankClient) -> None:
+    (content,) = shared.run("len?").outputs("display_data")
+    assert "Return the number of items" in content["data"]["text/plain"]
+    (content,) = shared.run("import json\njson.dumps??").outputs("display_data")
+    assert "def" in content["data"]["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("!echo one; echo two 1>&2", "one\r\ntwo\r\n"),
+        ("%%bash\necho from bash", "from bash\n"),
+        ("%cd -q /tmp\n%pwd", ""),
+        ("files = !echo a b\nprint(files)", "['a b']\n"),
+        ("%%capture kept\nprint('hidden')", ""),
+        ("print(kept.stdout)", "hidden\n\n"),
+        ("%load_ext autoreload\n%autoreload 2", ""),
+        ("%%writefile /tmp/jd_rank_test.py\nprint('ran', __name__)", "Writing /tmp/jd_rank_test.py\n"),
+        ("%run /tmp/jd_rank_test.py", "ran __main__\n"),
+        ("!rm /tmp/jd_rank_test.py", ""),
+        ("get_ipython().set_next_input('x')", ""),
+    ],
+)
+def test_magics(shared: RankClient, code: str, text: str) -> None:
+    result = shared.run(code)
+    assert (result.status, result.text()) == ("ok", text)
+
+
+def test_time_magics(shared: RankClient) -> None:
+    assert "Wall time" in shared.run("%time x = 1").text()
+    assert "Wall time" in shared.run("%%time\nx = 1").text()
+    assert "per loop" in shared.run("%timeit -n 2 -r 2 x").text()
+
+
+def test_pip_magic(shared: RankClient) -> None:
+    assert "pip" in shared.run("%pip --version").text()
+
+
+def test_shell_output_keeps_its_place(shared: RankClient) -> None:
+    assert shared.run("print(1)\n!echo 2\nprint(3)").text() == "1\n2\r\n3\n"
+
+
+def test_tqdm_writes_to_stderr(shared: RankClient) -> None:
+    result = shared.run("from tqdm.auto import tqdm\nfor _ in tqdm(range(3)): pass")
+    assert result.status == "ok"
+    assert "\r" in result.text("stderr")
+    assert "100%" in result.text("stderr")
+
+
+def test_warnings_and_logging(shared: RankClient) -> None:
+    text = shared.run("import logging, warnings\nwarnings.warn('look out')\nlogging.warning('careful')").text("stderr")
+    assert "UserWarning: look out" in text
+    assert "WARNING:root:careful" in text
+
+
+def test_large_cell(shared: RankClient) -> None:
+    code = "x = 0\n" + "# filler\n" * 100_000 + "print(len(In[-1]))"
+    assert shared.run(code).text() == f"{len(code)}\n"
+
+
+def test_notebook_is_recognised(shared: RankClient) -> None:
+    assert shared.run("print(type(get_ipython()).__name__)").text() == "ZMQInteractiveShell\n"

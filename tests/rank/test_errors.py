@@ -1,0 +1,135 @@
+"""A cell's error is one output with the user's frames only, and the rank lives on."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import RankClient, Result
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def plain(result: Result) -> str:
+    return ANSI.sub("", result.traceback)
+
+
+def test_error_names_cell_and_line(shared: RankClient) -> None:
+    result = shared.run("x = 1\n1 / 0")
+    assert result.status == "error"
+    assert (result.reply["ename"], result.reply["evalue"]) == ("ZeroDivisionError", "division by zero")
+    assert result.error["ename"] == "ZeroDivisionError"
+    count = result.reply["execution_id"][1:]
+    assert f"Cell In[{count}], line 2" in plain(result)
+    assert "----> 2 1 / 0" in plain(result)
+
+
+def test_error_in_function_of_an_earlier_cell(shared: RankClient) -> None:
+    first = shared.run("def fails():\n    raise ValueError('inside')").reply["execution_id"][1:]
+    second = shared.run("x = 1\n\nfails()")
+    text = plain(second)
+    assert f"Cell In[{second.reply['execution_id'][1:]}], line 3" in text
+    assert f"Cell In[{first}], line 2, in fails()" in text
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["1/0", "%time 1/0", "%%time\n1/0", "import torch\ntorch.ones(2) @ torch.ones(3)", "%timeit 1/0", "await wrong()", "display(1/0)"],
+)
+def test_no_frame_of_ours_or_ipython(shared: RankClient, code: str) -> None:
+    text = plain(shared.run(code))
+    assert "IPython" not in text
+    assert "jupyter_dist" not in text
+
+
+def test_chained_errors(shared: RankClient) -> None:
+    text = plain(shared.run("try:\n    1/0\nexcept Exception as e:\n    raise KeyError('k') from e"))
+    assert text.index("ZeroDivisionError") < text.index("direct cause") < text.index("KeyError: 'k'")
+
+
+def test_exception_group(shared: RankClient) -> None:
+    result = shared.run("raise ExceptionGroup('several', [ValueError('a'), TypeError('b')])")
+    assert "ValueError: a" in result.traceback
+    assert "IPython" not in result.traceback
+
+
+@pytest.mark.parametrize("code", ["x = = 1", "if True:\nx", "'\x00'", "return 5", "await", "def f(:\n  pass", "%%time\nx = = 1"])
+def test_syntax_errors(shared: RankClient, code: str) -> None:
+    result = shared.run(code)
+    assert result.status == "error"
+    assert result.error["ename"] in ("SyntaxError", "IndentationError", "ValueError")
+    assert "IPython" not in result.traceback
+
+
+def test_unknown_magic(shared: RankClient) -> None:
+    result = shared.run("%nosuchmagic")
+    assert result.status == "error"
+    assert result.error["ename"] == "UsageError"
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import sys; sys.exit(1)", "SystemExit"),
+        ("exit()", "SystemExit"),
+        ("quit", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("class Mine(BaseException): pass\nraise Mine('x')", "Mine"),
+        ("class Bad:\n    def __repr__(self): raise SystemExit(3)\nBad()", "SystemExit"),
+        ("import asyncio\nawait asyncio.sleep(0)\nraise SystemExit(3)", "SystemExit"),
+        ("import asyncio\nraise asyncio.CancelledError", "CancelledError"),
+    ],
+)
+def test_base_exceptions_are_the_cells_error(shared: RankClient, code: str, name: str) -> None:
+    result = shared.run(code)
+    assert (result.status, result.error["ename"]) == ("error", name)
+    assert result.text("stderr") == ""
+    assert shared.run("1").status == "ok"
+
+
+def test_exit_tells_what_to_do(shared: RankClient) -> None:
+    assert "shut down or restarted" in shared.run("exit()").error["evalue"]
+
+
+def test_message_that_raises(shared: RankClient) -> None:
+    result = shared.run("class Odd(Exception):\n    def __str__(self): raise RuntimeError('no')\nraise Odd")
+    assert result.error["ename"] == "Odd"
+    assert "__str__ raised RuntimeError" in result.error["evalue"]
+
+
+def test_repr_that_raises_is_an_error(shared: RankClient) -> None:
+    result = shared.run("class Odd:\n    def __repr__(self): raise RuntimeError('no')\nOdd()")
+    assert result.error["ename"] == "RuntimeError"
+
+
+def test_huge_message_is_cut(shared: RankClient) -> None:
+    result = shared.run("raise ValueError('x' * 50_000_000)")
+    assert "characters cut" in result.error["evalue"]
+    assert len(result.error["evalue"]) + len(result.traceback) < 65536
+
+
+def test_recursion_is_short_and_quick(shared: RankClient) -> None:
+    result = shared.run("def f(n): return g(n + 1)\ndef g(n):\n    return f(n)\nf(0)")
+    assert result.error["ename"] == "RecursionError"
+    assert result.traceback.count("\n") < 200
+    assert result.reply["seconds"] < 2
+
+
+def test_stdin_is_refused_at_once(shared: RankClient) -> None:
+    for code in ("input('name? ')", "import getpass; getpass.getpass()", "breakpoint()", "%debug"):
+        result = shared.run(code)
+        assert "ranks have no stdin" in result.error["evalue"], code
+
+
+def test_error_in_a_hook_after_the_cell(rank: RankClient) -> None:
+    rank.run("def hook(*_): raise SystemExit(4)\nget_ipython().events.register('post_run_cell', hook)")
+    assert rank.run("1").status == "error"
+    assert rank.run("get_ipython().events.unregister('post_run_cell', hook)").status == "ok"
+    assert rank.run("1").status == "ok"
+
+
+def test_stray_exit_in_a_callback_is_told(rank: RankClient) -> None:
+    rank.run("import asyncio, sys\nasyncio.get_running_loop().call_soon(sys.exit, 5)")
+    rank.wait_text("SystemExit: 5", "stderr")
+    assert rank.run("1").status == "ok"

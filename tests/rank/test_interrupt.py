@@ -1,0 +1,128 @@
+"""Interrupts end the cell, keep the variables, and never hurt the rank."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from conftest import RankClient, Result
+
+
+def interrupted(rank: RankClient, code: str, wait_for: str = "go", times: int = 1) -> tuple[Result, float]:
+    execution_id = rank.start(code)
+    rank.wait_text(wait_for)
+    started = time.monotonic()
+    for _ in range(times):
+        rank.interrupt(execution_id)
+    result = rank.result(execution_id)
+    return result, time.monotonic() - started
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print('go')\nwhile True: pass",
+        "import time\nprint('go')\ntime.sleep(100)",
+        "import asyncio\nprint('go')\nawait asyncio.sleep(100)",
+        "import asyncio\nprint('go')\nawait asyncio.sleep(0)\nwhile True: pass",
+        "import subprocess\nprint('go')\nsubprocess.run(['sleep', '100'])",
+        "!echo go; sleep 100",
+        "while True: print('go')",
+        "import sys\nwhile True: print('go', file=sys.stderr); print('go'); display(1)",
+        "import threading\nprint('go')\nthreading.Event().wait()",
+        "def f():\n    print('go')\n    while True: pass\n%time f()",
+    ],
+)
+def test_interrupt_ends_the_cell(rank: RankClient, code: str) -> None:
+    rank.run("kept = 1")
+    result, seconds = interrupted(rank, code)
+    assert result.status == "interrupted"
+    assert result.error["ename"] == "KeyboardInterrupt"
+    assert "jupyter_dist" not in result.traceback
+    assert seconds < 1
+    assert rank.run("print(kept)").text() == "1\n"
+
+
+def test_script_magic_is_interrupted(rank: RankClient) -> None:
+    result, seconds = interrupted(rank, "%%bash\necho go; sleep 100")
+    assert result.status == "interrupted"
+    assert result.error["ename"] == "CalledProcessError"
+    assert seconds < 1
+
+
+def test_os_system_is_interrupted(rank: RankClient) -> None:
+    result, seconds = interrupted(rank, "import os\nos.system('echo go; sleep 100')\nwhile True: pass")
+    assert result.status == "interrupted"
+    assert seconds < 2
+
+
+def test_interrupt_that_is_ignored_is_forced(rank: RankClient) -> None:
+    result, seconds = interrupted(rank, "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('go')\nwhile True: pass")
+    assert result.status == "interrupted"
+    assert seconds < 4
+    assert interrupted(rank, "print('gone')\nwhile True: pass", "gone")[0].status == "interrupted"
+
+
+def test_cell_may_end_gracefully(rank: RankClient) -> None:
+    code = "import time\ntry:\n    print('go')\n    while True: pass\nexcept KeyboardInterrupt:\n    time.sleep(0.8)\n    print('saved')"
+    result, _ = interrupted(rank, code)
+    assert (result.status, result.text()) == ("ok", "go\nsaved\n")
+
+
+def test_interrupt_that_became_another_error(rank: RankClient) -> None:
+    code = "try:\n    print('go')\n    while True: pass\nexcept KeyboardInterrupt:\n    raise SystemExit(1)"
+    assert interrupted(rank, code)[0].status == "interrupted"
+
+
+def test_swallowed_interrupt_is_repeated(rank: RankClient) -> None:
+    code = "import time\ntry:\n    print('go')\n    while True: pass\nexcept KeyboardInterrupt: pass\nwhile True: time.sleep(0.01)"
+    result, seconds = interrupted(rank, code)
+    assert result.status == "interrupted"
+    assert seconds < 3
+
+
+def test_many_interrupts_harm_nothing(rank: RankClient) -> None:
+    for _ in range(3):
+        assert interrupted(rank, "print('go')\nwhile True: pass", times=20)[0].status == "interrupted"
+        for _ in range(20):
+            rank.interrupt("e1")
+        assert rank.run("print('well')").text() == "well\n"
+
+
+def test_interrupt_at_any_moment_never_loses_the_reply(rank: RankClient) -> None:
+    statuses = set()
+    for number in range(150):
+        execution_id = rank.start("x = [i for i in range(200)]\nprint(len(x))\ndisplay(x[0])")
+        if number % 3:
+            rank.pump(0.0005 * (number % 7))
+        rank.interrupt(execution_id)
+        result = rank.result(execution_id)
+        statuses.add(result.status)
+        assert result.status != "error", result
+    assert statuses <= {"ok", "interrupted"}
+    assert rank.run("print(1)").text() == "1\n"
+
+
+def test_interrupt_before_the_cell_began(rank: RankClient) -> None:
+    execution_id = rank.start("# " + "filler " * 200_000 + "\nwhile True: pass")
+    rank.interrupt(execution_id)
+    assert rank.result(execution_id).status == "interrupted"
+
+
+def test_interrupt_of_another_execution_is_ignored(rank: RankClient) -> None:
+    execution_id = rank.start("print('go')\nfor i in range(30): __import__('time').sleep(0.01)")
+    rank.wait_text("go")
+    rank.interrupt("e99")
+    assert rank.result(execution_id).status == "ok"
+
+
+def test_background_task_is_not_the_cell(rank: RankClient) -> None:
+    rank.run("import asyncio\nasync def tick():\n    while True: await asyncio.sleep(0.001)\ntask = asyncio.create_task(tick())")
+    assert interrupted(rank, "print('go')\nawait asyncio.sleep(100)")[0].status == "interrupted"
+    assert rank.run("await asyncio.sleep(0.01)\nprint(task.done())").text() == "False\n"
+
+
+def test_stray_signal_while_idle(rank: RankClient) -> None:
+    rank.run("import os, signal, threading\nthreading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()")
+    rank.run("import time; time.sleep(0)")
+    assert rank.run("print('well')").text() == "well\n"
