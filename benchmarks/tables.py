@@ -68,20 +68,19 @@ class Table:
     def markdown(self) -> str:
         """The table as people read it."""
         with_cpu = any(row.cpu for row in self.rows)
-        head = ["", f"median {self.unit}", f"least {self.unit}", "rounds", f"x {self.reference}"]
+        head = ["", f"median {self.unit}", f"least {self.unit}", "rounds"]
+        head += [f"x {self.reference}"] if self.reference else []
         head += ["CPU s"] if with_cpu else []
-        head += ["", ]
+        head += [""]
         lines = [f"**{self.title}**", "", _line(head), _line(["---", *["---:"] * (len(head) - 2), "---"])]
         for row in self.rows:
             lines.append(_line(self._cells(row, with_cpu)))
         return "\n".join([*lines, "", *(f"- {text}" for text in self.targets)]).rstrip() + "\n"
 
     def _cells(self, row: Row, with_cpu: bool) -> list[str]:
-        if not row.values:
-            return [row.system, *["-"] * (5 if with_cpu else 4), row.note]
         cells = [row.system, number(row.median), number(row.minimum), str(len(row.values))]
-        has_reference = bool(self.row(self.reference).values) if self.reference else False
-        cells.append(f"{self.ratio(row.system):.1f}" if has_reference else "")
+        if self.reference:
+            cells.append(f"{self.ratio(row.system):.1f}")
         if with_cpu:
             cells.append(number(statistics.median(row.cpu)) if row.cpu else "")
         return [*cells, row.note]

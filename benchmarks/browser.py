@@ -1,0 +1,94 @@
+"""A page: headless Chromium on JupyterLab with the sidebar open, spoken to by its DevTools socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+import tempfile
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import websocket
+
+from .driver import REPOSITORY
+from .ours import Server
+from .processes import descendants, kill, wait_until
+
+EXTENSION = REPOSITORY / "jupyter_dist" / "labextension"
+_OPEN_SIDEBAR = "jupyterapp.restored.then(() => jupyterapp.commands.execute('jupyter-dist:show-sidebar')).then(() => 'shown')"
+_COUNT_RANKS = "document.querySelectorAll('[class*=jp-Dist]').length"
+
+
+def chromium() -> str | None:
+    """A Chromium, if there is one, and something to show in it."""
+    if not (EXTENSION / "package.json").exists():
+        return None
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def offer_extension(server: Server) -> None:
+    """Let this server's JupyterLab find the extension as it was built here."""
+    place = server.home / "data" / "labextensions"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "jupyter-dist").symlink_to(EXTENSION)
+
+
+class Page:
+    """One browser with one tab."""
+
+    def __init__(self, server: Server, executable: str) -> None:
+        self._server = server
+        self._executable = executable
+        self._profile = tempfile.TemporaryDirectory(prefix="jdb-", ignore_cleanup_errors=True)
+        self._ids = 0
+
+    def __enter__(self) -> Page:
+        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--remote-allow-origins=*"]
+        flags += [f"--user-data-dir={self._profile.name}", "--no-first-run", "--window-size=1400,900"]
+        command = [self._executable, *flags, f"http://127.0.0.1:{self._server.port}/lab?token={self._server.token}"]
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        try:
+            self._open()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+        self._close()
+
+    def processes(self) -> list[int]:
+        """All of the browser's processes."""
+        return [self._process.pid, *descendants(self._process.pid)]
+
+    def _open(self) -> None:
+        port_file = Path(self._profile.name, "DevToolsActivePort")
+        wait_until(lambda: port_file.exists() and port_file.read_text().count("\n") > 0, 30, "Chromium starts", 0.1)
+        port = port_file.read_text().split()[0]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=10) as response:
+            tab = next(target for target in json.load(response) if target["type"] == "page")
+        self._socket = websocket.create_connection(tab["webSocketDebuggerUrl"], timeout=60)
+        wait_until(lambda: self._evaluate("typeof jupyterapp") == "object", 60, "JupyterLab loads", 0.25)
+        wait_until(lambda: self._evaluate(_OPEN_SIDEBAR) == "shown", 30, "the sidebar opens", 0.25)
+        wait_until(lambda: self._evaluate(_COUNT_RANKS) > 0, 30, "the sidebar shows ranks", 0.25)
+
+    def _evaluate(self, expression: str) -> Any:
+        self._ids += 1
+        parameters = {"expression": expression, "awaitPromise": True, "returnByValue": True}
+        self._socket.send(json.dumps({"id": self._ids, "method": "Runtime.evaluate", "params": parameters}))
+        while (answer := json.loads(self._socket.recv())).get("id") != self._ids:
+            pass
+        return answer["result"]["result"].get("value")
+
+    def _close(self) -> None:
+        pids = self.processes()
+        with contextlib.suppress(OSError):
+            self._process.kill()
+        self._process.wait()
+        kill(pids[1:])
+        self._profile.cleanup()

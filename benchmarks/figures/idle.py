@@ -1,0 +1,79 @@
+"""What a group costs while nobody runs anything: with no page open, and with the sidebar in sight."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+
+from benchmarks.browser import Page, chromium, offer_extension
+from benchmarks.options import Options
+from benchmarks.ours import Client, Server
+from benchmarks.processes import descendants, scheduled_seconds
+from benchmarks.tables import Table
+
+WINDOW_SECONDS = 5.0
+SETTLE_SECONDS = 5.0
+WINDOWS = 4
+Processes = dict[str, list[int]]
+
+
+def measure(options: Options) -> list[Table]:
+    """One table per situation."""
+    if not options.ours:
+        return []
+    executable = chromium()
+    alone = Table(f"Idle: {options.ranks} idle ranks, no page open", "% of a core", "")
+    what = "a browser with the sidebar open" if executable else "a client that follows devices and memory"
+    watched = Table(f"Idle: {options.ranks} idle ranks, {what}", "% of a core", "")
+    with ExitStack() as stack:
+        server = Server("jupyterlab" if executable else "jupyter_server")
+        if executable:
+            offer_extension(server)
+        stack.enter_context(server)
+        client = Client(server)
+        group = client.start_group(options.ranks)["id"]
+        client.wait_ready(group)
+        server.wait_for_warm_agent()
+        _windows(alone, lambda: _ours(server))
+        if executable:
+            page = stack.enter_context(Page(server, executable))
+            _windows(watched, lambda: {**_ours(server), "the browser": page.processes()})
+        else:
+            client.open_channel()
+            client.subscribe("devices")
+            client.subscribe("memory", group=group)
+            threading.Thread(target=_listen, args=(client,), daemon=True).start()
+            _windows(watched, lambda: _ours(server))
+    for table in (alone, watched):
+        used = table.row("server").median + table.row("agents and zygotes").median
+        table.aim(f"server and agent under 1 % of a core: {used:.2f} %", used < 1)
+    return [alone, watched]
+
+
+def _ours(server: Server) -> Processes:
+    agents = server.agents()
+    below = [pid for agent in agents for pid in descendants(agent)]
+    parents = {pid: len(descendants(pid)) for pid in below}
+    ranks = [pid for pid in below if any(pid in descendants(zygote) for zygote, size in parents.items() if size)]
+    return {"server": [server.pid], "agents and zygotes": [*agents, *(set(below) - set(ranks))], "ranks": ranks}
+
+
+def _windows(table: Table, processes: object) -> None:
+    time.sleep(SETTLE_SECONDS)
+    named: Processes = processes()  # type: ignore[operator]
+    for _ in range(WINDOWS):
+        before = {name: sum(map(scheduled_seconds, pids)) for name, pids in named.items()}
+        began = time.perf_counter()
+        time.sleep(WINDOW_SECONDS)
+        elapsed = time.perf_counter() - began
+        for name, pids in named.items():
+            table.row(name).values.append(100 * (sum(map(scheduled_seconds, pids)) - before[name]) / elapsed)
+
+
+def _listen(client: Client) -> None:
+    """Take what comes, as a page does."""
+    try:
+        client.receive(lambda _: False, 3600)
+    except Exception:  # the server ended, and with it this thread
+        return
