@@ -99,6 +99,22 @@ class Agent:
             )
         self._begin_work(self._restart(group, self._starter))
 
+    def replace_dead(self) -> None:
+        """Give dead ranks new processes, in the background.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, when none is dead, or the others run cells.
+        """
+        group = self.need_group()
+        if group.state != "degraded" or self._starter is None:
+            raise JupyterDistError(
+                "group_not_ready", f"No rank of group '{group.spec.name}' is to be replaced: it is {group.state}."
+            )
+        if group.dispatcher.queue.in_state("running"):
+            message = "The other ranks run a cell, and a new rank can only join when they are idle."
+            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait for its end.")
+        self._begin_work(group.reform.replace_dead(self._starter))
+
     def interrupt(self, ranks: list[RankProcess]) -> None:
         """Stop what these ranks run, and find out soon whether they heard it."""
         for rank in ranks:

@@ -27,8 +27,12 @@ class Dispatcher:
 
     def take_ranks(self, ranks: list[RankProcess]) -> None:
         """Dispatch to these from now on; a new generation counts its cells from 1."""
-        self._ranks = {rank.rank: rank for rank in ranks}
+        self.replace_ranks(ranks)
         self._execution_count = 0
+
+    def replace_ranks(self, ranks: list[RankProcess]) -> None:
+        """Some of the ranks are new ones, of the same generation."""
+        self._ranks = {rank.rank: rank for rank in ranks}
 
     def submit(self, execution: Execution) -> None:
         """Queue a cell, and start it at once if nothing is before it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import signal
 import time
@@ -53,7 +54,7 @@ class Group:
         self._directory = directory
         self._on_group = on_group
         self._formed: asyncio.Future[None] | None = None
-        self._reform = Reform(self)
+        self.reform = Reform(self)
         self._num_stores = 0
         self._store_path = self.new_store_path()
         self._by_pid: dict[int, RankProcess] = {}
@@ -63,7 +64,7 @@ class Group:
     def prepare(self) -> None:
         """Make the ranks of a new generation, without processes yet."""
         self._store_path = self.new_store_path()
-        self._reform.forget()
+        self.reform.forget()
         port = free_port()
         self.ranks = [RankProcess(self._rank_spec(rank, port), self.journal, self) for rank in self._all_ranks()]
         self._by_pid = {}
@@ -76,20 +77,41 @@ class Group:
         Raises:
             JupyterDistError: `start_failed`, naming the rank and the cause; nothing is left running then.
         """
-        self._formed = asyncio.get_running_loop().create_future()
         try:
-            for rank in self.ranks:
-                await self._start_rank(starter, rank)
-            await asyncio.wait_for(self._formed, self.spec.start_timeout_seconds)
-        except asyncio.TimeoutError:
-            await self._fail(self._timeout_error())
+            await self.start_ranks(starter, self.ranks)
         except JupyterDistError as err:
             await self._fail(err)
-        self._formed = None
         self.ready_seconds = time.time() - self.started_at
         self.dispatcher.is_open = True
         self.set_state("ready")
         self.dispatcher.pump()
+
+    async def start_ranks(self, starter: Starter, ranks: list[RankProcess]) -> None:
+        """Give these their processes and wait until every rank of the group is idle.
+
+        Raises:
+            JupyterDistError: `start_failed`, naming the rank and the cause.
+        """
+        self._formed = asyncio.get_running_loop().create_future()
+        try:
+            for rank in ranks:
+                await self._start_rank(starter, rank)
+            await asyncio.wait_for(self._formed, self.spec.start_timeout_seconds)
+        except asyncio.TimeoutError as err:
+            raise self._timeout_error() from err
+        finally:
+            self._formed = None
+
+    def renew_dead(self, store_path: Path) -> list[RankProcess]:
+        """Put a new rank, without a process yet, in the place of every dead one; return the new ones."""
+        renewed = {
+            rank.rank: RankProcess(dataclasses.replace(rank.spec, store_path=str(store_path)), self.journal, self)
+            for rank in self.ranks
+            if rank.state == "dead"
+        }
+        self.ranks = [renewed.get(rank.rank, rank) for rank in self.ranks]
+        self.dispatcher.replace_ranks(self.ranks)
+        return list(renewed.values())
 
     async def restart(self, starter: Starter) -> None:
         """End all ranks and start new ones: variables are gone, the zygote's imports are not."""
@@ -132,7 +154,7 @@ class Group:
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """A rank ended its part of a cell."""
         self.dispatcher.rank_replied(rank, reply)
-        self._reform.rank_replied(reply)
+        self.reform.rank_replied(reply)
 
     def rank_died(self, rank: RankProcess) -> None:
         """A rank's process is gone."""
@@ -141,7 +163,7 @@ class Group:
                 self._formed.set_exception(self._death_error(rank))
             return
         self.dispatcher.rank_died(rank)
-        self._reform.poll()
+        self.reform.poll()
         if self.state in ("ready", "degraded"):
             all_dead = all(other.state == "dead" for other in self.ranks)
             self.set_state("dead" if all_dead else "degraded")
@@ -225,7 +247,6 @@ class Group:
     async def _fail(self, error: JupyterDistError) -> None:
         self.error = error
         await self._end_ranks("ending", error, patient=False)
-        self._formed = None
         self.journal.append("note", str(error).encode(), rank=None, execution_id=None)
         self.set_state("dead")
         raise error

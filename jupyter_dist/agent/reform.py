@@ -1,4 +1,4 @@
-"""Forming the process group anew in the same processes, after a hung collective had to be broken."""
+"""Forming the process group anew: after a hung collective was broken, or with new processes for dead ranks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.ranks import format_ranks
+
+from .rank_process import RankProcess
 
 if TYPE_CHECKING:
     from .group import Group
+    from .starter import Starter
 
 REJOIN_SECONDS = 60.0
 
@@ -49,29 +53,62 @@ class Reform:
         if not needed:
             return
         if len(group.living()) < group.spec.world_size:
-            group.note = (
-                "The process group is broken and a rank is dead: collectives fail until a restart."
-            )
+            group.note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
             return
         group.dispatcher.is_open = False
         self._task = asyncio.create_task(self._run(), name="reform")
 
+    async def replace_dead(self, starter: Starter) -> None:
+        """Give every dead rank a new process; the others keep theirs, and their variables.
+
+        Raises:
+            JupyterDistError: `start_failed`; the group stays degraded.
+        """
+        group = self._group
+        self._needed = self._interrupted = False
+        group.dispatcher.is_open = False
+        survivors, store_path = group.living(), group.new_store_path()
+        fresh = group.renew_dead(store_path)
+        numbers = format_ranks(rank.rank for rank in fresh)
+        group.set_state("restarting")
+        rejoining = asyncio.create_task(self._rejoin(survivors, str(store_path)), name="rejoin")
+        try:
+            await group.start_ranks(starter, fresh)
+        except JupyterDistError as err:
+            for rank in fresh:
+                rank.kill()
+            group.tell(f"Rank {numbers} could not be replaced: {err.message}")
+        else:
+            group.tell(f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs.")
+        await asyncio.gather(rejoining, return_exceptions=True)
+        group.dispatcher.is_open = True
+        group.set_state("degraded" if len(group.living()) < group.spec.world_size else "ready")
+        group.dispatcher.pump()
+
     async def _run(self) -> None:
         group = self._group
-        store_path = str(group.new_store_path())
-        for rank in group.living():
-            rank.set_state("joining")
         try:
-            answers = [rank.request("rejoin", REJOIN_SECONDS, store_path=store_path) for rank in group.living()]
-            revived = sum(answer["revived"] for answer in await asyncio.gather(*answers))
+            revived = await self._rejoin(group.living(), str(group.new_store_path()))
         except JupyterDistError as err:
             text = f"The process group is broken and could not be formed anew ({err.message}). Restart the group."
         else:
             models = f" {revived} DistributedDataParallel models were taken along." if revived else ""
             text = f"The process group was formed anew; all variables are kept.{models}"
-        for rank in group.living():
-            rank.collective_seq = 0
-            rank.set_state("idle")
         group.tell(text)
         group.dispatcher.is_open = True
         group.dispatcher.pump()
+
+    async def _rejoin(self, ranks: list[RankProcess], store_path: str) -> int:
+        """Have these ranks join over this store; return how many DDP models they took along."""
+        for rank in ranks:
+            rank.set_state("joining")
+        return sum(await asyncio.gather(*(self._rejoin_one(rank, store_path) for rank in ranks)))
+
+    async def _rejoin_one(self, rank: RankProcess, store_path: str) -> int:
+        try:
+            answer = await rank.request("rejoin", REJOIN_SECONDS, store_path=store_path)
+        finally:
+            rank.collective_seq = 0
+            if not rank.gone.is_set():
+                rank.set_state("idle")
+        return int(answer["revived"])

@@ -36,6 +36,7 @@ class Requests:
             "cancel": self._cancel,
             "interrupt": self._interrupt,
             "restart": self._restart,
+            "replace": self._replace,
             "shutdown": self._shutdown,
             "empty_cache": self._empty_cache,
             "watch": self._watch,
@@ -81,6 +82,10 @@ class Requests:
 
     async def _restart(self, _header: Header, _: bytes) -> Answer:
         self._agent.restart_group()
+        return answer(group=self._agent.status())
+
+    async def _replace(self, _header: Header, _: bytes) -> Answer:
+        self._agent.replace_dead()
         return answer(group=self._agent.status())
 
     async def _shutdown(self, _header: Header, _: bytes) -> Answer:

@@ -269,3 +269,20 @@ def test_a_hung_collective_is_freed_and_the_process_group_formed_anew(own_agent)
     assert execution["state"] == "ok"
     assert own_agent.text(1, execution["id"]) == "81.0\n"
     own_agent.wait(lambda: "formed anew" in (own_agent.group["note"] or ""))
+
+
+def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(own_agent):
+    own_agent.start(3)
+    own_agent.run("kept = rank + 40", range(3))
+    own_agent.kill_rank(1)
+    own_agent.wait_group("degraded")
+    own_agent.request("replace")
+    own_agent.wait_group("ready")
+    assert own_agent.run("kept", [1])["state"] == "error"
+    execution = own_agent.run(
+        "t = torch.ones(1) * globals().get('kept', 0); dist.all_reduce(t); print(t.item())", range(3)
+    )
+    assert execution["state"] == "ok"
+    assert own_agent.text(1, execution["id"]) == "82.0\n"
+    with pytest.raises(JupyterDistError, match="No rank"):
+        own_agent.request("replace")
