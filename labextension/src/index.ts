@@ -5,6 +5,7 @@ import { logPanelPlugin } from './plugins/logpanel';
 import { attachPlugin, notebooksPlugin } from './plugins/notebooks';
 import { runningPlugin } from './plugins/running';
 import { rankOutputPlugin } from './plugins/rankoutput';
+import { rankPickerPlugin } from './plugins/rankpicker';
 import {
   executionsPlugin,
   groupsPlugin,
@@ -23,6 +24,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   executorPlugin,
   attachPlugin,
   rankOutputPlugin,
+  rankPickerPlugin,
   commandsPlugin,
   sidebarPlugin,
   logPanelPlugin,

@@ -1,0 +1,119 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import {
+  ITranslator,
+  nullTranslator,
+  TranslationBundle
+} from '@jupyterlab/translation';
+import { CommandIDs, IDistGroups } from '../tokens';
+import { CellBadges } from '../widgets/rankpicker/cellbadge';
+import { PickerModel } from '../widgets/rankpicker/pickermodel';
+import { RankChoice } from '../widgets/rankpicker/rankchoice';
+import { TargetSelect } from '../widgets/rankpicker/targetselect';
+
+const SELECT_ITEM = 'rank-target';
+const CHOICE_ITEM = 'rank-choice';
+
+export const rankPickerPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:rank-picker',
+  description: 'The rank picker in the notebook toolbar.',
+  autoStart: true,
+  requires: [IDistGroups, INotebookTracker, IToolbarWidgetRegistry],
+  optional: [ICommandPalette, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    groups: IDistGroups,
+    tracker: INotebookTracker,
+    toolbar: IToolbarWidgetRegistry,
+    palette: ICommandPalette | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const models = new WeakMap<NotebookPanel, PickerModel>();
+    toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel => {
+      const model = new PickerModel(panel, groups);
+      models.set(panel, model);
+      showChoice(panel, model, trans);
+      const badges = new CellBadges(panel, trans);
+      panel.disposed.connect(() => badges.dispose(), badges);
+      const startGroup = (): void => {
+        const notebook = panel.context.path;
+        void app.commands.execute(CommandIDs.startGroup, { notebook });
+      };
+      return new TargetSelect({ model, trans, startGroup });
+    });
+    const current = (): PickerModel | null =>
+      (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;
+    addCommands(app, tracker, current, trans);
+    const category = trans.__('Ranks');
+    palette?.addItem({ command: CommandIDs.overrideCell, category });
+    palette?.addItem({ command: CommandIDs.focusPicker, category });
+  }
+};
+
+/**
+ * Show the second part of the picker while there is a group to choose from.
+ * The toolbar measures an item once: it is put in anew when its width changes.
+ */
+function showChoice(
+  panel: NotebookPanel,
+  model: PickerModel,
+  trans: TranslationBundle
+): void {
+  const choice = new RankChoice({ model, trans });
+  panel.disposed.connect(() => choice.dispose(), choice);
+  let width = '';
+  const update = (): void => {
+    const { target, group } = model;
+    const next = target ? `${group?.world_size ?? 0}` : '';
+    if (next === width || panel.isDisposed) {
+      return;
+    }
+    width = next;
+    choice.parent = null;
+    if (target && !panel.toolbar.insertAfter(SELECT_ITEM, CHOICE_ITEM, choice)) {
+      panel.toolbar.addItem(CHOICE_ITEM, choice);
+    }
+  };
+  model.changed.connect(update, choice);
+  // The first part is in the toolbar only after its factory has returned.
+  void panel.revealed.then(update);
+}
+
+function addCommands(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker,
+  current: () => PickerModel | null,
+  trans: TranslationBundle
+): void {
+  const describedBy = { args: { type: 'object', properties: {} } } as const;
+  app.commands.addCommand(CommandIDs.overrideCell, {
+    label: trans.__('Choose Ranks for the Selected Cells Only'),
+    caption: trans.__(
+      'Give the selected cells a target of their own, or take it away'
+    ),
+    describedBy,
+    isEnabled: () => current() !== null,
+    isToggled: () => current()?.isOverride ?? false,
+    execute: () => {
+      const model = current();
+      model?.setOverride(!model.isOverride);
+    }
+  });
+  app.commands.addCommand(CommandIDs.focusPicker, {
+    label: trans.__('Choose Where Cells Run'),
+    caption: trans.__('Put the focus on the rank picker'),
+    describedBy,
+    isEnabled: () => current() !== null,
+    execute: () => {
+      const { toolbar } = tracker.currentWidget ?? {};
+      toolbar?.node
+        .querySelector<HTMLElement>('.jpd-TargetSelect select')
+        ?.focus();
+    }
+  });
+}

@@ -1,0 +1,204 @@
+/** Where the cells of one notebook go, as its rank picker shows and sets it. */
+import type { Cell, ICellModel } from '@jupyterlab/cells';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import { formatRanks, parseRanks } from '../../model/ranks';
+import {
+  CellTarget,
+  getCellTarget,
+  getNotebookTarget,
+  METADATA_KEY,
+  resolveTarget,
+  setCellTarget,
+  setNotebookTarget,
+  Target
+} from '../../model/target';
+import type { IGroup } from '../../services/protocol';
+import type { IDistGroups } from '../../tokens';
+
+export class PickerModel implements IDisposable {
+  constructor(panel: NotebookPanel, groups: IDistGroups) {
+    this._panel = panel;
+    this._groups = groups;
+    const { content } = panel;
+    groups.changed.connect(this._emit, this);
+    content.activeCellChanged.connect(this._onActiveCell, this);
+    content.selectionChanged.connect(this._emit, this);
+    content.modelChanged.connect(this._onModel, this);
+    panel.disposed.connect(this.dispose, this);
+    this._onModel();
+    this._onActiveCell();
+  }
+
+  /** Emitted when anything that the picker shows may have changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  get groups(): readonly IGroup[] {
+    return this._groups.groups;
+  }
+
+  /** Whether the picker is about the selected cells only. */
+  get isOverride(): boolean {
+    const cell = this._activeCell;
+    return cell !== null && getCellTarget(cell.model) !== undefined;
+  }
+
+  /** Where the active cell goes. */
+  get target(): Target {
+    const { model } = this._panel.content;
+    const cell = this._activeCell?.model;
+    if (!model) {
+      return null;
+    }
+    return cell ? resolveTarget(model, cell) : getNotebookTarget(model);
+  }
+
+  /** The group of the target, if it runs. */
+  get group(): IGroup | null {
+    const { target } = this;
+    return target ? this._groups.find(target.group) : null;
+  }
+
+  /** The chosen ranks; empty when the expression does not fit the group. */
+  get ranks(): readonly number[] {
+    const { target, group } = this;
+    try {
+      return target && group ? parseRanks(target.ranks, group.world_size) : [];
+    } catch {
+      return [];
+    }
+  }
+
+  /** Send cells to a group, or to the kernel; the ranks stay if they can. */
+  chooseGroup(name: string | null): void {
+    if (name === null) {
+      this._set(null);
+      return;
+    }
+    const group = this._groups.find(name);
+    const ranks = this.target?.ranks ?? 'all';
+    this._set({ group: name, ranks: fits(ranks, group) ? ranks : 'all' });
+  }
+
+  /** Send cells to these ranks. Throws a DistError when they make no sense. */
+  chooseExpression(expression: string): void {
+    const { target, group } = this;
+    if (target) {
+      if (group) {
+        parseRanks(expression, group.world_size);
+      }
+      this._set({ group: target.group, ranks: expression.trim() });
+    }
+  }
+
+  /**
+   * Add a rank or take it away. From all, the one that is pressed is meant
+   * alone; without any, all are.
+   */
+  toggleRank(rank: number): void {
+    const { group, ranks } = this;
+    if (!group) {
+      return;
+    }
+    const isAll = ranks.length === group.world_size && ranks.length > 1;
+    const chosen = isAll
+      ? [rank]
+      : ranks.includes(rank)
+        ? ranks.filter(other => other !== rank)
+        : [...ranks, rank];
+    const isNone = chosen.length === 0;
+    const all = isNone || new Set(chosen).size === group.world_size;
+    this.chooseExpression(all ? 'all' : formatRanks(chosen));
+  }
+
+  /** Give the selected cells a target of their own, or take it away. */
+  setOverride(on: boolean): void {
+    const { target } = this;
+    for (const cell of this._selectedCells()) {
+      setCellTarget(cell, on ? own(target) : undefined);
+    }
+  }
+
+  private get _activeCell(): Cell | null {
+    return this._panel.content.activeCell;
+  }
+
+  private _selectedCells(): ICellModel[] {
+    const { content } = this._panel;
+    return content.widgets
+      .filter(cell => content.isSelectedOrActive(cell))
+      .map(cell => cell.model)
+      .filter(model => model.type === 'code');
+  }
+
+  private _set(target: Target): void {
+    const { model } = this._panel.content;
+    if (!model) {
+      return;
+    }
+    if (this.isOverride) {
+      for (const cell of this._selectedCells()) {
+        setCellTarget(cell, own(target));
+      }
+    } else {
+      setNotebookTarget(model, target);
+    }
+  }
+
+  private _onModel(): void {
+    const { model } = this._panel.content;
+    model?.metadataChanged.connect(this._onMetadata, this);
+    this._emit();
+  }
+
+  private _onActiveCell(): void {
+    const { content } = this._panel;
+    if (this._cellModel && !this._cellModel.isDisposed) {
+      this._cellModel.metadataChanged.disconnect(this._onMetadata, this);
+    }
+    this._cellModel = content.activeCell?.model ?? null;
+    this._cellModel?.metadataChanged.connect(this._onMetadata, this);
+    this._emit();
+  }
+
+  private _onMetadata(_: unknown, { key }: { key?: string }): void {
+    if (key === METADATA_KEY) {
+      this._emit();
+    }
+  }
+
+  private _emit(): void {
+    this._changed.emit();
+  }
+
+  private _cellModel: ICellModel | null = null;
+  private _changed = new Signal<this, void>(this);
+  private _groups: IDistGroups;
+  private _isDisposed = false;
+  private _panel: NotebookPanel;
+}
+
+/** A target as a cell keeps it. */
+function own(target: Target): CellTarget {
+  return target ? { ...target } : { target: 'kernel' };
+}
+
+function fits(expression: string, group: IGroup | null): boolean {
+  try {
+    return !group || parseRanks(expression, group.world_size).length > 0;
+  } catch {
+    return false;
+  }
+}

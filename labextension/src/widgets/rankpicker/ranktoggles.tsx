@@ -1,0 +1,98 @@
+/** One toggle per rank, in the colour of its state. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React, { useRef, useState } from 'react';
+import type { IGroup, IRank } from '../../services/protocol';
+import { StateGlyph } from '../stateglyph';
+import { rankStateWord } from '../statewords';
+
+interface IRankTogglesProps {
+  group: IGroup;
+  chosen: readonly number[];
+  trans: TranslationBundle;
+  /** How many stand in a row, for the arrow keys; default: all. */
+  columns?: number;
+  onToggle(rank: number): void;
+}
+
+export function RankToggles(props: IRankTogglesProps): React.ReactElement {
+  const { group, chosen, trans, onToggle } = props;
+  const { ranks } = group;
+  const columns = props.columns ?? ranks.length;
+  const [focused, setFocused] = useState(0);
+  const box = useRef<HTMLDivElement>(null);
+  const onKeyDown = (event: React.KeyboardEvent): void => {
+    const step: Record<string, number> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      ArrowUp: -columns,
+      ArrowDown: columns
+    };
+    const next = focused + (step[event.key] ?? NaN);
+    if (next >= 0 && next < ranks.length) {
+      event.preventDefault();
+      event.stopPropagation();
+      setFocused(next);
+      (box.current?.children[next] as HTMLElement)?.focus();
+    }
+  };
+  return (
+    <div
+      ref={box}
+      className="jpd-RankToggles"
+      role="group"
+      aria-label={trans.__('Ranks')}
+      style={
+        props.columns
+          ? { gridTemplateColumns: `repeat(${columns}, auto)` }
+          : undefined
+      }
+      onKeyDown={onKeyDown}
+    >
+      {ranks.map((rank, i) => (
+        <RankToggle
+          key={rank.rank}
+          rank={rank}
+          isChosen={chosen.includes(rank.rank)}
+          isTabStop={i === Math.min(focused, ranks.length - 1)}
+          trans={trans}
+          onToggle={() => {
+            setFocused(i);
+            onToggle(rank.rank);
+          }}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface IRankToggleProps {
+  rank: IRank;
+  isChosen: boolean;
+  isTabStop: boolean;
+  trans: TranslationBundle;
+  onToggle(): void;
+}
+
+function RankToggle(props: IRankToggleProps): React.ReactElement {
+  const { rank, isChosen, isTabStop, trans, onToggle } = props;
+  const label = trans.__(
+    'Rank %1, %2',
+    rank.rank,
+    rankStateWord(trans, rank.state)
+  );
+  return (
+    <button
+      type="button"
+      className="jpd-RankToggle"
+      data-state={rank.state}
+      aria-pressed={isChosen}
+      aria-label={label}
+      title={label}
+      tabIndex={isTabStop ? 0 : -1}
+      onClick={onToggle}
+    >
+      <StateGlyph state={rank.state} />
+      {rank.rank}
+    </button>
+  );
+}

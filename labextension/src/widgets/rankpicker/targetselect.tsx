@@ -1,0 +1,72 @@
+/** The first part of the picker: the kernel, or which group. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
+import React from 'react';
+import { useSignal } from '../hooks';
+import { groupStateWord } from '../statewords';
+import type { PickerModel } from './pickermodel';
+
+// Names of groups cannot be empty or hold a colon.
+const KERNEL = ':kernel';
+const START = ':start';
+
+interface ITargetSelectProps {
+  model: PickerModel;
+  trans: TranslationBundle;
+  startGroup(): void;
+}
+
+export class TargetSelect extends ReactWidget {
+  constructor(private _props: ITargetSelectProps) {
+    super();
+    this.addClass('jpd-TargetSelect');
+  }
+
+  render(): React.ReactElement {
+    return <TargetSelectBody {...this._props} />;
+  }
+}
+
+function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
+  const { model, trans, startGroup } = props;
+  useSignal(model.changed);
+  const { target, group, groups } = model;
+  const selected = target ? (group?.name ?? target.group) : KERNEL;
+  const onChange = (event: React.ChangeEvent<HTMLSelectElement>): void => {
+    const { value } = event.target;
+    if (value === START) {
+      startGroup();
+    } else {
+      model.chooseGroup(value === KERNEL ? null : value);
+    }
+  };
+  return (
+    <HTMLSelect
+      className="jpd-TargetSelect-select"
+      data-target={target ? 'ranks' : 'kernel'}
+      value={selected}
+      onChange={onChange}
+      aria-label={trans.__('Run cells on')}
+      title={trans.__('Where cells run: the kernel, or a group of ranks')}
+    >
+      <option value={KERNEL}>{trans.__('Kernel')}</option>
+      {groups.map(({ id, name, state, world_size: size }) => (
+        <option key={id} value={name}>
+          {trans._n(
+            '%2 (%1 rank, %3)',
+            '%2 (%1 ranks, %3)',
+            size,
+            name,
+            groupStateWord(trans, state)
+          )}
+        </option>
+      ))}
+      {target && !group && (
+        <option value={target.group}>
+          {trans.__('%1 (not running)', target.group)}
+        </option>
+      )}
+      <option value={START}>{trans.__('Start group\u2026')}</option>
+    </HTMLSelect>
+  );
+}
