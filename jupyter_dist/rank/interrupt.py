@@ -168,10 +168,10 @@ class Interrupter:
     def _insist(self, age: float, execution: Execution) -> None:
         """The main thread does not get to Python's signal handling: it is in C, or waits for a child."""
         _signal_awaited_children()
-        if age >= UNHANG_AFTER_SECONDS and not execution.broke_process_group:
+        if age >= UNHANG_AFTER_SECONDS:
             # Said before it is done: the cell may have ended before this thread goes on.
-            execution.broke_process_group = True
-            execution.broke_process_group = self._unhang()
+            execution.broke_process_group, was_broken = True, execution.broke_process_group
+            execution.broke_process_group = self._unhang() or was_broken
         if age >= FORCE_AFTER_SECONDS and signal.getsignal(signal.SIGINT) != self._on_sigint:
             self._raise_in_main_thread()
         self._signal()

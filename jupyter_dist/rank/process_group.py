@@ -16,7 +16,7 @@ from jupyter_dist.protocol.specs import RankSpec
 from . import unhang
 
 # torch spells these places privately; nothing public does the same.
-_BROKEN_SIGNS = ("third_party/gloo", "Connection closed by peer", "Connection reset by peer")
+_BROKEN_SIGNS = ("third_party/gloo", "Connection closed by peer", "Connection reset by peer", "Too many levels of symbolic links")
 
 
 class ProcessGroup:
@@ -24,10 +24,15 @@ class ProcessGroup:
 
     def __init__(self, spec: RankSpec) -> None:
         self._spec = spec
+        self._store_path = spec.store_path
         self._broken = False
 
     def join(self, store_path: str) -> None:
         """Meet the other ranks; blocks until all are there. Raises what torch raises."""
+        folder = os.path.dirname(store_path)
+        if not os.path.isdir(folder):  # torch would try to open the file until the timeout
+            raise FileNotFoundError(f"the folder of the store is gone: {folder}")
+        self._store_path = store_path
         if self._spec.accelerator == "cuda":
             torch.cuda.set_device(self._spec.local_rank)
         dist.set_debug_level_from_env()
@@ -83,10 +88,11 @@ class ProcessGroup:
             return False
         # Said before it is done: the main thread may be free and have replied before this thread goes on.
         self._broken, was_broken = True, self._broken
-        if not unhang.break_collectives():
-            self._broken = was_broken
-            return False
-        return True
+        if was_broken:  # the connections are cut already, so it waits in the store (new_group does)
+            unhang.break_store(self._store_path)
+        if not unhang.break_collectives() and not was_broken:
+            self._broken = False
+        return self._broken
 
 
 def _revive_models(namespace: dict[str, Any]) -> int:

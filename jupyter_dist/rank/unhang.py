@@ -44,6 +44,17 @@ def break_collectives() -> int:
     return len(dups)
 
 
+def break_store(path: str) -> None:
+    """Make every access to a FileStore fail at once: its file becomes a symbolic link to itself.
+
+    Deleting the file would not do: torch waits for it to appear. Both sides of the new process group get a new store.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    with contextlib.suppress(FileExistsError):  # another rank was first
+        os.symlink(path, path)
+
+
 def _collective_sockets() -> list[int]:
     loopback = _loopback_inodes()
     # type() and not isinstance(): a proxy's __class__ may run anything.

@@ -1,0 +1,182 @@
+"""What the side thread answers, whatever the main thread does; start and end."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import RankClient, ZygoteClient, make_spec
+
+BUSY = "print('go')\nwhile True: pass"
+
+
+@pytest.fixture
+def busy(rank: RankClient) -> RankClient:
+    rank.start(BUSY)
+    rank.wait_text("go")
+    return rank
+
+
+def test_ready_tells_what_it_is(shared: RankClient) -> None:
+    ready = shared.wait_for("ready")
+    assert ready["device"] == "cpu"
+    assert ready["backend"] == "gloo"
+    assert ready["pid"] == shared.pid
+    assert ready["torch_version"][0].isdigit()
+    assert shared.wait_for("phase")["phase"] == "joining"
+
+
+def test_ping_and_sample_while_busy(busy: RankClient) -> None:
+    assert busy.ask("ping", timeout=1)["ok"]
+    sample = busy.ask("sample", timeout=1)
+    assert 10 << 20 < sample["resident_bytes"] < 4 << 30
+    assert [sample[name] for name in ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")] == [None] * 4
+
+
+def test_stack_of_a_busy_rank(rank: RankClient) -> None:
+    execution_id = rank.start("def inner():\n    print('go')\n    while True: pass\ndef outer():\n    inner()\nouter()")
+    rank.wait_text("go")
+    stack = rank.ask("stack", timeout=1)["stack"]
+    assert [(entry["function"], entry["line"], entry["code"]) for entry in stack] == [
+        ("<module>", 6, "outer()"),
+        ("outer", 5, "inner()"),
+        ("inner", 3, "while True: pass"),
+    ]
+    rank.interrupt(execution_id)
+    rank.result(execution_id)
+    assert rank.ask("stack")["stack"] == []
+
+
+def test_stack_while_a_collective_waits(make_group: Callable[..., list[RankClient]]) -> None:
+    waiting, _ = make_group(2)
+    waiting.start("print('go')\ndist.barrier()")
+    waiting.wait_text("go")
+    stack = waiting.ask("stack", timeout=1)["stack"]
+    assert stack[0]["code"] == "dist.barrier()"
+
+
+def test_empty_cache_waits_for_the_cell(rank: RankClient) -> None:
+    execution_id = rank.start("print('go')\nwhile True: pass")
+    rank.wait_text("go")
+    number = rank.post("empty_cache")
+    rank.interrupt(execution_id)
+    rank.result(execution_id)
+    assert rank.answer(number)["freed_bytes"] >= 0
+
+
+def test_empty_cache_frees_memory(rank: RankClient) -> None:
+    rank.run("class Cycle: pass\nimport gc; gc.disable()\nc = Cycle(); c.me = c; c.data = bytearray(100_000_000); del c")
+    assert rank.ask("empty_cache")["freed_bytes"] > 90_000_000
+
+
+def test_request_that_makes_no_sense(shared: RankClient) -> None:
+    answer = shared.ask("nonsense")
+    assert answer["ok"] is False
+    assert answer["error"]["code"] == "internal"
+    assert shared.run("1").status == "ok"
+
+
+def test_idle_rank_sleeps(rank: RankClient) -> None:
+    threads = rank.run("import threading\nprint(*[t.native_id for t in threading.enumerate()][1:])").text().split()
+    rank.ask("ping")
+    before = _switches(rank, threads)
+    rank.pump(0.5)
+    assert _switches(rank, threads) - before <= 4
+
+
+def _switches(rank: RankClient, side_threads: list[str]) -> int:
+    """How often the main and the side thread slept and woke (gloo's own thread wakes every 10 ms)."""
+    total = 0
+    for task in (str(rank.pid), *side_threads):
+        for line in Path(f"/proc/{rank.pid}/task/{task}/status").read_text().splitlines():
+            if line.startswith("voluntary_ctxt_switches"):
+                total += int(line.split()[1])
+    return total
+
+
+def test_shutdown_when_idle_runs_atexit(rank: RankClient, tmp_path: Path) -> None:
+    rank.run(f"import atexit\natexit.register(lambda: open('{tmp_path}/left', 'w').close())\natexit.register(print, 'bye')")
+    started = time.monotonic()
+    rank.send({"t": "shutdown"})
+    assert rank.exit()["code"] == 0
+    assert time.monotonic() - started < 1
+    assert (tmp_path / "left").exists()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        BUSY,
+        "import time\nprint('go')\ntime.sleep(100)",
+        "import asyncio\nprint('go')\nawait asyncio.sleep(100)",
+        "print('go')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass",
+        "import atexit, time\natexit.register(time.sleep, 100)\nprint('go')",
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()\nprint('go')",
+        "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('go')\nwhile True: pass",
+    ],
+)
+def test_shutdown_is_done_within_two_seconds(rank: RankClient, code: str) -> None:
+    rank.start(code)
+    rank.wait_text("go")
+    started = time.monotonic()
+    rank.send({"t": "shutdown"})
+    rank.exit()
+    assert time.monotonic() - started < 2.5
+
+
+def test_rank_ends_when_its_agent_is_gone(rank: RankClient) -> None:
+    rank.start("print('go')\nwhile True: pass")
+    rank.wait_text("go")
+    rank._sock.close()
+    rank.exit()
+
+
+@pytest.fixture
+def starting(zygote: ZygoteClient, tmp_path: Path) -> Iterator[Callable[..., RankClient]]:
+    clients: list[RankClient] = []
+
+    def start(**changes: object) -> RankClient:
+        clients.append(RankClient(zygote, make_spec(tmp_path / "store", **changes)))  # type: ignore[arg-type]
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.close()
+
+
+def test_failed_join_is_told(starting: Callable[..., RankClient]) -> None:
+    rank = starting(world_size=2, join_timeout_seconds=1.0)
+    failed = rank.wait_for("failed")
+    assert failed["phase"] == "joining"
+    assert failed["ename"]
+    assert rank.exit()["code"] == 1
+
+
+def test_joining_rank_answers_and_ends(starting: Callable[..., RankClient]) -> None:
+    rank = starting(world_size=2)
+    rank.wait_for("phase")
+    assert rank.ask("ping", timeout=2)["ok"]
+    started = time.monotonic()
+    rank.send({"t": "shutdown"})
+    rank.exit()
+    assert time.monotonic() - started < 2.5
+
+
+def test_cell_sent_before_ready_runs(starting: Callable[..., RankClient]) -> None:
+    rank = starting()
+    assert rank.run("print('first')").text() == "first\n"
+
+
+def test_environment_of_the_spec(starting: Callable[..., RankClient]) -> None:
+    rank = starting(env={"MY_SETTING": "x", "OMP_NUM_THREADS": "2", "GLOO_SOCKET_IFNAME": "lo"}).ready()
+    assert rank.run("import os\nprint(os.environ['MY_SETTING'], torch.get_num_threads())").text() == "x 2\n"
+
+
+def test_crash_leaves_a_traceback(rank: RankClient) -> None:
+    rank.run("import os; os.close(2)", silent=True)
+    rank.start("import ctypes\nprint('before')\nctypes.string_at(0)")
+    rank.wait_text("Segmentation fault", "stderr")
+    assert rank.exit()["signal"] == signal.SIGSEGV

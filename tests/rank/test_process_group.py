@@ -1,0 +1,129 @@
+"""Collectives, ending a hung one, and forming the process group anew with all variables kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import RankClient
+
+MakeGroup = Callable[..., list[RankClient]]
+
+
+def run_all(group: list[RankClient], code: str) -> list[str]:
+    started = [rank.start(code) for rank in group]
+    results = [rank.result(execution_id) for rank, execution_id in zip(group, started)]
+    assert [result.status for result in results] == ["ok"] * len(group), results
+    return [result.text() for result in results]
+
+
+def rejoin(group: list[RankClient], tmp_path: Path) -> list[int]:
+    store = str(tmp_path / "rejoined")
+    numbers = [rank.post("rejoin", store_path=store) for rank in group]
+    answers = [rank.answer(number) for rank, number in zip(group, numbers)]
+    assert all(answer["ok"] for answer in answers), answers
+    return [answer["revived"] for answer in answers]
+
+
+def test_all_reduce(make_group: MakeGroup) -> None:
+    code = "t = torch.ones(1) * (rank + 1)\ndist.all_reduce(t)\nprint(t.item(), dist.get_world_size())"
+    assert run_all(make_group(2), code) == ["3.0 2\n"] * 2
+
+
+def test_ranks_do_not_share_their_random_state(make_group: MakeGroup) -> None:
+    code = "import numpy as np, random\nprint(torch.rand(1).item(), np.random.rand(), random.random())"
+    first, second = (text.split() for text in run_all(make_group(2), code))
+    assert all(one != other for one, other in zip(first, second))
+
+
+def test_joining_ranks_wait_as_long_as_torch_would(make_group: MakeGroup) -> None:
+    (rank,) = make_group(1, join_timeout_seconds=5.0)
+    code = "print(dist.group.WORLD._get_backend(torch.device('cpu')).options._timeout)"
+    assert rank.run(code).text() == "0:30:00\n"
+
+
+HANGS = {
+    "all_reduce": "t = torch.ones(3)\nprint('go')\ndist.all_reduce(t)",
+    "recv": "t = torch.ones(3)\nprint('go')\ndist.recv(t, src=1)",
+    "barrier": "print('go')\ndist.barrier()",
+    "wait": "t = torch.ones(3)\nwork = dist.all_reduce(t, async_op=True)\nprint('go')\nwork.wait()",
+    "new_group": "print('go')\ndist.new_group([0, 1])",
+    "all_gather_object": "print('go')\nout = [None, None]\ndist.all_gather_object(out, rank)",
+    "backward": "x = net(torch.ones(2, 2)).sum()\nprint('go')\nx.backward()",
+}
+
+
+@pytest.mark.parametrize("what", HANGS)
+def test_hung_collective_is_ended_and_the_group_formed_anew(make_group: MakeGroup, tmp_path: Path, what: str) -> None:
+    group = make_group(2)
+    model = "from torch.nn.parallel import DistributedDataParallel as DDP\nnet = DDP(torch.nn.Linear(2, 2))"
+    run_all(group, f"kept = rank\n{model if what == 'backward' else ''}")
+    execution_id = group[0].start(HANGS[what])
+    group[0].wait_text("go")
+    started = time.monotonic()
+    group[0].interrupt(execution_id)
+    result = group[0].result(execution_id)
+    assert time.monotonic() - started < 3
+    assert result.status == "interrupted"
+    assert result.reply["process_group"] == "broken"
+    assert result.error["ename"] == "KeyboardInterrupt"
+    assert "GLHF" not in result.traceback
+    assert "never completed" in result.traceback
+    assert rejoin(group, tmp_path) == [int(what == "backward")] * 2
+    assert run_all(group, "t = torch.ones(1)\ndist.all_reduce(t)\nprint(kept == rank, t.item())") == ["True 2.0\n"] * 2
+    if what == "backward":
+        run_all(group, "net(torch.ones(2, 2)).sum().backward()")
+
+
+def test_broken_peer_reports_a_broken_group(make_group: MakeGroup) -> None:
+    group = make_group(2)
+    ids = [rank.start("print('go')\ndist.recv(torch.ones(1), src=1 - rank)") for rank in group]
+    for rank in group:
+        rank.wait_text("go")
+    group[0].interrupt(ids[0])
+    results = [rank.result(execution_id) for rank, execution_id in zip(group, ids)]
+    assert [result.status for result in results] == ["interrupted", "error"]
+    assert [result.reply["process_group"] for result in results] == ["broken", "broken"]
+
+
+def test_a_computing_rank_keeps_its_connections(make_group: MakeGroup) -> None:
+    group = make_group(2)
+    execution_id = group[0].start("a = torch.rand(1500, 1500)\nprint('go')\nwhile True: a = a @ a")
+    group[0].wait_text("go")
+    group[0].interrupt(execution_id)
+    assert group[0].result(execution_id).reply["process_group"] == "ok"
+    run_all(group, "dist.barrier()")
+
+
+def test_users_own_connection_is_left_alone(make_group: MakeGroup, tmp_path: Path) -> None:
+    group = make_group(2)
+    run_all(group, "import socket\na = socket.create_server(('127.0.0.1', 0))\nb = socket.create_connection(a.getsockname())\nc, _ = a.accept()")
+    execution_id = group[0].start("print('go')\ndist.barrier()")
+    group[0].wait_text("go")
+    group[0].interrupt(execution_id)
+    group[0].result(execution_id)
+    assert group[0].run("n = b.send(b'still here')\nprint(c.recv(99))").text() == "b'still here'\n"
+
+
+def test_user_destroys_the_group(make_group: MakeGroup, tmp_path: Path) -> None:
+    group = make_group(2)
+    assert [rank.run("dist.destroy_process_group()").reply["process_group"] for rank in group] == ["none", "none"]
+    failed = group[0].run("dist.init_process_group('nonsense', rank=0, world_size=2)")
+    assert (failed.status, failed.reply["process_group"]) == ("error", "none")
+    rejoin(group, tmp_path)
+    run_all(group, "dist.barrier()")
+
+
+def test_user_forms_it_again(make_group: MakeGroup, tmp_path: Path) -> None:
+    group = make_group(2)
+    run_all(group, "dist.destroy_process_group()")
+    run_all(group, f"dist.init_process_group('gloo', init_method='file://{tmp_path}/own', rank=rank, world_size=2)\ndist.barrier()")
+
+
+def test_rejoin_that_fails_is_told(rank: RankClient) -> None:
+    answer = rank.ask("rejoin", store_path="/nonexistent/folder/store")
+    assert answer["ok"] is False
+    assert answer["error"]["message"]
+    assert rank.run("print(1)").text() == "1\n"
