@@ -10,6 +10,7 @@ from jupyter_core.utils import ensure_async
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Enum, Float, Int, List, Unicode
 
+from jupyter_dist import __version__
 from jupyter_dist.devices.reader import DeviceReader
 from jupyter_dist.group.manager import GroupManager
 from jupyter_dist.group.resolve import MAX_CPU_RANKS, GroupDefaults
@@ -23,6 +24,7 @@ class DistApp(ExtensionApp):
     """Groups of torch.distributed ranks for notebooks."""
 
     name = "jupyter_dist"
+    version = __version__
     load_other_extensions = True
     extension_url = "/"
 
@@ -94,7 +96,7 @@ class DistApp(ExtensionApp):
 
     def current_activity(self) -> Any:
         """Groups that live keep an idle server from being culled."""
-        return [group.name for group in self.manager.all() if not group.is_gone] or None
+        return [group.name for group in self.manager.all() if not group.status.is_gone] or None
 
     async def _kernel_specs(self) -> Mapping[str, Any]:
         specs: Mapping[str, Any] = await ensure_async(self.serverapp.kernel_spec_manager.get_all_specs())

@@ -119,7 +119,9 @@ class Fold:
 
     # -- finding a row --
 
-    def _row_for(self, bit: int, kind: str, text: str, cursor: Row, *, settled: bool, seq: int) -> Row:
+    def _row_for(  # noqa: PLR0913 - all of a unit
+        self, bit: int, kind: str, text: str, cursor: Row, *, settled: bool, seq: int
+    ) -> Row:
         found = _find(cursor, kind, text, settled=settled)
         if found is not None and text in found.variants:
             return found

@@ -14,16 +14,17 @@ from jupyter_dist.launcher.directories import GroupDirectory
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
-from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
 
 from .executions import ExecutionModel, Executions, is_final
 from .history import History
 from .link import AgentLink
 from .logs import LogReader, LogRecord, concerned_ranks
 from .memory import WATCH_SECONDS, MemorySamples
+from .status import GroupStatus
 from .views import View
 from .viewstore import ViewStore
+from .waiting import Changes
 
 MAX_CODE_BYTES = 16 << 20
 SHUTDOWN_SECONDS = 20.0
@@ -41,7 +42,7 @@ class Group:
         self.id = directory.group_id
         self.executions = Executions(self.id)
         self.memory = MemorySamples()
-        self._status: dict[str, Any] = {"state": "warm", "seq": 0}
+        self.status = GroupStatus()
         self._notify = notify
         self._link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
         self._history = History(directory, self._link, self.executions)
@@ -51,7 +52,7 @@ class Group:
         self._ending = False
         self._gone = asyncio.Event()
         self._reconnecting: asyncio.Task[None] | None = None
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._changes = Changes()
         self._handlers = {
             "record": self._on_record,
             "group": self._on_group,
@@ -59,49 +60,29 @@ class Group:
             "sample": self._on_sample,
         }
 
-    # -- what it is -----------------------------------------------------------------------------------
-
-    @property
-    def state(self) -> str:
-        """A GroupState, or `warm` while the agent has no group yet."""
-        return str(self._status["state"])
-
-    @property
-    def name(self) -> str:
-        """The name its user gave it."""
-        return str(self._status["spec"]["name"]) if "spec" in self._status else ""
-
-    @property
-    def world_size(self) -> int:
-        """How many ranks it has."""
-        return int(self._status["spec"]["world_size"])
-
     @property
     def is_attached(self) -> bool:
         """Whether its agent can be asked."""
         return self._link.is_open
 
     @property
-    def is_gone(self) -> bool:
-        """Whether it will take no cells any more."""
-        return self.state in GONE_GROUP_STATES
+    def state(self) -> str:
+        """A GroupState, or `warm` while the agent has no group yet."""
+        return self.status.state
 
     @property
-    def pids(self) -> dict[int, int]:
-        """Its ranks by process id."""
-        return {rank["pid"]: rank["rank"] for rank in self._status.get("ranks", []) if rank["pid"] is not None}
+    def name(self) -> str:
+        """The name its user gave it."""
+        return self.status.name
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks it has."""
+        return self.status.world_size
 
     def model(self) -> dict[str, Any]:
         """The Group of docs/api.md."""
-        status, spec = self._status, self._status["spec"]
-        same = ("state", "started_at", "ready_seconds", "generation", "note", "error", "lease_seconds", "ranks")
-        return {
-            "id": self.id,
-            "environment": status.get("environment") or {},
-            "protocol": PROTOCOL_VERSION,
-            **{field: spec[field] for field in ("name", "accelerator", "backend", "devices", "world_size", "cwd")},
-            **{field: status.get(field) for field in (*same, "running", "queued")},
-        }
+        return self.status.model(self.id)
 
     # -- life -----------------------------------------------------------------------------------------
 
@@ -112,7 +93,7 @@ class Group:
             JupyterDistError: `agent_unreachable`, `timed_out`, or `bad_request` from another version.
         """
         hello = await self._link.open()
-        self._status = hello["group"]
+        self.status.fields = hello["group"]
         for execution in hello["executions"]:
             self.executions.update(execution)
         if self.state != "warm":
@@ -121,7 +102,7 @@ class Group:
     async def start(self, spec: GroupSpec, environment: dict[str, Any]) -> None:
         """Make the waiting agent this group; its ranks come up from now on."""
         answer, _ = await self._link.request("start", spec=spec.to_dict(), environment=environment)
-        self._status = answer["group"]
+        self.status.fields = answer["group"]
         await self._follow(0)
         self._changed()
 
@@ -129,7 +110,7 @@ class Group:
         """End all ranks and start new ones."""
         answer, _ = await self._ask("restart")
         # The agent answers before it begins; whoever waits for the end must not see the state before.
-        self._status = {**answer["group"], "state": "restarting"}
+        self.status.fields = {**answer["group"], "state": "restarting"}
         self._changed()
 
     async def shutdown(self) -> None:
@@ -148,7 +129,7 @@ class Group:
         await self._link.close()
         await self._wait_for_files()
         self.directory.remove()
-        self._status = {**self._status, "state": "dead"}
+        self.status.update(state="dead")
         self._changed()
 
     async def detach(self) -> None:
@@ -172,7 +153,7 @@ class Group:
         if len(payload) > MAX_CODE_BYTES:
             message = f"The cell has {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
             raise JupyterDistError("too_large", message, "Put data into a file.")
-        self._check_takes_cells()
+        self.status.check_takes_cells()
         chosen = list(parse_ranks(ranks, self.world_size))
         spec = ExecutionSpec(execution_id=f"e-{secrets.token_hex(6)}", ranks=chosen, **fields)
         self.executions.set_code(spec.execution_id, code)
@@ -212,20 +193,7 @@ class Group:
 
     async def wait_until(self, is_so: Callable[[], bool], seconds: float) -> bool:
         """Wait until the condition holds, at most so long; whether it does."""
-        deadline = time.monotonic() + seconds
-        while not is_so():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.add(waiter)
-            try:
-                await asyncio.wait_for(waiter, left)
-            except asyncio.TimeoutError:
-                return is_so()
-            finally:
-                self._waiters.discard(waiter)
-        return True
+        return await self._changes.wait_until(is_so, seconds)
 
     async def wait_ended(self, execution_id: str, seconds: float) -> bool:
         """Wait until an execution has ended; whether it has."""
@@ -287,13 +255,13 @@ class Group:
                 self._notify(("log", self.id, rank))
 
     def _on_group(self, header: Header, payload: bytes) -> None:
-        self._status = header["group"]
+        self.status.fields = header["group"]
         self._changed()
 
     def _on_execution(self, header: Header, payload: bytes) -> None:
         model = self.executions.update(header["execution"])
         self._notify(("execution", self.id, model["id"]))
-        self._wake()
+        self._changes.wake()
 
     def _on_sample(self, header: Header, payload: bytes) -> None:
         self.memory.add(header["sample"])
@@ -326,9 +294,7 @@ class Group:
             f"The agent of group '{self.name}' has ended, and its ranks with it.",
             last_words or "Shut the group down and start it again.",
         )
-        dead = [{**rank, "state": "dead", "execution_id": None} for rank in self._status.get("ranks", [])]
-        lost = {"state": "lost", "error": error.to_dict(), "ranks": dead, "running": [], "queued": []}
-        self._status = {**self._status, **lost}
+        self.status.mark_lost(error)
         for execution_id in self.executions.mark_lost(error):
             self._notify(("execution", self.id, execution_id))
         self._gone.set()
@@ -336,15 +302,7 @@ class Group:
 
     def adopt_remains(self, group_json: dict[str, Any]) -> None:
         """Be a group whose agent ended while no server was there: only its logs are left."""
-        self._status = {
-            "spec": group_json["spec"],
-            "environment": group_json.get("environment"),
-            "state": "lost",
-            "started_at": group_json.get("created_at"),
-            "generation": 0,
-            "seq": 0,
-            "ranks": [],
-        }
+        self.status.take_remains(group_json)
         self.mark_lost("")
 
     async def _follow(self, since: int) -> None:
@@ -352,26 +310,15 @@ class Group:
 
     async def _ask(self, t: str, **fields: Any) -> tuple[Header, bytes]:
         if self.state in ("lost", "dead") and not self._link.is_open:
-            self._check_takes_cells()
+            self.status.check_takes_cells()
         return await self._link.request(t, **fields)
-
-    def _check_takes_cells(self) -> None:
-        if self.is_gone:
-            error = self._status.get("error") or {}
-            message = f"Group '{self.name}' is {self.state}. {error.get('message', '')}".strip()
-            raise JupyterDistError("group_not_ready", message, "Shut it down and start it again.")
 
     async def _wait_for_files(self) -> None:
         """The agent removes its directory as the last thing it does."""
         deadline = time.monotonic() + 2.0
-        while self.directory.socket_path.exists() and time.monotonic() < deadline:
+        while self.directory.socket_path.exists() and time.monotonic() < deadline:  # noqa: ASYNC110 - a file
             await asyncio.sleep(0.02)
 
     def _changed(self) -> None:
         self._notify(("groups",))
-        self._wake()
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._changes.wake()

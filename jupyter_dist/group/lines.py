@@ -23,16 +23,16 @@ class LineBuffer:
         if self._column is None and "\r" not in data and "\b" not in data:
             return self._feed_plain(data)
         lines: list[str] = []
-        for token in _CONTROLS.split(data):
-            if token == "\n":
+        for part in _CONTROLS.split(data):
+            if part == "\n":
                 lines.append(self.text + "\n")
                 self.reset()
-            elif token == "\r":
+            elif part == "\r":
                 self._return()
-            elif token == "\b":
+            elif part == "\b":
                 self._column = max(0, (len(self.text) if self._column is None else self._column) - 1)
-            elif token:
-                self._write(token)
+            elif part:
+                self._write(part)
                 lines += self._cut()
         return lines
 

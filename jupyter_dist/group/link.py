@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from jupyter_dist.transport.stream import FrameStream
 
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 15.0
+MAX_BUSY_SECONDS = 0.01
 
 log = logging.getLogger(__name__)
 
@@ -115,9 +117,14 @@ class AgentLink:
 
     async def _read(self, stream: FrameStream) -> None:
         with contextlib.suppress(EOFError, OSError, FrameError):
+            yielded_at = time.monotonic()
             while True:
                 header, payload = await stream.recv()
                 self._dispatch(header, payload)
+                # What is buffered already is received without a pause: a flood must leave room for others.
+                if time.monotonic() - yielded_at > MAX_BUSY_SECONDS:
+                    await asyncio.sleep(0)
+                    yielded_at = time.monotonic()
         stream.abort()
         if self._stream is stream:
             self._stream = None

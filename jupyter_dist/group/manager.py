@@ -76,14 +76,14 @@ class GroupManager:
         if id_or_name in self._groups:
             return self._groups[id_or_name]
         named = [group for group in self._groups.values() if group.name == id_or_name]
-        for group in sorted(named, key=lambda group: group.is_gone):
+        for group in sorted(named, key=lambda group: group.status.is_gone):
             return group
         raise JupyterDistError("unknown_group", f"There is no group '{id_or_name[:60]}'.", self._names_hint(id_or_name))
 
     def rank_of_pid(self, pid: int) -> tuple[str, int] | None:
         """Which group's name and rank a process is."""
         for group in self._groups.values():
-            if (rank := group.pids.get(pid)) is not None:
+            if (rank := group.status.pids.get(pid)) is not None:
                 return group.name, rank
         return None
 
@@ -173,12 +173,12 @@ class GroupManager:
         self.notify(("groups",))
 
     def _taken_names(self) -> list[str]:
-        living = [group.name for group in self._groups.values() if not group.is_gone]
+        living = [group.name for group in self._groups.values() if not group.status.is_gone]
         return [*living, *self._starting_names]
 
     def _drop_remains(self, name: str) -> None:
         """A new group of that name takes the place of a dead one."""
-        for group in [group for group in self._groups.values() if group.name == name and group.is_gone]:
+        for group in [group for group in self._groups.values() if group.name == name and group.status.is_gone]:
             if not group.is_attached:
                 del self._groups[group.id]
                 group.directory.remove()

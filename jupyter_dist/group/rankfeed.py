@@ -17,7 +17,7 @@ TAIL_BYTES = 64 * 1024
 TAIL_LINES = 200
 MAX_RICH_BYTES = 4 << 20
 RICH_DISCOUNT = 16  # a rich output counts as this much less text: one figure must not end the head
-MAX_FOLD_VARIANTS = 12_000  # of all ranks together; beyond, everything goes to the tails
+MAX_FOLD_VARIANTS = 6_000  # of all ranks together; beyond, everything goes to the tails
 MAX_FOLD_CHARS = 16 << 20
 
 

@@ -148,7 +148,7 @@ def _first(count: int, available: list[int]) -> list[int]:
 
 def _bad_devices(message: str, available: list[int]) -> JupyterDistError:
     indices = ", ".join(map(str, available))
-    return JupyterDistError("bad_devices", message, f"Devices: {indices}. Give a list, a count, or \"all\".")
+    return JupyterDistError("bad_devices", message, f'Devices: {indices}. Give a list, a count, or "all".')
 
 
 def _num_ranks(request: StartRequest, defaults: GroupDefaults) -> int:

@@ -45,9 +45,7 @@ class Item:
 
     def same_content(self, other: Item) -> bool:
         """Whether a client that has `other` needs nothing."""
-        return self is other or (
-            self.ranks == other.ranks and self.kind == other.kind and self.text == other.text
-        )
+        return self is other or (self.ranks == other.ranks and self.kind == other.kind and self.text == other.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,9 +128,11 @@ def rich_output(kind: str, content: dict[str, Any]) -> dict[str, Any]:
     """The nbformat output of a Jupyter message's content."""
     output: dict[str, Any] = {"output_type": kind}
     if kind == "error":
-        return output | {key: content.get(key, "") for key in ("ename", "evalue")} | {
-            "traceback": list(content.get("traceback", []))
-        }
+        return (
+            output
+            | {key: content.get(key, "") for key in ("ename", "evalue")}
+            | {"traceback": list(content.get("traceback", []))}
+        )
     output |= {"data": content.get("data", {}), "metadata": content.get("metadata", {})}
     if kind == "execute_result":
         output["execution_count"] = content.get("execution_count")

@@ -43,9 +43,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
     @ws_authenticated
     async def get(self, *args: Any, **kwargs: Any) -> None:
         """Upgrade, if the user may read."""
-        allowed = await ensure_async(
-            self.authorizer.is_authorized(self, self.current_user, "read", self.auth_resource)
-        )
+        allowed = await ensure_async(self.authorizer.is_authorized(self, self.current_user, "read", self.auth_resource))
         if not allowed:
             raise web.HTTPError(403)
         await self.settings["jupyter_dist"].adopted()

@@ -58,6 +58,7 @@ class LogDownloadHandler(DistHandler):
 
     @property
     def content_security_policy(self) -> str:
+        """Allow nothing."""
         # What ranks print is served from our origin: a browser must never take it for a page.
         return "default-src 'none'; sandbox"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from jupyter_dist import __version__
+from collections.abc import Callable, Iterable
+
 from jupyter_dist.launcher.environments import default_environment
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION
 
 from .base import DistHandler
-from .operations import Answer, Operation, operation
+from .openapi import build_openapi
+from .operations import Answer, Operation, Route, operation
 from .schemas import ANY_OBJECT, BOOLEAN, INTEGER, STRING, list_of, record, ref
 
 API_VERSION = 1
@@ -25,20 +27,21 @@ class RootHandler(DistHandler):
     )
     async def get(self) -> None:
         """What runs here."""
-        self.answer({"jupyter_dist": __version__, "protocol": PROTOCOL_VERSION, "api": API_VERSION})
+        self.answer({"jupyter_dist": self.extensionapp.version, "protocol": PROTOCOL_VERSION, "api": API_VERSION})
 
 
 class OpenApiHandler(DistHandler):
     """The description of this API."""
 
+    def initialize(self, name: str, routes: Callable[[], Iterable[Route]] = tuple) -> None:
+        """Called by tornado; the description is of all routes, this one included."""
+        super().initialize(name)
+        self._routes = routes
+
     @operation(Operation("Read this description", "read", {200: Answer("OpenAPI 3.1", ANY_OBJECT)}))
     async def get(self) -> None:
         """This API as OpenAPI 3.1."""
-        # The description is made from the list of all routes, this one included.
-        from .openapi import build_openapi
-        from .routes import ROUTES
-
-        self.answer(build_openapi(ROUTES, self.url()))
+        self.answer(build_openapi(self._routes(), self.url(), self.extensionapp.version))
 
 
 class EnvironmentsHandler(DistHandler):

@@ -5,27 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
-
-from jupyter_dist import __version__
+from typing import Any
 
 from .base import STATUS_OF_CODE
-from .operations import Answer, Operation
+from .operations import PARAMETERS, Answer, Operation, Route
 from .schemas import COMPONENTS
-
-if TYPE_CHECKING:
-    from .routes import Route
 
 VERBS = ("get", "post", "put", "patch", "delete")
 
 
-def build_openapi(routes: Iterable[Route], server_url: str) -> dict[str, Any]:
+def build_openapi(routes: Iterable[Route], server_url: str, version: str) -> dict[str, Any]:
     """The whole document."""
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "jupyter_dist",
-            "version": __version__,
+            "version": version,
             "description": "Groups of torch.distributed ranks behind a Jupyter server. See docs/api.md.",
             "license": {"name": "BSD-3-Clause"},
         },
@@ -48,8 +43,6 @@ def operations_of(handler: Any) -> dict[str, Operation]:
 
 
 def _path_item(route: Route) -> dict[str, Any]:
-    from .routes import PARAMETERS
-
     item: dict[str, Any] = {
         verb: _operation(verb, route.path, declared) for verb, declared in operations_of(route.handler).items()
     }
@@ -80,7 +73,8 @@ def _operation(verb: str, path: str, declared: Operation) -> dict[str, Any]:
     }
     if declared.query:
         described["parameters"] = [
-            {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in declared.query.items()
+            {"name": name, "in": "query", "required": False, "schema": schema}
+            for name, schema in declared.query.items()
         ]
     if declared.body is not None:
         required = bool(declared.body.get("required"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -16,6 +17,14 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 Schema = dict[str, Any]
 Verb = Callable[..., Awaitable[None]]
 V = TypeVar("V", bound=Verb)
+
+# What may stand for a {parameter}: names and ids of ours, and never a slash.
+PARAMETERS = {
+    "group": (r"[A-Za-z0-9_.-]{1,60}", "A group's id or name."),
+    "execution": (r"[A-Za-z0-9_-]{1,80}", "An execution's id."),
+    "rank": (r"[0-9]{1,7}", "A rank."),
+    "name": (r"[^/]{1,300}", "An environment's name."),
+}
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,23 @@ class Operation:
     body: Schema | None = None
     query: Mapping[str, Schema] = field(default_factory=dict)
     errors: tuple[str, ...] = ()  # codes of docs/api.md beyond those that every operation has
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path below the prefix, with {parameters}, and who answers."""
+
+    path: str
+    handler: Any
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # for the handler's `initialize`
+
+    def pattern(self) -> str:
+        """The regular expression for the router."""
+        return re.sub(
+            r"\{(\w+)\}",
+            lambda match: f"({PARAMETERS[match[1]][0]})",
+            re.escape(self.path).replace(r"\{", "{").replace(r"\}", "}"),
+        )
 
 
 def operation(declared: Operation) -> Callable[[V], V]:

@@ -33,7 +33,7 @@ def groups_directory(runtime_dir: str) -> Path:
     if xdg := os.environ.get("XDG_RUNTIME_DIR"):
         candidates.append(Path(xdg) / f"jupyter_dist-{digest}")
     candidates.append(Path(tempfile.gettempdir()) / f"jupyter_dist-{os.getuid()}-{digest}")
-    candidates.append(Path("/tmp") / f"jupyter_dist-{os.getuid()}-{digest}")
+    candidates.append(Path("/tmp") / f"jupyter_dist-{os.getuid()}-{digest}")  # noqa: S108 - checked below
     problems = []
     for candidate in candidates:
         if len(os.fsencode(str(candidate) + _LONGEST)) > MAX_SOCKET_PATH_BYTES:

@@ -90,9 +90,7 @@ class LocalLauncher:
                 message = f"{python} cannot be started: {err.strerror}."
                 raise JupyterDistError("bad_environment", message, "Choose another environment.") from err
 
-    async def _wait_for_socket(
-        self, process: subprocess.Popen[bytes], directory: GroupDirectory, python: str
-    ) -> None:
+    async def _wait_for_socket(self, process: subprocess.Popen[bytes], directory: GroupDirectory, python: str) -> None:
         deadline = time.monotonic() + LAUNCH_SECONDS
         while not directory.socket_path.exists():
             if process.poll() is not None:

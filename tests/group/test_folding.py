@@ -1,9 +1,9 @@
 """What many ranks say, folded: examples that people would draw by hand."""
 
 import pytest
+from records import Recorder, shown
 
 from jupyter_dist.group import rankfeed
-from records import Recorder, shown
 
 
 def lines(recorder: Recorder) -> list[tuple[str, str]]:

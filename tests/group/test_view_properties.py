@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from records import Recorder, make_view, of_rank
 
 from jupyter_dist.group.lines import LineBuffer
 from jupyter_dist.group.snapshots import EMPTY, Snapshot, difference
-from records import Recorder, make_view, of_rank
 
 WORDS = ["loss 0.5\n", "loss 0.25\n", "a\n", "b\n", "\n", "a", "part", "x 1 y", "\r", "50%\r", "tail"]
 EVENTS = st.lists(
@@ -99,8 +99,8 @@ def test_chunks_do_not_matter(events: list[Event], rng: random.Random) -> None:
 def apply(had: list[dict[str, Any]], change: dict[str, Any]) -> list[dict[str, Any]]:
     """What a page does with a `view` message (docs/api.md)."""
     items = [item for item in had if item["id"] not in change["removed"]]
-    for new in change["items"]:
-        new = dict(new)
+    for changed in change["items"]:
+        new = dict(changed)
         after = new.pop("after")
         old = next((item for item in items if item["id"] == new["id"]), None)
         if "append" in new:

@@ -174,7 +174,7 @@ def nothing_left(groups_path):
 
     async def check() -> None:
         deadline = time.monotonic() + 10
-        while (left := processes_in(groups_path)) and time.monotonic() < deadline:
+        while (left := processes_in(groups_path)) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         assert not left
         assert list(groups_path.iterdir()) == []

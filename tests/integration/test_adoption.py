@@ -42,10 +42,13 @@ async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly
     await server_again(orderly)
 
     after = await api.ask("GET", "groups/g")
-    assert after["id"] == before["id"] and after["state"] == "ready"
-    assert after["running"] == [running] and after["queued"] == [queued]
+    assert after["id"] == before["id"]
+    assert after["state"] == "ready"
+    assert after["running"] == [running]
+    assert after["queued"] == [queued]
     again = await api.view("g", done["execution"]["id"])
-    assert again["items"] == done["items"] and again["seq"] == done["seq"]
+    assert again["items"] == done["items"]
+    assert again["seq"] == done["seq"]
 
     channel = await api.channel()
     assert (await channel.follow("g", running))["state"] == "ok"
@@ -79,7 +82,7 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     await api.ask("DELETE", "groups/g")
     assert list(groups_path.iterdir()) == []
     deadline = time.monotonic() + 10
-    while any(_alive(rank["pid"]) for rank in group["ranks"]) and time.monotonic() < deadline:
+    while any(_alive(rank["pid"]) for rank in group["ranks"]) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     assert not any(_alive(rank["pid"]) for rank in group["ranks"])
 

@@ -15,7 +15,8 @@ async def test_a_page_follows_a_cell(api):
     ended = await channel.follow("g", execution)
     assert ended["state"] == "ok"
     view = await api.view("g", execution)
-    assert without_seq(channel.items) == without_seq(view["items"]) and channel.seq == view["seq"]
+    assert without_seq(channel.items) == without_seq(view["items"])
+    assert channel.seq == view["seq"]
     assert texts(view)[0] == ("0-1", "".join(f"step {step}\n" for step in range(5)))
 
     # A page that has everything is sent nothing; one that has something else begins anew.
@@ -25,7 +26,8 @@ async def test_a_page_follows_a_cell(api):
     second = await api.channel()
     second.subscribe("execution", group="g", execution=execution, since=3)
     message = await second.next_of("view")
-    assert message["reset"] and len(message["items"]) == len(view["items"])
+    assert message["reset"]
+    assert len(message["items"]) == len(view["items"])
     channel.socket.close()
     second.socket.close()
 

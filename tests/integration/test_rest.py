@@ -87,7 +87,8 @@ async def test_disjoint_ranks_run_at_once_and_others_in_order(api):
     assert [texts(view) for view in views] == [[("0", "slow\n")], [("0-1", "both\n")], [("1", "quick\n")]]
     started = [view["execution"]["started_at"] for view in views]
     ended = [view["execution"]["ended_at"] for view in views]
-    assert ended[0] <= started[1] and ended[1] <= started[2]
+    assert ended[0] <= started[1]
+    assert ended[1] <= started[2]
     first = await api.submit("g", "import time\ntime.sleep(0.5)", ranks="0")
     second = await api.submit("g", "import time\ntime.sleep(0.1)", ranks="1")
     assert (await api.view("g", second))["execution"]["state"] == "ok"
@@ -142,7 +143,8 @@ async def test_the_log_as_a_file(api):
     assert "sandbox" in response.headers["Content-Security-Policy"]
     assert response.headers["Content-Disposition"].startswith("attachment;")
     text = response.body.decode()
-    assert "<script>alert(1)</script>\n" in text and "ZeroDivisionError" in text
+    assert "<script>alert(1)</script>\n" in text
+    assert "ZeroDivisionError" in text
 
 
 async def test_a_start_that_fails_says_why_and_leaves_nothing(api, nothing_left, groups_path):
@@ -151,7 +153,8 @@ async def test_a_start_that_fails_says_why_and_leaves_nothing(api, nothing_left,
     if failed["state"] == "ending":
         failed = await api.ask("GET", f"groups/{group['id']}", wait=30, not_state="ending")
     assert failed["state"] == "dead"
-    assert "Rank" in failed["error"]["message"] and failed["error"]["hint"]
+    assert "Rank" in failed["error"]["message"]
+    assert failed["error"]["hint"]
     status, error = await api.refused("POST", "groups/g/executions", {"code": "1"})
     assert (status, error["code"]) == (409, "group_not_ready")
     await api.ask("DELETE", "groups/g")
@@ -162,7 +165,9 @@ async def test_credentials_do_not_reach_ranks(api, monkeypatch):
     for name in ("JUPYTER_TOKEN", "JPY_API_TOKEN", "JUPYTERHUB_API_TOKEN"):
         monkeypatch.setenv(name, "secret-value")
     await api.start(name="g", env={"MINE": "yes"})
-    view = await api.run("g", "import os\nprint([v for v in os.environ.values() if 'secret-value' in v], os.environ['MINE'])")
+    view = await api.run(
+        "g", "import os\nprint([v for v in os.environ.values() if 'secret-value' in v], os.environ['MINE'])"
+    )
     assert texts(view) == [("0-1", "[] yes\n")]
 
 

@@ -1,0 +1,83 @@
+"""A group's state as its agent tells it, and as docs/api.md shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+from jupyter_dist.protocol.states import GONE_GROUP_STATES
+
+_FROM_SPEC = ("name", "accelerator", "backend", "devices", "world_size", "cwd")
+_FROM_STATUS = ("state", "started_at", "ready_seconds", "generation", "note", "error", "lease_seconds", "ranks")
+
+
+class GroupStatus:
+    """The newest status of one group."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {"state": "warm", "seq": 0}
+
+    @property
+    def state(self) -> str:
+        """A GroupState, or `warm` while the agent has no group yet."""
+        return str(self.fields["state"])
+
+    @property
+    def name(self) -> str:
+        """The name its user gave it."""
+        return str(self.fields["spec"]["name"]) if "spec" in self.fields else ""
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks it has."""
+        return int(self.fields["spec"]["world_size"])
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it will take no cells any more."""
+        return self.state in GONE_GROUP_STATES
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Its ranks by process id."""
+        return {rank["pid"]: rank["rank"] for rank in self.fields.get("ranks", []) if rank["pid"] is not None}
+
+    def model(self, group_id: str) -> dict[str, Any]:
+        """The Group of docs/api.md."""
+        spec = self.fields["spec"]
+        return {
+            "id": group_id,
+            "environment": self.fields.get("environment") or {},
+            "protocol": PROTOCOL_VERSION,
+            **{field: spec[field] for field in _FROM_SPEC},
+            **{field: self.fields.get(field) for field in (*_FROM_STATUS, "running", "queued")},
+        }
+
+    def update(self, **changes: Any) -> None:
+        """Change what the server itself knows better."""
+        self.fields = {**self.fields, **changes}
+
+    def mark_lost(self, error: JupyterDistError) -> None:
+        """The agent is gone, and its ranks with it."""
+        dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
+        self.update(state="lost", error=error.to_dict(), ranks=dead, running=[], queued=[])
+
+    def take_remains(self, group_json: dict[str, Any]) -> None:
+        """Of a group whose agent ended while no server was there, group.json is all that is left."""
+        self.fields = {
+            "spec": group_json["spec"],
+            "environment": group_json.get("environment"),
+            "state": "lost",
+            "started_at": group_json.get("created_at"),
+            "generation": 0,
+            "seq": 0,
+            "ranks": [],
+        }
+
+    def check_takes_cells(self) -> None:
+        """Raise JupyterDistError `group_not_ready` when it is gone."""
+        if self.is_gone:
+            because = (self.fields.get("error") or {}).get("message", "")
+            message = f"Group '{self.name}' is {self.state}. {because}".strip()
+            raise JupyterDistError("group_not_ready", message, "Shut it down and start it again.")
