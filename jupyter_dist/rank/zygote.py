@@ -62,7 +62,10 @@ class Zygote:
                     return 0
 
     def _receive(self) -> bool:
-        data, fds, _, _ = socket.recv_fds(self._sock, RECV_BYTES, MAX_FDS)
+        try:
+            data, fds, _, _ = socket.recv_fds(self._sock, RECV_BYTES, MAX_FDS)
+        except ConnectionResetError:  # the agent left with an answer unread
+            return False
         self._fds.extend(fds)
         for header, _payload in self._decoder.feed(data):
             if header["t"] == "preload":

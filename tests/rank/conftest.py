@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -168,16 +169,12 @@ class RankClient:
         """Wait for the process's end; return the zygote's report."""
         return self._zygote.wait("exited", pid=self.pid)
 
-    def is_gone(self) -> bool:
-        return not Path(f"/proc/{self.pid}").exists()
-
     def close(self) -> None:
         for fd in self._pipes:
             os.close(fd)
         self._sock.close()
-        if not self.is_gone():
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-            self.exit()
 
     # -- the agent's part ---------------------------------------------------------------------------
 
