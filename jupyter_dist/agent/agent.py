@@ -197,13 +197,14 @@ class Agent:
 
     def _push_group(self) -> None:
         self._group_push = None
-        self._link.push("group", {"t": "group", "group": self.status()})
+        self._link.push("group", lambda: {"t": "group", "group": self.status()}, at_once=True)
 
     def _execution_changed(self, execution: Execution) -> None:
-        self._link.push(execution.id, {"t": "execution", "execution": execution.model()})
+        make = lambda: {"t": "execution", "execution": execution.model()}  # noqa: E731
+        self._link.push(execution.id, make, at_once=execution.is_final)
 
     def _sampled(self, sample: dict[str, Any]) -> None:
-        self._link.push("sample", {"t": "sample", "sample": sample})
+        self._link.push("sample", lambda: {"t": "sample", "sample": sample})
 
     # -- ending ---------------------------------------------------------------------------------------
 

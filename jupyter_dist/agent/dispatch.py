@@ -7,6 +7,7 @@ from typing import Any
 
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.frames import encode_frame
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.states import ExecutionState
 
@@ -100,8 +101,11 @@ class Dispatcher:
             notebook=spec.notebook,
             owner=spec.owner,
         )
+        count = self._execution_count
+        header = {"t": "execute", "execution_id": execution.id, "execution_count": count, "silent": spec.silent}
+        frame = encode_frame(header, execution.code)
         for rank in spec.ranks:
-            self._ranks[rank].execute(execution.id, self._execution_count, spec.silent, execution.code)
+            self._ranks[rank].execute(execution.id, frame)
         self._on_change(execution)
 
     def _rank_ended(self, execution: Execution, rank: int, status: Any, seconds: float | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -107,16 +108,18 @@ class ExecutionQueue:
 
     def __init__(self) -> None:
         self._executions: dict[str, Execution] = {}  # oldest first
+        self._unfinished: dict[str, Execution] = {}  # those of them that were not final when last looked at
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(list(self._executions.values()))
 
     def add(self, execution: Execution) -> None:
         """Queue it; the oldest finished ones are forgotten beyond MAX_KEPT (their journal is not)."""
-        self._executions[execution.id] = execution
-        surplus = len(self._executions) - self.MAX_KEPT
-        for old in [e for e in self._executions.values() if e.is_final][: max(0, surplus)]:
-            del self._executions[old.id]
+        self._executions[execution.id] = self._unfinished[execution.id] = execution
+        surplus = max(0, len(self._executions) - self.MAX_KEPT)
+        finished = (old.id for old in self._executions.values() if old.is_final)
+        for old_id in list(islice(finished, surplus)):
+            del self._executions[old_id]
 
     def get(self, execution_id: str) -> Execution:
         """Return an execution. Raises JupyterDistError `unknown_execution`."""
@@ -128,9 +131,11 @@ class ExecutionQueue:
             )
         return self._executions[execution_id]
 
-    def in_state(self, *states: str) -> list[Execution]:
-        """The executions in one of these states, oldest first."""
-        return [execution for execution in self._executions.values() if execution.state in states]
+    def in_state(self, *states: ExecutionState) -> list[Execution]:
+        """The executions in one of these states, none of them final, oldest first."""
+        for ended in [execution.id for execution in self._unfinished.values() if execution.is_final]:
+            del self._unfinished[ended]
+        return [execution for execution in self._unfinished.values() if execution.state in states]
 
     def startable(self) -> list[Execution]:
         """The queued executions of which no rank is claimed by an earlier one."""

@@ -144,12 +144,11 @@ class RankProcess:
         if self._stream is not None and not self._stream.is_closing:
             self._stream.send(header, payload)
 
-    def execute(self, execution_id: str, execution_count: int, silent: bool, code: bytes) -> None:
-        """Run a cell; the end comes as `rank_replied` or `rank_died`."""
+    def execute(self, execution_id: str, frame: bytes) -> None:
+        """Run a cell, given as the encoded `execute` message; the end comes as `rank_replied` or `rank_died`."""
         self.execution_id = self._last_execution_id = execution_id
-        self.send(
-            {"t": "execute", "execution_id": execution_id, "execution_count": execution_count, "silent": silent}, code
-        )
+        if self._stream is not None and not self._stream.is_closing:
+            self._stream.send_encoded([frame])
         self.set_state("busy")
 
     async def request(self, kind: str, timeout_seconds: float, **fields: Any) -> Header:

@@ -13,10 +13,14 @@ from typing import Any
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.frames import FrameError, Header
+from jupyter_dist.protocol.frames import FrameError, Header, encode_frame
 from jupyter_dist.transport.stream import FrameStream
 
 Answer = tuple[Header, bytes]
+# So long the server is not told of output and of ranks that ended: one message then tells of many.
+GATHER_SECONDS = 0.01
+
+MakeMessage = Callable[[], Header]
 RequestHandler = Callable[[Header, bytes], Awaitable[Answer]]
 
 
@@ -35,8 +39,9 @@ class ServerLink:
         self._server: asyncio.AbstractServer | None = None
         self._stream: FrameStream | None = None
         self._cursor: JournalCursor | None = None
-        self._changes: dict[str, Header] = {}  # the latest message about each thing, in order of first change
+        self._changes: dict[str, MakeMessage] = {}  # the latest about each thing, in order of last change
         self._something = asyncio.Event()
+        self._soon: asyncio.TimerHandle | None = None
         self._all_sent = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[Any]] = set()
@@ -59,20 +64,29 @@ class ServerLink:
         """Stream from this journal; from now on there is a group."""
         self._journal = journal
 
-    def push(self, key: str, message: Header) -> None:
-        """Tell the server, after the records that are in the journal now; a newer message of the key replaces it."""
+    def push(self, key: str, make: MakeMessage, *, at_once: bool = False) -> None:
+        """Tell the server, after the records that are in the journal now; a newer message of the key replaces it.
+
+        Unless the server should know at once, it is told together with what else happens in the next moment.
+        """
         self._changes.pop(key, None)
-        self._changes[key] = message
-        self.records_grew()
+        self._changes[key] = make
+        if at_once:
+            self._all_sent.clear()
+            self._something.set()
+        else:
+            self.records_grew()
 
     def records_grew(self) -> None:
-        """There is something to send."""
+        """There is something to send, soon."""
         self._all_sent.clear()
-        self._something.set()
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._something.set)
 
     async def flush(self, timeout_seconds: float) -> None:
         """Wait until the server has been sent everything, or it takes too long."""
         if self._stream is not None:
+            self._something.set()
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._all_sent.wait(), timeout_seconds)
 
@@ -143,23 +157,25 @@ class ServerLink:
             while True:
                 await self._something.wait()
                 self._something.clear()
-                while self._behind() and await self._send_records(stream):
-                    pass
+                if self._soon is not None:
+                    self._soon.cancel()
+                    self._soon = None
+                frames = self._next_records()
+                while frames and self._behind():
+                    stream.send_encoded(frames)
+                    await stream.drain()
+                    frames = self._next_records()
                 changes, self._changes = self._changes, {}
-                for message in changes.values():
-                    stream.send(message)
+                frames += [encode_frame(make()) for make in changes.values()]
+                stream.send_encoded(frames)
                 await stream.drain()
-                if not self._something.is_set():
+                if not self._something.is_set() and self._soon is None:
                     self._all_sent.set()
 
-    async def _send_records(self, stream: FrameStream) -> bool:
-        assert self._cursor is not None
-        assert self._journal is not None
-        records = self._cursor.read(self._journal.last_seq)
-        for record in records:
-            stream.send_encoded(record.frame)
-        await stream.drain()
-        return bool(records)
+    def _next_records(self) -> list[bytes]:
+        if self._cursor is None or self._journal is None:
+            return []
+        return [record.frame for record in self._cursor.read(self._journal.last_seq)]
 
     def _behind(self) -> bool:
         return self._cursor is not None and self._journal is not None and self._cursor.since < self._journal.last_seq

@@ -15,16 +15,11 @@ PREFIX_BYTES = len(MARKER) + _CRC.size
 
 
 class Record(NamedTuple):
-    """One record: its frame as it travels, and where the next one starts in the file."""
+    """One record: its frame as it travels, its parsed header, and where the next one starts in the file."""
 
     frame: bytes
+    header: Header
     next_offset: int
-
-    @property
-    def header(self) -> Header:
-        """The parsed header."""
-        header_length, _ = LENGTHS.unpack_from(self.frame)
-        return decode_header(self.frame[LENGTHS.size : LENGTHS.size + header_length])
 
     @property
     def payload(self) -> bytes:
@@ -69,7 +64,7 @@ def _record_at(data: bytes, start: int, base: int) -> Record | None:
     if _CRC.unpack_from(data, start + len(MARKER))[0] != zlib.crc32(frame):
         return None
     try:
-        decode_header(frame[LENGTHS.size : LENGTHS.size + header_length])
+        header = decode_header(frame[LENGTHS.size : LENGTHS.size + header_length])
     except FrameError:
         return None
-    return Record(frame, base + end)
+    return Record(frame, header, base + end)

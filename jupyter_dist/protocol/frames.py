@@ -9,6 +9,9 @@ from typing import Any
 
 Header = dict[str, Any]
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder().decode
+
 LENGTHS = struct.Struct("!II")
 MAX_HEADER_BYTES = 1 << 20
 MAX_PAYLOAD_BYTES = 1 << 28
@@ -20,7 +23,7 @@ class FrameError(ValueError):
 
 def encode_frame(header: Header, payload: bytes | memoryview = b"") -> bytes:
     """Return one frame. Raises FrameError when a part is over its limit."""
-    head = json.dumps(header, separators=(",", ":")).encode()
+    head = _encode(header).encode()
     check_lengths(len(head), len(payload))
     return b"".join((LENGTHS.pack(len(head), len(payload)), head, payload))
 
@@ -34,7 +37,7 @@ def check_lengths(header_length: int, payload_length: int) -> None:
 def decode_header(data: bytes) -> Header:
     """Parse a header; raises FrameError unless it is a JSON object."""
     try:
-        header = json.loads(data)
+        header = _decode(data.decode())
     except ValueError as err:
         raise FrameError(f"header is not JSON: {data[:80]!r}") from err
     if not isinstance(header, dict):

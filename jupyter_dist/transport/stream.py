@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Iterable
 
 from jupyter_dist.protocol.frames import LENGTHS, Header, check_lengths, decode_header, encode_frame
 
@@ -43,9 +44,9 @@ class FrameStream:
         """Queue a frame. Await `drain` after sending much."""
         self._writer.write(encode_frame(header, payload))
 
-    def send_encoded(self, frame: bytes) -> None:
-        """Queue a frame that is already encoded."""
-        self._writer.write(frame)
+    def send_encoded(self, frames: Iterable[bytes]) -> None:
+        """Queue frames that are already encoded, in one piece."""
+        self._writer.writelines(frames)
 
     async def drain(self) -> None:
         """Wait until the peer has taken most of what was sent. Raises OSError when the connection broke."""
