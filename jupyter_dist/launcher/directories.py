@@ -76,8 +76,8 @@ class GroupDirectory:
     @classmethod
     def create(cls, parent: Path) -> GroupDirectory:
         """Make a new one, held by this server."""
+        make_private(parent)
         directory = cls(parent / f"g-{secrets.token_hex(4)}")
-        directory.path.mkdir(mode=0o700)
         make_private(directory.path)
         directory.hold()
         return directory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -72,6 +73,8 @@ class LocalLauncher:
             # Nothing is left to wait for; Popen would warn that its process still runs, which is the point.
             process.returncode = 0
         self._processes.clear()
+        with contextlib.suppress(OSError):
+            self._parent.rmdir()  # unless groups stay
 
     def _spawn(self, python: str, directory: GroupDirectory, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
         with open(directory.log_path, "ab") as log:

@@ -1,0 +1,93 @@
+"""From a start request to a GroupSpec: every default, and one clear error for every bad field."""
+
+import dataclasses
+
+import pytest
+
+from jupyter_dist.group.resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
+from jupyter_dist.launcher.environments import Environment
+from jupyter_dist.protocol.errors import JupyterDistError
+
+CPU = Environment("cpu", "CPU", "/opt/cpu/bin/python", "kernelspec")
+CUDA = dataclasses.replace(CPU, name="cuda", python="/opt/cuda/bin/python", cuda="12.8")
+
+
+@pytest.fixture
+def resolve(tmp_path):
+    def resolve(environment=CUDA, available=(0, 1, 2, 3), taken=(), **fields):
+        defaults = GroupDefaults(root_dir=str(tmp_path), world_size=3)
+        return build_spec("g-1", resolve_spec(StartRequest(**fields), environment, available, defaults, taken))
+
+    return resolve
+
+
+def test_auto_takes_all_devices_when_there_are_some_and_torch_can_use_them(resolve):
+    spec = resolve()
+    assert (spec.accelerator, spec.backend, spec.devices, spec.world_size) == ("cuda", "nccl", [0, 1, 2, 3], 4)
+    assert resolve(environment=CPU).accelerator == "cpu"
+    spec = resolve(available=())
+    assert (spec.accelerator, spec.backend, spec.devices, spec.world_size) == ("cpu", "gloo", [], 3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "devices"),
+    [
+        ({"devices": [2, 0]}, [2, 0]),
+        ({"devices": 2}, [0, 1]),
+        ({"devices": -1}, [0, 1, 2, 3]),
+        ({"devices": "all"}, [0, 1, 2, 3]),
+        ({"num_ranks": 2}, [0, 1]),
+        ({"num_ranks": 2, "devices": [1, 3]}, [1, 3]),
+        ({"accelerator": "cuda"}, [0, 1, 2, 3]),
+    ],
+)
+def test_naming_devices(resolve, fields, devices):
+    spec = resolve(**fields)
+    assert (spec.devices, spec.world_size) == (devices, len(devices))
+
+
+def test_cpu_ranks(resolve):
+    assert resolve(accelerator="cpu", num_ranks=8).world_size == 8
+    assert resolve(num_ranks=8).accelerator == "cpu"  # more than there are devices: a rehearsal
+    assert resolve(accelerator="cpu").devices == []
+    assert resolve(accelerator="cuda", backend="gloo").backend == "gloo"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "word"),
+    [
+        ({"devices": [4]}, "bad_devices", "device 4"),
+        ({"devices": [1, 1]}, "bad_devices", "twice"),
+        ({"devices": []}, "bad_devices", "empty"),
+        ({"devices": 5}, "bad_devices", "5 devices"),
+        ({"devices": 0}, "bad_devices", "0 devices"),
+        ({"devices": [0, 1], "num_ranks": 3}, "bad_devices", "num_ranks"),
+        ({"devices": [0], "environment": CPU}, "bad_devices", "CPU"),
+        ({"devices": [0], "accelerator": "cpu"}, "bad_devices", "CPU"),
+        ({"accelerator": "cuda", "environment": CPU}, "bad_environment", "no CUDA"),
+        ({"accelerator": "cuda", "available": ()}, "bad_devices", "no CUDA device"),
+        ({"accelerator": "cpu", "backend": "nccl"}, "bad_request", "backend"),
+        ({"name": "train", "taken": ["train"]}, "name_taken", "train"),
+        ({"name": "-x"}, "bad_request", "name"),
+    ],
+)
+def test_bad_fields(resolve, fields, code, word):
+    with pytest.raises(JupyterDistError) as raised:
+        resolve(**fields)
+    assert raised.value.code == code
+    assert word in raised.value.message
+    assert raised.value.hint
+
+
+def test_names_that_are_free(resolve):
+    assert resolve().name == "group-1"
+    assert resolve(taken=["group-1", "group-2"]).name == "group-3"
+
+
+def test_directories(resolve, tmp_path):
+    (tmp_path / "lab").mkdir()
+    assert resolve().cwd == str(tmp_path)
+    assert resolve(cwd="lab").cwd == str(tmp_path / "lab")
+    assert resolve(cwd=str(tmp_path / "lab")).cwd == str(tmp_path / "lab")
+    assert resolve(notebook="lab/n.ipynb").cwd == str(tmp_path / "lab")
+    assert resolve(notebook="lab/n.ipynb", cwd=".").cwd == str(tmp_path)
