@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
@@ -53,7 +52,7 @@ class Agent:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     @property
@@ -72,9 +71,11 @@ class Agent:
         spec = ExecutionSpec(execution_id=execution_id, ranks=self._ranks)
         self._request("execute", code.encode(), execution=spec.to_dict())
         return self._wait(
-            lambda header: header["t"] == "execution"
-            and header["execution"]["id"] == execution_id
-            and header["execution"]["state"] in FINAL_EXECUTION_STATES,
+            lambda header: (
+                header["t"] == "execution"
+                and header["execution"]["id"] == execution_id
+                and header["execution"]["state"] in FINAL_EXECUTION_STATES
+            ),
             seconds,
         )["execution"]
 
@@ -85,7 +86,9 @@ class Agent:
         self._request("hello", protocol=PROTOCOL_VERSION, server="benchmark")
         spec = GroupSpec("g-bench", "bench", len(self._ranks), "cpu", "gloo", str(path.parent))
         self._request("start", spec=spec.to_dict(), environment={})
-        group = self._wait(lambda header: header["t"] == "group" and header["group"]["state"] != "starting", 60)["group"]
+        group = self._wait(lambda header: header["t"] == "group" and header["group"]["state"] != "starting", 60)[
+            "group"
+        ]
         if group["state"] != "ready":
             raise RuntimeError(f"the group is {group['state']}: {group['error']}")
         self._request("follow", since=0)

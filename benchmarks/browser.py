@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import websocket
@@ -19,7 +18,9 @@ from .ours import Server
 from .processes import descendants, kill, wait_until
 
 EXTENSION = REPOSITORY / "jupyter_dist" / "labextension"
-_OPEN_SIDEBAR = "jupyterapp.restored.then(() => jupyterapp.commands.execute('jupyter-dist:show-sidebar')).then(() => 'shown')"
+_OPEN_SIDEBAR = (
+    "jupyterapp.restored.then(() => jupyterapp.commands.execute('jupyter-dist:show-sidebar')).then(() => 'shown')"
+)
 _COUNT_RANKS = "document.querySelectorAll('[class*=jp-Dist]').length"
 
 
@@ -47,7 +48,13 @@ class Page:
         self._ids = 0
 
     def __enter__(self) -> Page:
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--remote-allow-origins=*"]
+        flags = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-port=0",
+            "--remote-allow-origins=*",
+        ]
         flags += [f"--user-data-dir={self._profile.name}", "--no-first-run", "--window-size=1400,900"]
         command = [self._executable, *flags, f"http://127.0.0.1:{self._server.port}/lab?token={self._server.token}"]
         quiet = subprocess.DEVNULL
@@ -59,7 +66,7 @@ class Page:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def processes(self) -> list[int]:

@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from .processes import cpu_seconds, descendants, kill
@@ -28,7 +27,7 @@ class Driver:
     def __init__(self, module: str, python: str) -> None:
         self._module = module
         self._python = python
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (it is open as long as the driver)
         self._buffer = b""
 
     def __enter__(self) -> Driver:
@@ -49,7 +48,7 @@ class Driver:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

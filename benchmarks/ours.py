@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import websocket
@@ -41,7 +40,7 @@ class Server:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         trees = {pid: descendants(pid) for pid in (self.pid, *self.agents())}
         self.process.kill()
         self.process.wait()
@@ -68,8 +67,8 @@ class Server:
 
     def agents(self) -> list[int]:
         """The agent processes that this server started, warm ones and those of groups."""
-        found = [pid for pid in descendants(os.getpid()) if " agent " in command_line(pid) and "boot.py" in command_line(pid)]
-        return [pid for pid in found if str(self.home) in command_line(pid)]
+        commands = {pid: command_line(pid) for pid in descendants(os.getpid())}
+        return [pid for pid, command in commands.items() if f"boot.py agent {self.home}" in command]
 
     def agent_of(self, group: str) -> int:
         """The agent of a group."""
@@ -202,9 +201,11 @@ class Client:
         topic = {"group": execution["group"], "execution": execution["id"]}
         self.subscribe("execution", since=0, **topic)
         ended = self.receive(
-            lambda message: message["type"] == "execution"
-            and message["execution"]["id"] == execution["id"]
-            and message["execution"]["state"] in FINAL,
+            lambda message: (
+                message["type"] == "execution"
+                and message["execution"]["id"] == execution["id"]
+                and message["execution"]["state"] in FINAL
+            ),
             seconds,
         )["execution"]
         self.unsubscribe("execution", **topic)

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
 
 from benchmarks import rivals
 from benchmarks.driver import Driver
@@ -78,7 +77,9 @@ def _floor_and_ours(floor: Driver, server: Server, table: Table, rounds: int) ->
     table.aim(f"at most 1.5x the pipe: {ratio:.2f}x (least against least {least:.2f}x)", min(ratio, least) <= 1.5)
     grown = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in growth.items())
     table.aim(f"memory grows by at most 64 MiB: {grown}", max(growth.values()) <= MAX_GROWTH)
-    table.aim(f"the server answers within 200 ms all the time: slowest {max(stalls):.0f} ms", max(stalls) <= MAX_STALL_MS)
+    table.aim(
+        f"the server answers within 200 ms all the time: slowest {max(stalls):.0f} ms", max(stalls) <= MAX_STALL_MS
+    )
     client.close()
 
 
@@ -132,7 +133,7 @@ class Stalls:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(10)
 
