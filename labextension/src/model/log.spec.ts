@@ -81,7 +81,34 @@ describe('LogModel', () => {
     expect(lines).toBeLessThanOrEqual(1000);
     expect(lines + log.droppedLines).toBe(4001);
     expect(log.hasOlder).toBe(true);
-    expect(log.first).toBe(log.blocks[0].seq);
+  });
+
+  it('keeps the separator of what is left of an execution', () => {
+    const log = new LogModel({ lines: 300, characters: 1e9 });
+    log.load(page([begin(1), say(2, 'a\n'.repeat(250)), say(3, 'b\n'.repeat(250)), end(4)]));
+    expect(log.blocks[0]).toMatchObject({ continued: true, code: 'train()', status: 'ok' });
+  });
+
+  it('gives back what was dropped of a record in the middle', () => {
+    const log = new LogModel({ lines: 320, characters: 1e9 });
+    const lines = Array.from({ length: 250 }, (_, i) => `${i}\n`).join('');
+    log.load(page([begin(1), say(2, lines), say(3, 'b\n'.repeat(250)), end(4)]));
+    // No block that is left begins with a record: the page above has to bring all of them back.
+    expect(log.first).toBe(5);
+    log.prepend(page([begin(1), say(2, lines), say(3, 'b\n'.repeat(250)), end(4)]));
+    expect(summary(log.blocks)[0]).toBe('begin e-1 ok');
+    const text = log.blocks.map(block => (block.kind === 'text' ? block.text : '')).join('');
+    expect(text.startsWith(lines)).toBe(true);
+    expect(log.atEnd).toBe(false);
+  });
+
+  it('drops from its end while the top is read', () => {
+    const log = new LogModel({ lines: 300, characters: 1e9 });
+    log.load(page([begin(1), say(2, 'a\n'.repeat(200))]));
+    log.keepsTop = true;
+    log.append([say(3, 'b\n'.repeat(200)), end(4)], 4, 0);
+    expect([log.atEnd, log.droppedLines]).toEqual([false, 0]);
+    expect(summary(log.blocks)[1].startsWith('stdout:a')).toBe(true);
   });
 
   it('is bounded by characters also', () => {

@@ -36,9 +36,20 @@ export class LogModel {
     return this._seq;
   }
 
-  /** The first record in the window: pages above are asked for with `before`. */
+  /**
+   * The first record that is in the window as a whole: the page above is asked for with `before`. What there is of a record
+   * above it comes back with the page.
+   */
   get first(): number {
-    return this._first;
+    return this._builder.blocks[this._boundary()]?.seq ?? this._first;
+  }
+
+  /** Whether the top of the window stays when there is too much, because somebody reads there. */
+  get keepsTop(): boolean {
+    return this._keepsTop;
+  }
+  set keepsTop(keepsTop: boolean) {
+    this._keepsTop = keepsTop;
   }
 
   /** Whether the log has more above the window. */
@@ -84,7 +95,11 @@ export class LogModel {
         this._builder.addGap(before, fresh[0]?.seq ?? seq + 1, skipped);
       }
       fresh.forEach(record => this._builder.add(record));
-      this._trimTop();
+      if (this._keepsTop) {
+        this._trimBottom();
+      } else {
+        this._trimTop();
+      }
     }
     if (fresh.length > 0 || skipped > 0) {
       this._changed.emit();
@@ -93,10 +108,15 @@ export class LogModel {
 
   /** Put a page of the past above the window; its end goes when there is too much. */
   prepend(page: ILogPage): void {
-    const older = this._build(page.records.filter(record => record.seq < this._first));
+    const { blocks } = this._builder;
+    const older = this._build(page.records.filter(record => record.seq < this.first));
+    const cut = blocks.splice(0, this._boundary());
+    if (cut.length > 0 && cut[0].kind === 'execution') {
+      blocks.unshift(cut[0]);
+    }
     this._join(older, 0);
-    this._builder.blocks.unshift(...older.blocks);
-    this._first = Math.min(this._first, page.first);
+    blocks.unshift(...older.blocks);
+    this._first = page.first;
     this._hasOlder = page.more;
     this._trimBottom();
     this._changed.emit();
@@ -133,6 +153,17 @@ export class LogModel {
     Signal.clearData(this);
   }
 
+  /** The first block that begins with a record; a separator that was kept is not counted. */
+  private _boundary(): number {
+    const { blocks } = this._builder;
+    const isWhole = (at: number) => !blocks[at].continues && !(isKept(blocks[at]) && blocks[at + 1]?.continues);
+    let at = 0;
+    while (at < blocks.length && !isWhole(at)) {
+      at += 1;
+    }
+    return at;
+  }
+
   /** A separator at `at` that does not know how its execution began goes when the blocks put above it do. */
   private _join(above: BlockBuilder, at: number): void {
     const blocks = this._builder.blocks;
@@ -158,16 +189,31 @@ export class LogModel {
     const blocks = this._builder.blocks;
     let { lines, characters } = measure(blocks);
     let count = 0;
-    while (this._isTooMuch(lines, characters) && count < blocks.length - 1) {
+    while (this._isTooMuch(lines + 1, characters) && count < blocks.length - 1) {
       lines -= blocks[count].lines;
       characters -= blocks[count].characters;
       this._droppedLines += blocks[count].lines;
       count += 1;
     }
     if (count > 0) {
-      blocks.splice(0, count);
-      this._first = blocks[0].seq;
+      const gone = blocks.splice(0, count);
+      this._first = this._seq + 1;
       this._hasOlder = true;
+      this._keepSeparator(gone);
+    }
+  }
+
+  /** What is left of an execution keeps its separator. */
+  private _keepSeparator(gone: LogBlock[]): void {
+    const top = this._builder.blocks[0];
+    if (top.kind === 'execution' || top.executionId === null) {
+      return;
+    }
+    const separator = gone.reverse().find(b => b.kind === 'execution' && b.executionId === top.executionId);
+    if (separator?.kind === 'execution') {
+      const kept = { ...separator, id: this._nextId(), seq: top.seq, continued: true };
+      this._builder.blocks.unshift(kept);
+      this._droppedLines -= kept.lines;
     }
   }
 
@@ -202,7 +248,12 @@ export class LogModel {
   private _atEnd = true;
   private _droppedLines = 0;
   private _unseen = 0;
+  private _keepsTop = false;
   private readonly _changed = new Signal<this, void>(this);
+}
+
+function isKept(block: LogBlock): boolean {
+  return block.kind === 'execution' && block.continued;
 }
 
 function measure(blocks: readonly LogBlock[]): { lines: number; characters: number } {

@@ -14,11 +14,15 @@ export const BLOCK_CHARACTERS = 32768;
 /** A line longer than this is cut, and says so: one line may be a whole page otherwise. */
 export const MAX_LINE = 16384;
 
+type StreamName = 'stdout' | 'stderr';
+
 interface IBlockBase {
   readonly id: number;
   /** The first record in it: what pages and gaps are counted from. */
   readonly seq: number;
   readonly executionId: string | null;
+  /** It begins in the middle of a record: the block above has the rest of it. */
+  readonly continues: boolean;
   /** Changes whenever the block must be rendered again. */
   version: number;
   lines: number;
@@ -39,7 +43,7 @@ export interface IExecutionBlock extends IBlockBase {
 
 export interface ITextBlock extends IBlockBase {
   readonly kind: 'text';
-  readonly name: 'stdout' | 'stderr';
+  readonly name: StreamName;
   text: string;
 }
 
@@ -153,25 +157,27 @@ export class BlockBuilder {
     this._execution = null;
   }
 
-  private _write(record: SentRecord, name: 'stdout' | 'stderr', text: string): void {
+  private _write(record: SentRecord, name: StreamName, text: string): void {
     if (this._text?.name !== name) {
       this._close();
     }
+    const isNew = this._text === null;
     const written = writeText(this._open, text);
-    for (const line of written.lines) {
-      this._line(record, name, line);
-    }
+    written.lines.forEach((line, i) => this._line(record, name, line, !isNew || i > 0));
     this._open = written.open.length > 2 * MAX_LINE ? cutLine(settle(written.open)) : written.open;
-    const block = this._textBlock(record, name);
     const shown = cutLine(settle(this._open));
+    if (this._text === null && shown === '' && written.lines.length > 0) {
+      return;
+    }
+    const block = this._textBlock(record, name, !isNew || written.lines.length > 0);
     block.text = this._closed + shown;
     block.characters = block.text.length;
     block.lines = this._closedLines + (shown === '' ? 0 : 1);
     block.version += 1;
   }
 
-  private _line(record: SentRecord, name: 'stdout' | 'stderr', line: string): void {
-    const block = this._textBlock(record, name);
+  private _line(record: SentRecord, name: StreamName, line: string, continues: boolean): void {
+    const block = this._textBlock(record, name, continues);
     this._closed += cutLine(line) + '\n';
     this._closedLines += 1;
     if (this._closedLines >= BLOCK_LINES || this._closed.length >= BLOCK_CHARACTERS) {
@@ -184,9 +190,9 @@ export class BlockBuilder {
     }
   }
 
-  private _textBlock(record: SentRecord, name: 'stdout' | 'stderr'): ITextBlock {
+  private _textBlock(record: SentRecord, name: StreamName, continues: boolean): ITextBlock {
     if (this._text === null) {
-      this._text = { ...this._base(record), kind: 'text', name, text: '' };
+      this._text = { ...this._base(record), kind: 'text', name, text: '', continues };
       this.blocks.push(this._text);
       this._closed = this._colours;
       this._closedLines = 0;
@@ -208,6 +214,7 @@ export class BlockBuilder {
       id: this._nextId(),
       seq: record.seq,
       executionId: record.execution_id,
+      continues: false,
       version: 0,
       lines: 1,
       characters: 80

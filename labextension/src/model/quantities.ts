@@ -17,12 +17,15 @@ export function formatBytes(bytes: number | null | undefined): string {
   return `${unit === 0 ? value.toFixed(0) : threeFigures(value)} ${UNITS[unit]}`;
 }
 
-/** "0.4 s", "12 s", "3:05", "1:02:07". */
+/** "6 ms", "0.4 s", "12 s", "3:05", "1:02:07". */
 export function formatSeconds(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) {
     return '-';
   }
   const value = Math.max(0, seconds);
+  if (value > 0 && value < 0.0995) {
+    return `${Math.ceil(value * 1000)} ms`;
+  }
   if (value < 9.95) {
     return `${value.toFixed(1)} s`;
   }

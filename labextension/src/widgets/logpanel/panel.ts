@@ -3,7 +3,7 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
-import { BoxLayout, Title, Widget } from '@lumino/widgets';
+import { PanelLayout, Title, Widget } from '@lumino/widgets';
 import type { ILogLimits } from '../../model/log';
 import type { IGroup, IRank } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
@@ -28,7 +28,7 @@ export class LogPanel extends Widget {
     this.group = options.group.id;
     this._tabs = new RankTabs();
     this._tabs.node.setAttribute('aria-label', options.trans.__('Ranks of %1', options.group.name));
-    this._box = new BoxLayout({ direction: 'top-to-bottom', spacing: 0 });
+    this._box = new PanelLayout();
     this._box.addWidget(this._tabs);
     this.layout = this._box;
     this._tabs.currentChanged.connect(this._onTab, this);
@@ -104,14 +104,22 @@ export class LogPanel extends Widget {
       log = new RankLog({ ...this._options, group: this.group, rank });
       this._logs.set(rank, log);
       this._box.addWidget(log);
-      BoxLayout.setStretch(log, 1);
     }
     const previous = this._current;
     this._current = log;
     previous?.hide();
     log.show();
     this._forget(rank);
+    this._revealTab();
     this._currentChanged.emit();
+  }
+
+  /** With 64 tabs the chosen one may be out of sight. */
+  private _revealTab(): void {
+    requestAnimationFrame(() => {
+      const tab = this._tabs.contentNode.children[this._tabs.currentIndex];
+      tab?.scrollIntoView({ block: 'nearest' });
+    });
   }
 
   /** Only the last few logs stay loaded: 64 pages of a megabyte would be too much. */
@@ -125,7 +133,7 @@ export class LogPanel extends Widget {
 
   private readonly _options: ILogPanelOptions;
   private readonly _tabs: RankTabs;
-  private readonly _box: BoxLayout;
+  private readonly _box: PanelLayout;
   private readonly _logs = new Map<number, RankLog>();
   private readonly _currentChanged = new Signal<this, void>(this);
   private _recent: number[] = [];

@@ -1,7 +1,7 @@
 /** The log of one rank: its page, and the lines that say what is not on it. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
-import { BoxLayout, Widget } from '@lumino/widgets';
+import { PanelLayout, Widget } from '@lumino/widgets';
 import { ILogLimits, LogModel } from '../../model/log';
 import { LogFeed } from '../../model/logfeed';
 import type { IDistService } from '../../tokens';
@@ -9,7 +9,8 @@ import { LogView } from './logview';
 import type { IBlockContext } from './renderblock';
 import { LogSearch } from './search';
 
-const SEARCH_DELAY_MS = 250;
+/** Looking for matches may take this part of the time: a page of a megabyte takes a while. */
+const SEARCH_SHARE = 0.2;
 
 export interface IRankLogOptions {
   readonly service: IDistService;
@@ -37,11 +38,10 @@ export class RankLog extends Widget {
     this.search = new LogSearch(this.view.content);
     this._above = notice('jpd-RankLog-above');
     this._below = notice('jpd-RankLog-below');
-    const layout = new BoxLayout({ direction: 'top-to-bottom', spacing: 0 });
+    const layout = new PanelLayout();
     layout.addWidget(this._above);
     layout.addWidget(this.view);
     layout.addWidget(this._below);
-    BoxLayout.setStretch(this.view, 1);
     this.layout = layout;
     this._connect();
   }
@@ -96,20 +96,30 @@ export class RankLog extends Widget {
 
   private _connect(): void {
     this.view.topReached.connect(() => void this._feed.older(), this);
-    this.view.followChanged.connect(() => this._changed.emit(), this);
+    this.view.followChanged.connect(this._onFollow, this);
     this.view.rendered.connect(this._onRendered, this);
     this._feed.stateChanged.connect(this._updateNotices, this);
     this.search.changed.connect(() => this._changed.emit(), this);
   }
 
+  private _onFollow(_: LogView, follow: boolean): void {
+    this.log.keepsTop = !follow;
+    this._changed.emit();
+  }
+
   private _onRendered(): void {
     this._updateNotices();
     if (this.search.query !== '' && this._searchTimer === 0) {
-      this._searchTimer = window.setTimeout(() => {
-        this._searchTimer = 0;
-        this.search.refresh();
-      }, SEARCH_DELAY_MS);
+      this._searchTimer = window.setTimeout(() => this._searchAgain(), this._searchDelay);
     }
+  }
+
+  /** The page was changed: its matches are others. */
+  private _searchAgain(): void {
+    const begin = performance.now();
+    this._searchTimer = 0;
+    this.search.refresh();
+    this._searchDelay = (performance.now() - begin) / SEARCH_SHARE;
   }
 
   private _updateNotices(): void {
@@ -152,6 +162,7 @@ export class RankLog extends Widget {
   private readonly _below: Widget;
   private readonly _changed = new Signal<this, void>(this);
   private _searchTimer = 0;
+  private _searchDelay = 0;
 }
 
 function notice(className: string): Widget {

@@ -6,6 +6,13 @@ const CURRENT = 'jpd-search-current';
 /** More than this are counted, not marked. */
 const MAX_MARKED = 2000;
 
+/** A match: where it is on the page, and where in its block, which outlives a rendering. */
+export interface IMatch {
+  readonly range: Range;
+  readonly block: Element;
+  readonly offset: number;
+}
+
 export class LogSearch {
   constructor(content: HTMLElement) {
     this._content = content;
@@ -29,7 +36,7 @@ export class LogSearch {
 
   /** The number of matches on the page. */
   get count(): number {
-    return this._ranges.length;
+    return this._matches.length;
   }
 
   /** The number of the current match, from 1; 0 when there is none. */
@@ -39,30 +46,29 @@ export class LogSearch {
 
   /** Look again: the page has changed. Stays with the current match while it is there. */
   refresh(): void {
-    if (this._query === '' && this._ranges.length === 0) {
+    if (this._query === '' && this._matches.length === 0) {
       return;
     }
-    const kept = this._ranges[this._current];
+    const kept = this._matches[this._current];
     this._unmark();
-    this._ranges = this._query === '' ? [] : find(this._content, this._query);
-    this._current = kept ? this._ranges.findIndex(range => isSame(range, kept)) : -1;
+    this._matches = this._query === '' ? [] : find(this._content, this._query);
+    this._current = kept ? this._matches.findIndex(match => isSame(match, kept)) : -1;
     this._mark();
     this._changed.emit();
   }
 
   /** Go to the next match (1) or the one before (-1), around the ends; brings it in sight. */
   move(step: 1 | -1): void {
-    if (this._ranges.length === 0) {
+    if (this._matches.length === 0) {
       this._current = -1;
       this._changed.emit();
       return;
     }
     const from = this._current < 0 && step < 0 ? 0 : this._current;
-    this._current = (from + step + this._ranges.length) % this._ranges.length;
+    this._current = (from + step + this._matches.length) % this._matches.length;
     this._unmark();
     this._mark();
-    const parent = this._ranges[this._current].startContainer.parentElement;
-    parent && scrollTo(this._ranges[this._current], parent);
+    scrollTo(this._matches[this._current]);
     this._changed.emit();
   }
 
@@ -72,15 +78,15 @@ export class LogSearch {
   }
 
   private _mark(): void {
-    this._ranges.slice(0, MAX_MARKED).forEach(range => highlight(ALL)?.add(range));
-    const current = this._ranges[this._current];
+    this._matches.slice(0, MAX_MARKED).forEach(({ range }) => highlight(ALL)?.add(range));
+    const current = this._matches[this._current];
     if (current) {
-      highlight(CURRENT)?.add(current);
+      highlight(CURRENT)?.add(current.range);
     }
   }
 
   private _unmark(): void {
-    for (const range of this._ranges) {
+    for (const { range } of this._matches) {
       highlight(ALL)?.delete(range);
       highlight(CURRENT)?.delete(range);
     }
@@ -89,23 +95,23 @@ export class LogSearch {
   private readonly _content: HTMLElement;
   private readonly _changed = new Signal<this, void>(this);
   private _query = '';
-  private _ranges: Range[] = [];
+  private _matches: IMatch[] = [];
   private _current = -1;
 }
 
 /** All matches, in order; case is ignored. Text is searched across the spans that colours make, not across blocks. */
-export function find(content: HTMLElement, query: string): Range[] {
+export function find(content: HTMLElement, query: string): IMatch[] {
   const pattern = new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'gi');
   return [...content.children].flatMap(block => findIn(block, pattern));
 }
 
-function findIn(block: Element, pattern: RegExp): Range[] {
+function findIn(block: Element, pattern: RegExp): IMatch[] {
   const text = block.textContent ?? '';
   const matches = [...text.matchAll(pattern)];
   if (matches.length === 0) {
     return [];
   }
-  const ranges: Range[] = [];
+  const found: IMatch[] = [];
   const walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
   let node = walker.nextNode();
   let start = 0;
@@ -124,14 +130,14 @@ function findIn(block: Element, pattern: RegExp): Range[] {
       const range = document.createRange();
       range.setStart(...from);
       range.setEnd(...to);
-      ranges.push(range);
+      found.push({ range, block, offset: match.index });
     }
   }
-  return ranges;
+  return found;
 }
 
-function scrollTo(range: Range, parent: Element): void {
-  const scroller = parent.closest('.jpd-LogView');
+function scrollTo({ range, block }: IMatch): void {
+  const scroller = block.closest('.jpd-LogView');
   if (!scroller || !range.getBoundingClientRect) {
     return;
   }
@@ -142,8 +148,8 @@ function scrollTo(range: Range, parent: Element): void {
   }
 }
 
-function isSame(a: Range, b: Range): boolean {
-  return a.startContainer === b.startContainer && a.startOffset === b.startOffset;
+function isSame(a: IMatch, b: IMatch): boolean {
+  return a.block === b.block && a.offset === b.offset;
 }
 
 /** The page's registry is shared by all panels: each adds and removes its own ranges. Null in browsers without it. */

@@ -3,7 +3,7 @@ import { TabBar, Widget } from '@lumino/widgets';
 
 export class RankTabs extends TabBar<Widget> {
   constructor() {
-    super({ allowDeselect: false, tabsMovable: false });
+    super({ allowDeselect: false, tabsMovable: false, insertBehavior: 'none' });
     this.addClass('jpd-RankTabs');
   }
 }

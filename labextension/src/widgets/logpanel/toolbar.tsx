@@ -2,7 +2,6 @@
 import {
   caretDownIcon,
   caretUpIcon,
-  clearIcon,
   downloadIcon,
   moveDownIcon,
   ReactWidget
@@ -10,6 +9,7 @@ import {
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useRef } from 'react';
 import { useSignal } from '../hooks';
+import { clearViewIcon } from '../icons';
 import type { LogPanel } from './panel';
 import type { RankLog } from './ranklog';
 import { LogToolButton } from './toolbutton';
@@ -67,7 +67,7 @@ function LogTools({ log, trans, download }: ILogToolsProps): React.ReactElement 
         onClick={() => log.setFollow(!log.view.follow)}
       />
       <LogToolButton
-        icon={clearIcon}
+        icon={clearViewIcon}
         label={trans.__('Clear the view (the log is kept)')}
         onClick={() => log.log.clear()}
       />
@@ -101,7 +101,10 @@ function Search({ log, trans }: { log: RankLog; trans: TranslationBundle }): Rea
         aria-label={trans.__('Find in the output in view')}
         defaultValue={search.query}
         spellCheck={false}
-        onChange={event => (search.query = event.target.value)}
+        onChange={event => {
+          log.view.follow = log.view.follow && event.target.value === '';
+          search.query = event.target.value;
+        }}
         onKeyDown={event => {
           if (event.key === 'Enter') {
             go(event.shiftKey ? -1 : 1);

@@ -21,8 +21,11 @@ export function DevicesSection(): React.ReactElement {
         {known.devices.map(device => (
           <DeviceItem key={device.uuid || device.index} device={device} />
         ))}
-        <HostItem host={known.host} hasDevices={known.devices.length > 0} />
+        <HostItem host={known.host} />
       </ul>
+      {known.devices.length === 0 && (
+        <p className="jpd-Sidebar-quiet">{trans.__('No CUDA device here: ranks run on the CPU.')}</p>
+      )}
       {known.processes_hidden && (
         <p className="jpd-Sidebar-quiet">
           {trans.__('Processes of other users or containers may be missing here.')}
@@ -79,7 +82,7 @@ function HolderItem({ holder }: { holder: IHolder }): React.ReactElement {
   );
 }
 
-function HostItem({ host, hasDevices }: { host: IHost; hasDevices: boolean }): React.ReactElement {
+function HostItem({ host }: { host: IHost }): React.ReactElement {
   const { trans } = useSidebar();
   const memory = usedOfTotal(trans, host.memory_used_bytes, host.memory_total_bytes);
   const cpu = trans.__('%1 of %2 CPUs', formatPercent(host.cpu_percent), host.cpu_count);
@@ -87,9 +90,7 @@ function HostItem({ host, hasDevices }: { host: IHost; hasDevices: boolean }): R
   return (
     <li className="jpd-Device">
       <div className="jpd-Device-title">
-        <span className="jpd-Device-name">
-          {hasDevices ? trans.__('Host memory') : trans.__('Host memory (no CUDA devices)')}
-        </span>
+        <span className="jpd-Device-name">{trans.__('Host memory')}</span>
         <span className="jpd-Device-number">{memory}</span>
       </div>
       <Meter
@@ -103,7 +104,7 @@ function HostItem({ host, hasDevices }: { host: IHost; hasDevices: boolean }): R
           {cpu}
         </span>
       </div>
-      <Meter label={trans.__('CPU')} value={(host.cpu_percent ?? 0) / 100} text={cpu} />
+      <Meter label={trans.__('CPU')} value={(host.cpu_percent ?? 0) / 100} text={cpu} mayBeFull />
     </li>
   );
 }

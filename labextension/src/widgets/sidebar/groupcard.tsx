@@ -77,8 +77,11 @@ function GroupHeader({ group, isOpen, onToggle }: IGroupHeaderProps): React.Reac
         <Caret.react tag="span" width="14px" />
         <StateGlyph state={groupLight(group)} />
         <span className="jpd-Group-name">{group.name}</span>
-        <span className="jpd-Group-summary" data-state={group.state}>
-          {group.state === 'degraded' ? `${groupStateWord(trans, 'degraded')}, ` : ''}
+        <span
+          className="jpd-Group-summary"
+          data-state={group.state}
+          title={groupStateWord(trans, group.state)}
+        >
           {groupSummary(trans, group, clock.since(starts ? since : group.started_at))}
         </span>
       </button>

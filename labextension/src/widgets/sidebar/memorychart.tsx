@@ -9,6 +9,8 @@ const HEIGHT = 84;
 const AXIS_WIDTH = 52;
 /** Below this a chart says nothing. */
 const MIN_SAMPLES = 2;
+/** The least time an axis covers: a young group's line grows from the right. */
+const MIN_SECONDS = 60;
 
 export interface IMemoryChartProps {
   readonly monitor: GroupMonitor;
@@ -108,14 +110,24 @@ class Chart {
       legend: { show: false },
       cursor: { show: false },
       padding: [8, 4, 0, 0],
-      scales: { y: { range: (_, low, high) => padded(low, high) } },
+      scales: {
+        x: { range: (_, first, last) => [Math.min(first, last - MIN_SECONDS), last] },
+        y: { range: (_, low, high) => padded(low, high) }
+      },
       axes: [
-        { ...axis, size: 18, gap: 2, space: 70, grid: { show: false } },
+        {
+          ...axis,
+          size: 18,
+          gap: 2,
+          space: 80,
+          grid: { show: false },
+          values: (_, ticks) => ticks.map(clockTime)
+        },
         {
           ...axis,
           size: AXIS_WIDTH,
           gap: 4,
-          space: 28,
+          space: 20,
           grid: { stroke: colours.grid, width: 1 },
           values: (_, ticks) => ticks.map(value => formatBytes(value))
         }
@@ -142,19 +154,21 @@ class Chart {
   private _drawCells(plot: uPlot, colours: IColours): void {
     const { ctx, bbox } = plot;
     ctx.save();
-    ctx.strokeStyle = colours.grid;
-    ctx.fillStyle = colours.text;
     ctx.font = colours.markFont;
+    ctx.textBaseline = 'top';
+    ctx.textAlign = 'left';
     let right = -Infinity;
     for (const execution of this._monitor.executions) {
       const x = execution.started_at === null ? -1 : plot.valToPos(execution.started_at, 'x', true);
       if (x < bbox.left || x > bbox.left + bbox.width) {
         continue;
       }
+      ctx.fillStyle = colours.mark;
       ctx.fillRect(Math.round(x), bbox.top, 1, bbox.height);
       const label = execution.execution_count === null ? '' : `[${execution.execution_count}]`;
       if (x > right) {
-        ctx.fillText(label, x + 3, bbox.top + 3);
+        ctx.fillStyle = colours.text;
+        ctx.fillText(label, x + 3, bbox.top + 1);
         right = x + ctx.measureText(label).width + 8;
       }
     }
@@ -186,6 +200,7 @@ interface IColours {
   readonly band: string;
   readonly text: string;
   readonly grid: string;
+  readonly mark: string;
   readonly font: string;
   readonly markFont: string;
 }
@@ -199,12 +214,22 @@ function readColours(node: HTMLElement): IColours {
   return {
     line: read('--jp-brand-color1'),
     faint: read('--jp-border-color1'),
-    band: read('--jp-brand-color3'),
+    band: `color-mix(in srgb, ${read('--jp-brand-color1')} 25%, transparent)`,
     text: read('--jp-ui-font-color2'),
-    grid: read('--jp-border-color2'),
+    grid: read('--jp-border-color3'),
+    mark: read('--jp-border-color1'),
     font: `10px ${family}`,
     markFont: `${9 * scale}px ${family}`
   };
+}
+
+function clockTime(at: number): string {
+  return new Date(at * 1000).toLocaleTimeString(undefined, {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hour12: false
+  });
 }
 
 /** Some air around the values, so that a flat line does not sit on an edge. */

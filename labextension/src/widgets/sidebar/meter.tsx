@@ -6,11 +6,13 @@ export interface IMeterProps {
   /** Between 0 and 1. */
   readonly value: number;
   readonly text: string;
+  /** Being full is no warning: a busy processor is what one wants. */
+  readonly mayBeFull?: boolean;
 }
 
 const HIGH = 0.9;
 
-export function Meter({ label, value, text }: IMeterProps): React.ReactElement {
+export function Meter({ label, value, text, mayBeFull }: IMeterProps): React.ReactElement {
   return (
     <div
       className="jpd-Meter"
@@ -20,7 +22,7 @@ export function Meter({ label, value, text }: IMeterProps): React.ReactElement {
       aria-valuemax={100}
       aria-valuenow={Math.round(value * 100)}
       aria-valuetext={text}
-      data-level={value >= HIGH ? 'high' : 'normal'}
+      data-level={value >= HIGH && !mayBeFull ? 'high' : 'normal'}
     >
       <div className="jpd-Meter-fill" style={{ width: `${value * 100}%` }} />
     </div>

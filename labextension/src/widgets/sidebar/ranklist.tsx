@@ -2,7 +2,7 @@
 import { stopIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { GroupMonitor } from '../../model/monitor';
-import { formatBytes, formatSeconds } from '../../model/quantities';
+import { formatBytes, formatPercent, formatSeconds } from '../../model/quantities';
 import type { IGroup, IRank, IRankMemory } from '../../services/protocol';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
@@ -46,11 +46,10 @@ interface IRankRowProps extends IRankListProps {
 function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactElement {
   const { actions, clock, trans } = useSidebar();
   const memory = monitor.memory.latest(rank.rank);
-  const does = activity(group, monitor, rank, trans.__('another cell'));
+  const does = activity(monitor, rank, trans.__('cell'));
   const words = does ?? rankStateWord(trans, rank.state);
   const lasts = isPassing(rank.state) ? formatSeconds(clock.since(rank.state_at)) : '';
   const bytes = formatBytes(memory?.allocated_bytes ?? memory?.resident_bytes);
-  const roomy = group.world_size <= ROOMY;
   return (
     <li
       className="jpd-RankRow"
@@ -74,8 +73,10 @@ function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactE
       >
         <StateGlyph state={rank.state} />
         <span className="jpd-RankRow-rank">{rank.rank}</span>
-        <span className="jpd-RankRow-state">{words}</span>
-        <span className="jpd-RankRow-seconds">{lasts}</span>
+        <span className="jpd-RankRow-activity">
+          <span className="jpd-RankRow-state">{words}</span>
+          <span className="jpd-RankRow-seconds">{lasts}</span>
+        </span>
         <span className="jpd-RankRow-memory" title={memoryTitle(memory, trans)}>
           {bytes}
         </span>
@@ -92,13 +93,26 @@ function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactE
       >
         <stopIcon.react tag="span" width="12px" />
       </button>
-      {roomy && memory && memory.allocated_bytes !== null && rank.state !== 'dead' && (
-        <p className="jpd-RankRow-detail">{memoryTitle(memory, trans)}</p>
-      )}
-      {rank.state === 'dead' && <RankExit rank={rank} />}
-      {rank.state !== 'dead' && rank.message && <p className="jpd-RankRow-detail">{rank.message}</p>}
+      <RankDetails group={group} rank={rank} memory={memory} />
     </li>
   );
+}
+
+interface IRankDetailsProps {
+  readonly group: IGroup;
+  readonly rank: IRank;
+  readonly memory: IRankMemory | null;
+}
+
+/** The lines below a row: why it is dead, what it waits for, all of its memory where there is room. */
+function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactElement | null {
+  const { trans } = useSidebar();
+  if (rank.state === 'dead') {
+    return <RankExit rank={rank} />;
+  }
+  const hasRoom = group.world_size <= ROOMY && memory !== null && memory.allocated_bytes !== null;
+  const lines = [rank.message, hasRoom ? memoryTitle(memory, trans) : null].filter(Boolean);
+  return lines.length === 0 ? null : <p className="jpd-RankRow-detail">{lines.join(' - ')}</p>;
 }
 
 /** Why a rank is dead, and its last words. */
@@ -119,17 +133,13 @@ function RankExit({ rank }: { rank: IRank }): React.ReactElement {
 }
 
 /** Which cell a busy rank runs: "[7] train.ipynb". */
-function activity(group: IGroup, monitor: GroupMonitor, rank: IRank, unknown: string): string | null {
+function activity(monitor: GroupMonitor, rank: IRank, cell: string): string | null {
   if (rank.execution_id === null || rank.state !== 'busy') {
     return null;
   }
   const execution = monitor.execution(rank.execution_id);
-  if (!execution) {
-    return unknown;
-  }
-  const count = execution.execution_count === null ? '*' : String(execution.execution_count);
-  const notebook = execution.notebook?.split('/').pop() ?? '';
-  return `[${count}] ${notebook}`.trim();
+  const count = execution?.execution_count ?? '*';
+  return `[${count}] ${execution?.notebook?.split('/').pop() ?? cell}`;
 }
 
 type Trans = ReturnType<typeof useSidebar>['trans'];
@@ -139,7 +149,11 @@ function memoryTitle(memory: IRankMemory | null, trans: Trans): string {
     return trans.__('No memory sample yet');
   }
   if (memory.allocated_bytes === null) {
-    return trans.__('Resident memory of the process: %1', formatBytes(memory.resident_bytes));
+    return trans.__(
+      'Resident memory of the process: %1; CPU: %2',
+      formatBytes(memory.resident_bytes),
+      formatPercent(memory.cpu_percent)
+    );
   }
   return trans.__(
     'allocated %1, reserved %2, peak %3',

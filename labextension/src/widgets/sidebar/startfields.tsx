@@ -1,7 +1,7 @@
 /** The fields of the form for a new group, each with what is wrong with it below. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
-import React, { useId } from 'react';
+import React from 'react';
 import { formatBytes } from '../../model/quantities';
 import {
   Accelerator,
@@ -9,11 +9,14 @@ import {
   IStartForm,
   IStartWorld,
   MAX_RANKS,
-  StartProblem,
   StartProblems
 } from '../../model/startform';
 import type { IEnvironment } from '../../services/protocol';
 import { useSidebar } from './context';
+import { Problem, Row } from './formrow';
+
+/** Names, not words: the same in every language. */
+const BACKENDS: readonly Backend[] = ['nccl', 'gloo'];
 
 export interface IFieldProps {
   readonly form: IStartForm;
@@ -156,8 +159,11 @@ export function BackendField({ form, found, set }: IFieldProps): React.ReactElem
           onChange={event => set({ backend: event.target.value as Backend })}
         >
           <option value="auto">{trans.__('automatic')}</option>
-          <option value="nccl">nccl</option>
-          <option value="gloo">gloo</option>
+          {BACKENDS.map(backend => (
+            <option key={backend} value={backend}>
+              {backend}
+            </option>
+          ))}
         </HTMLSelect>
       )}
     </Row>
@@ -182,67 +188,6 @@ export function DirectoryField({ form, found, set }: IFieldProps): React.ReactEl
       )}
     </Row>
   );
-}
-
-interface IInputIds {
-  readonly id: string;
-  readonly 'aria-invalid': boolean;
-  readonly 'aria-describedby': string | undefined;
-}
-
-interface IRowProps {
-  readonly label: string;
-  readonly problem: StartProblem | undefined;
-  readonly note?: string;
-  /** What the server says of the problem, where it knows better. */
-  readonly words?: string | null;
-  readonly children: (ids: IInputIds) => React.ReactElement;
-}
-
-function Row({ label, problem, note, words, children }: IRowProps): React.ReactElement {
-  const id = useId();
-  const described = problem || note ? `${id}-note` : undefined;
-  return (
-    <div className="jpd-StartForm-row">
-      <label htmlFor={id}>{label}</label>
-      {children({ id, 'aria-invalid': problem !== undefined, 'aria-describedby': described })}
-      {note && !problem && (
-        <p className="jpd-StartForm-note" id={described} title={note}>
-          <bdi>{note}</bdi>
-        </p>
-      )}
-      <Problem problem={problem} words={words} id={described} />
-    </div>
-  );
-}
-
-interface IProblemProps {
-  readonly problem?: StartProblem;
-  readonly words?: string | null;
-  readonly id?: string;
-}
-
-function Problem({ problem, words, id }: IProblemProps): React.ReactElement | null {
-  const { trans } = useSidebar();
-  return problem ? (
-    <p className="jpd-StartForm-problem" id={id}>
-      {words ?? problemWords(trans, problem)}
-    </p>
-  ) : null;
-}
-
-function problemWords(trans: TranslationBundle, problem: StartProblem): string {
-  const words: Record<StartProblem, string> = {
-    'name-taken': trans.__('There is a group of that name already.'),
-    'name-invalid': trans.__('A name begins with a letter; then letters, digits, "-", "_" and "." follow.'),
-    'environment-missing': trans.__('Choose an environment.'),
-    'environment-unusable': trans.__('No group can be started in this environment.'),
-    'devices-none-present': trans.__('This machine has no CUDA device.'),
-    'devices-none-ticked': trans.__('Tick at least one device.'),
-    'ranks-invalid': trans.__('A number from 1 to %1.', MAX_RANKS),
-    'backend-needs-cuda': trans.__('nccl needs CUDA devices; use gloo.')
-  };
-  return words[problem];
 }
 
 function environmentLabel(trans: TranslationBundle, environment: IEnvironment): string {
