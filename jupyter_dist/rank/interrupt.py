@@ -112,10 +112,8 @@ class Interrupter:
         execution.noticed_interrupt = True
         return True
 
-    def explain(
-        self, error: BaseException, trace: TracebackType | None
-    ) -> tuple[BaseException, TracebackType | None]:
-        """Return what an error of an interrupted cell should be called, and how much of its traceback tells something."""
+    def explain(self, error: BaseException, trace: TracebackType | None) -> tuple[BaseException, TracebackType | None]:
+        """Return what an error of an interrupted cell is called, and the part of its traceback that tells something."""
         execution = self.current
         if execution is None or execution.interrupt_at is None:
             return error, trace

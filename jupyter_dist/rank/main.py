@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from types import ModuleType
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
@@ -22,6 +23,7 @@ from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
 
 from . import process_group, spawning
+from .control import Control
 from .interrupt import Interrupter
 from .memory import Memory
 from .outbox import Outbox
@@ -33,10 +35,11 @@ from .streams import Streams
 
 _FIRST_PRIVATE_FD = 100
 _LAST_WORDS_SECONDS = 1.0
+_LEAVE_SECONDS = 2.0
 
 
-def run(spec: RankSpec, channel_fd: int) -> int:
-    """Be this rank until the agent says otherwise. Never returns: the process ends with it.
+def run(spec: RankSpec, channel_fd: int) -> NoReturn:
+    """Be this rank until the agent says otherwise; the process ends with it.
 
     The caller has given the process its session, folder and descriptors (birth.py).
     """
@@ -48,7 +51,6 @@ def run(spec: RankSpec, channel_fd: int) -> int:
     finally:
         # Not sys.exit: a thread of the user or a broken process group could keep the process for ever.
         os._exit(code)
-    return code
 
 
 class Rank:
@@ -66,17 +68,17 @@ class Rank:
         self._interrupter = Interrupter(self._module.__dict__, self._group.unhang)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._group)
-        self._side = SideThread(
-            _private_socket(channel_fd),
-            self._outbox,
-            self._streams,
-            self._runner,
-            self._interrupter,
-            Memory(spec.device),
-            self._module.__dict__,
+        control = Control(
+            outbox=self._outbox,
+            runner=self._runner,
+            interrupter=self._interrupter,
+            memory=Memory(spec.device),
+            namespace=self._module.__dict__,
+            rejoin=lambda store_path: self._group.rejoin(store_path, self._module.__dict__),
+            leave=self._leave,
         )
-        self._side.rejoin = lambda store_path: self._group.rejoin(store_path, self._module.__dict__)
-        self._side.leave = self._leave
+        sock = _private_socket(channel_fd)
+        self._side = SideThread(sock, self._outbox, self._streams, self._interrupter, control)
 
     def live(self) -> int:
         """Start, run cells, end; return the exit code."""
@@ -133,6 +135,7 @@ class Rank:
 
     def _leave(self) -> None:
         """Called in the side thread."""
+        self._side.leave_within(_LEAVE_SECONDS)
         self._leaving = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         execution = self._interrupter.current
@@ -176,5 +179,3 @@ def _private_socket(fd: int) -> socket.socket:
     private = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
     os.close(fd)
     return socket.socket(fileno=private)
-
-

@@ -54,7 +54,7 @@ class Outbox:
     def write(self, name: str, data: bytes) -> None:
         """Add text of a stream. In a forked child it goes straight to the pipe that fd 1 or 2 is."""
         if self.in_child:
-            _write_all(STREAM_FDS[name], data)
+            write_all(STREAM_FDS[name], data)
             return
         if len(data) > FRAME_TEXT_BYTES:
             self._write_long(name, data)
@@ -178,7 +178,8 @@ class Outbox:
             self._room.notify_all()
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
+    """Write to a descriptor until all is written."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

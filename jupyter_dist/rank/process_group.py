@@ -16,7 +16,12 @@ from jupyter_dist.protocol.specs import RankSpec
 from . import unhang
 
 # torch spells these places privately; nothing public does the same.
-_BROKEN_SIGNS = ("third_party/gloo", "Connection closed by peer", "Connection reset by peer", "Too many levels of symbolic links")
+_BROKEN_SIGNS = (
+    "third_party/gloo",
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Too many levels of symbolic links",
+)
 
 
 class ProcessGroup:

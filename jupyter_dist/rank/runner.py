@@ -19,7 +19,7 @@ from . import tracebacks
 from .displays import encode_content
 from .execution import Execution
 from .interrupt import Interrupter
-from .outbox import Outbox, _write_all
+from .outbox import Outbox, write_all
 from .process_group import ProcessGroup
 from .shell import RankShell
 from .streams import Streams
@@ -199,9 +199,9 @@ def _was_interrupted(execution: Execution, error: BaseException | None, shown: d
 def _emit_in_child(msg_type: str, content: dict[str, Any]) -> None:
     """A forked child has no channel: what it shows goes to the pipes as text."""
     if msg_type == "error":
-        _write_all(2, ("\n".join(content["traceback"]) + "\n").encode("utf-8", "backslashreplace"))
+        write_all(2, ("\n".join(content["traceback"]) + "\n").encode("utf-8", "backslashreplace"))
     elif "text/plain" in content.get("data", {}):
-        _write_all(1, (str(content["data"]["text/plain"]) + "\n").encode("utf-8", "backslashreplace"))
+        write_all(1, (str(content["data"]["text/plain"]) + "\n").encode("utf-8", "backslashreplace"))
 
 
 def report_stray(err: BaseException) -> None:

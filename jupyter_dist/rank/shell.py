@@ -51,7 +51,7 @@ class RankShell(InteractiveShell):
             interrupter: knows whether the running cell was asked to stop.
             cache_size: how many results Out[] keeps; 0 for none.
         """
-        cls.rank_names, cls.interrupter, cls.emit = names, interrupter, staticmethod(emit)  # type: ignore[assignment]
+        cls.rank_names, cls.interrupter, cls.emit = names, interrupter, staticmethod(emit)
         config = Config()
         config.HistoryManager.enabled = False  # sqlite, one writer per rank: a third of a cell's cost
         config.HistoryManager.hist_file = ":memory:"  # else it asks for a profile folder
@@ -84,7 +84,7 @@ class RankShell(InteractiveShell):
         """The store behind %store and %bookmark."""
         if self.profile_dir is None:
             super().init_profile_dir(None)
-        return InteractiveShell.db.fget(self)  # type: ignore[attr-defined]
+        return InteractiveShell.db.fget(self)
 
     @db.setter
     def db(self, value: Any) -> None:
@@ -180,14 +180,11 @@ InteractiveShellABC.register(RankShell)
 
 
 def _refuse_stdin() -> None:
-    def no_input(prompt: object = "", /) -> str:
+    def refuse(*_: object, **__: object) -> str:
         raise StdinNotImplementedError("ranks have no stdin: input() and debuggers cannot ask anything here")
 
-    def no_password(prompt: str = "", stream: Any = None) -> str:
-        return no_input()
-
-    builtins.input = no_input
-    getpass.getpass = no_password
+    builtins.input = refuse
+    getpass.getpass = refuse
 
 
 def _show_figures_inline() -> None:

@@ -91,7 +91,7 @@ class Streams:
                 setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
         if getattr(sys.stdin, "closed", True):
-            sys.stdin = sys.__stdin__ = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (kept open on purpose)
+            sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (kept open on purpose)
 
     def take_over(self) -> None:
         """Replace whatever streams the process had."""

@@ -37,7 +37,7 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
     try:
         lines = _lines(shell, error, trace, bare)
     except BaseException:  # the exception's __str__, __repr__ or fields raised: it must be reported all the same
-        lines = traceback.format_tb(trace)[-MAX_FRAMES:] + [f"{ename}: {safe_message(error)}"]
+        lines = [*traceback.format_tb(trace)[-MAX_FRAMES:], f"{ename}: {safe_message(error)}"]
     return {"ename": ename, "evalue": safe_message(error), "traceback": _cut_lines(lines)}
 
 
@@ -108,7 +108,8 @@ def before(trace: TracebackType | None, package: str) -> TracebackType | None:
     while step is not None and not step.tb_frame.f_code.co_filename.startswith(folder):
         steps.append(step)
         step = step.tb_next
-    return _rebuild(steps) if any(not entry.tb_frame.f_code.co_filename.startswith(_MACHINERY) for entry in steps) else trace
+    reaches_user = any(not entry.tb_frame.f_code.co_filename.startswith(_MACHINERY) for entry in steps)
+    return _rebuild(steps) if reaches_user else trace
 
 
 def _cut(text: str, limit: int) -> str:

@@ -115,6 +115,7 @@ class RankClient:
         self._decoder = FrameDecoder()
         self._ids = itertools.count(1)
         self._counts = itertools.count(1)
+        self._text = {"stdout": bytearray(), "stderr": bytearray()}
         self.frames: list[tuple[Header, bytes]] = []
         self.events: list[tuple[str | None, str, Any]] = []  # execution id, kind, text or content
 
@@ -150,7 +151,7 @@ class RankClient:
 
     def wait_text(self, text: str, name: str = "stdout") -> None:
         """Wait until the rank has written `text`."""
-        self._until(lambda: text.encode() in b"".join(d for _, kind, d in self.events if kind == name), WAIT_SECONDS)
+        self._until(lambda: text.encode() in self._text[name], WAIT_SECONDS)
 
     def wait_for(self, kind: str, timeout: float = WAIT_SECONDS, **fields: Any) -> Header:
         def found() -> Header | None:
@@ -207,6 +208,7 @@ class RankClient:
 
     def _on_frame(self, header: Header, payload: bytes) -> None:
         if header["t"] == "stream":
+            self._text[header["name"]] += payload
             self.events.append((header["execution_id"], header["name"], payload))
         elif header["t"] == "output":
             self.events.append((header["execution_id"], header["msg_type"], json.loads(payload)))
@@ -220,6 +222,7 @@ class RankClient:
         for fd, name in list(self._pipes.items()):
             try:
                 while data := os.read(fd, 1 << 16):
+                    self._text[name] += data
                     self.events.append((self.running or last, name, data))
                 del self._pipes[fd]
                 os.close(fd)

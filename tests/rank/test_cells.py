@@ -63,9 +63,9 @@ print(type(again) is Point, Point.__module__, __main__.Point is Point, sys.modul
 
 
 def test_no_interactive_prompt_is_left(shared: RankClient) -> None:
-    assert shared.run("import sys; hasattr(sys, 'ps1') or hasattr(sys, 'ps2')").outputs("execute_result")[0]["data"] == {
-        "text/plain": "False"
-    }
+    assert shared.run("import sys; hasattr(sys, 'ps1') or hasattr(sys, 'ps2')").outputs("execute_result")[0][
+        "data"
+    ] == {"text/plain": "False"}
 
 
 def test_await_and_background_tasks(shared: RankClient) -> None:
@@ -76,7 +76,9 @@ def test_await_and_background_tasks(shared: RankClient) -> None:
 
 
 def test_background_task_runs_between_cells(rank: RankClient) -> None:
-    rank.run("import asyncio\nasync def late():\n    await asyncio.sleep(0.02)\n    print('late text')\nt = asyncio.create_task(late())")
+    rank.run(
+        "import asyncio\nasync def late():\n    await asyncio.sleep(0.02)\n    print('late text')\nt = asyncio.create_task(late())"
+    )
     rank.wait_text("late text")
     assert rank.events[-1][0] == "e1"
 

@@ -33,7 +33,9 @@ def test_ping_and_sample_while_busy(busy: RankClient) -> None:
     assert busy.ask("ping", timeout=1)["ok"]
     sample = busy.ask("sample", timeout=1)
     assert 10 << 20 < sample["resident_bytes"] < 4 << 30
-    assert [sample[name] for name in ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")] == [None] * 4
+    assert [sample[name] for name in ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")] == [
+        None
+    ] * 4
 
 
 def test_stack_of_a_busy_rank(rank: RankClient) -> None:
@@ -68,7 +70,9 @@ def test_empty_cache_waits_for_the_cell(rank: RankClient) -> None:
 
 
 def test_empty_cache_frees_memory(rank: RankClient) -> None:
-    rank.run("class Cycle: pass\nimport gc; gc.disable()\nc = Cycle(); c.me = c; c.data = bytearray(100_000_000); del c")
+    rank.run(
+        "class Cycle: pass\nimport gc; gc.disable()\nc = Cycle(); c.me = c; c.data = bytearray(100_000_000); del c"
+    )
     assert rank.ask("empty_cache")["freed_bytes"] > 90_000_000
 
 
@@ -98,7 +102,9 @@ def _switches(rank: RankClient, side_threads: list[str]) -> int:
 
 
 def test_shutdown_when_idle_runs_atexit(rank: RankClient, tmp_path: Path) -> None:
-    rank.run(f"import atexit\natexit.register(lambda: open('{tmp_path}/left', 'w').close())\natexit.register(print, 'bye')")
+    rank.run(
+        f"import atexit\natexit.register(lambda: open('{tmp_path}/left', 'w').close())\natexit.register(print, 'bye')"
+    )
     started = time.monotonic()
     rank.send({"t": "shutdown"})
     assert rank.exit()["code"] == 0

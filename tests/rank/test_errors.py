@@ -34,7 +34,15 @@ def test_error_in_function_of_an_earlier_cell(shared: RankClient) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["1/0", "%time 1/0", "%%time\n1/0", "import torch\ntorch.ones(2) @ torch.ones(3)", "%timeit 1/0", "await wrong()", "display(1/0)"],
+    [
+        "1/0",
+        "%time 1/0",
+        "%%time\n1/0",
+        "import torch\ntorch.ones(2) @ torch.ones(3)",
+        "%timeit 1/0",
+        "await wrong()",
+        "display(1/0)",
+    ],
 )
 def test_no_frame_of_ours_or_ipython(shared: RankClient, code: str) -> None:
     text = plain(shared.run(code))
@@ -53,7 +61,9 @@ def test_exception_group(shared: RankClient) -> None:
     assert "IPython" not in result.traceback
 
 
-@pytest.mark.parametrize("code", ["x = = 1", "if True:\nx", "'\x00'", "return 5", "await", "def f(:\n  pass", "%%time\nx = = 1"])
+@pytest.mark.parametrize(
+    "code", ["x = = 1", "if True:\nx", "'\x00'", "return 5", "await", "def f(:\n  pass", "%%time\nx = = 1"]
+)
 def test_syntax_errors(shared: RankClient, code: str) -> None:
     result = shared.run(code)
     assert result.status == "error"

@@ -57,7 +57,9 @@ def test_os_system_is_interrupted(rank: RankClient) -> None:
 
 
 def test_interrupt_that_is_ignored_is_forced(rank: RankClient) -> None:
-    result, seconds = interrupted(rank, "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('go')\nwhile True: pass")
+    result, seconds = interrupted(
+        rank, "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('go')\nwhile True: pass"
+    )
     assert result.status == "interrupted"
     assert seconds < 4
     assert interrupted(rank, "print('gone')\nwhile True: pass", "gone")[0].status == "interrupted"
@@ -117,7 +119,9 @@ def test_interrupt_of_another_execution_is_ignored(rank: RankClient) -> None:
 
 
 def test_background_task_is_not_the_cell(rank: RankClient) -> None:
-    rank.run("import asyncio\nasync def tick():\n    while True: await asyncio.sleep(0.001)\ntask = asyncio.create_task(tick())")
+    rank.run(
+        "import asyncio\nasync def tick():\n    while True: await asyncio.sleep(0.001)\ntask = asyncio.create_task(tick())"
+    )
     assert interrupted(rank, "print('go')\nawait asyncio.sleep(100)")[0].status == "interrupted"
     assert rank.run("await asyncio.sleep(0.01)\nprint(task.done())").text() == "False\n"
 

@@ -99,7 +99,10 @@ def test_a_computing_rank_keeps_its_connections(make_group: MakeGroup) -> None:
 
 def test_users_own_connection_is_left_alone(make_group: MakeGroup, tmp_path: Path) -> None:
     group = make_group(2)
-    run_all(group, "import socket\na = socket.create_server(('127.0.0.1', 0))\nb = socket.create_connection(a.getsockname())\nc, _ = a.accept()")
+    run_all(
+        group,
+        "import socket\na = socket.create_server(('127.0.0.1', 0))\nb = socket.create_connection(a.getsockname())\nc, _ = a.accept()",
+    )
     execution_id = group[0].start("print('go')\ndist.barrier()")
     group[0].wait_text("go")
     group[0].interrupt(execution_id)
@@ -119,7 +122,10 @@ def test_user_destroys_the_group(make_group: MakeGroup, tmp_path: Path) -> None:
 def test_user_forms_it_again(make_group: MakeGroup, tmp_path: Path) -> None:
     group = make_group(2)
     run_all(group, "dist.destroy_process_group()")
-    run_all(group, f"dist.init_process_group('gloo', init_method='file://{tmp_path}/own', rank=rank, world_size=2)\ndist.barrier()")
+    run_all(
+        group,
+        f"dist.init_process_group('gloo', init_method='file://{tmp_path}/own', rank=rank, world_size=2)\ndist.barrier()",
+    )
 
 
 def test_rejoin_that_fails_is_told(rank: RankClient) -> None:

@@ -8,7 +8,19 @@ from conftest import RankClient
 
 @pytest.mark.parametrize(
     "text",
-    ["  leading", "\n\n", "{}", "msg_id", "no newline", "a\rb", "\ttab", "emoji \U0001f600", "nul \0 nul", "<script>", "\x1b[31mred"],
+    [
+        "  leading",
+        "\n\n",
+        "{}",
+        "msg_id",
+        "no newline",
+        "a\rb",
+        "\ttab",
+        "emoji \U0001f600",
+        "nul \0 nul",
+        "<script>",
+        "\x1b[31mred",
+    ],
 )
 def test_text_is_exact(shared: RankClient, text: str) -> None:
     assert shared.run(f"print({text!r}, end='')").text() == text
@@ -119,7 +131,9 @@ def test_idle_late_text_carries_the_last_execution(rank: RankClient) -> None:
 )
 def test_next_cell_has_its_streams_again(rank: RankClient, damage: str) -> None:
     rank.run(f"import os, sys\n{damage}")
-    result = rank.run("import builtins, os, sys\nbuiltins.print('out')\nbuiltins.print('err', file=sys.stderr)\nos.write(1, b'fd\\n')")
+    result = rank.run(
+        "import builtins, os, sys\nbuiltins.print('out')\nbuiltins.print('err', file=sys.stderr)\nos.write(1, b'fd\\n')"
+    )
     assert result.text("stderr") == "err\n"
     assert sorted(result.text().split()) == ["fd", "out"]
 

@@ -41,12 +41,16 @@ def test_fork_that_falls_through(rank: RankClient) -> None:
     code = "import os\npid = os.fork()\nprint('parent' if pid else 'child')\nif pid: _ = os.waitpid(pid, 0)"
     result = rank.run(code)
     assert sorted(result.text().split()) == ["child", "parent"]
-    assert rank.run("print(os.listdir(f'/proc/{pid}') if os.path.exists(f'/proc/{pid}') else 'gone')").text() == "gone\n"
+    assert (
+        rank.run("print(os.listdir(f'/proc/{pid}') if os.path.exists(f'/proc/{pid}') else 'gone')").text() == "gone\n"
+    )
     assert [header["t"] for header, _ in rank.frames].count("reply") == 2
 
 
 def test_fork_that_falls_through_with_an_error(rank: RankClient) -> None:
-    result = rank.run("import os\npid = os.fork()\nif not pid: 1/0\n_, status = os.waitpid(pid, 0)\nprint(os.waitstatus_to_exitcode(status))")
+    result = rank.run(
+        "import os\npid = os.fork()\nif not pid: 1/0\n_, status = os.waitpid(pid, 0)\nprint(os.waitstatus_to_exitcode(status))"
+    )
     assert (result.status, result.text()) == ("ok", "1\n")
     assert "ZeroDivisionError" in result.text("stderr")
 

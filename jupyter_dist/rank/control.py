@@ -1,0 +1,135 @@
+"""What the agent may ask of a rank, answered in the side thread."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.frames import Header
+
+from .execution import Execution
+from .interrupt import Interrupter
+from .memory import Memory
+from .outbox import Outbox
+from .runner import Runner
+
+MAX_STACK = 50
+
+
+@dataclass
+class Control:
+    """The messages of docs/messaging.md, "Agent to rank", one method each."""
+
+    outbox: Outbox
+    runner: Runner
+    interrupter: Interrupter
+    memory: Memory
+    namespace: dict[str, Any]
+    rejoin: Callable[[str], int]  # store path -> number of models revived; main thread
+    leave: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._handlers: dict[str, Callable[[Header, bytes], None]] = {
+            "execute": self._on_execute,
+            "interrupt": self._on_interrupt,
+            "sample": self._on_sample,
+            "empty_cache": self._on_empty_cache,
+            "rejoin": self._on_rejoin,
+            "ping": self._on_ping,
+            "stack": self._on_stack,
+            "synced": self._on_synced,
+            "shutdown": self._on_shutdown,
+        }
+
+    def handle(self, header: Header, payload: bytes) -> None:
+        """Do what one frame asks for."""
+        try:
+            self._handlers[header["t"]](header, payload)
+        except Exception as err:  # one bad request must not end the thread: its sender is told
+            complain()
+            self._refuse(header, err)
+
+    def _answer(self, header: Header, **fields: Any) -> None:
+        self.outbox.send({"t": "answer", "id": header["id"], "ok": True, **fields})
+
+    def _refuse(self, header: Header, err: BaseException) -> None:
+        if "id" in header:
+            error = JupyterDistError("internal", f"{type(err).__name__}: {err}").to_dict()
+            self.outbox.send({"t": "answer", "id": header["id"], "ok": False, "error": error})
+
+    def _on_execute(self, header: Header, payload: bytes) -> None:
+        code = payload.decode("utf-8", "replace")
+        execution = Execution(header["execution_id"], header["execution_count"], header["silent"], code)
+        self.runner.submit(execution)
+
+    def _on_interrupt(self, header: Header, _: bytes) -> None:
+        self.interrupter.request(header["execution_id"])
+
+    def _on_sample(self, header: Header, _: bytes) -> None:
+        self._answer(header, **self.memory.sample())
+
+    def _on_ping(self, header: Header, _: bytes) -> None:
+        self._answer(header)
+
+    def _on_stack(self, header: Header, _: bytes) -> None:
+        main = threading.main_thread().ident
+        frame = sys._current_frames().get(main or 0)
+        self._answer(header, stack=_user_stack(frame, self.namespace))
+
+    def _on_synced(self, header: Header, _: bytes) -> None:
+        self.outbox.synced(header["id"])
+
+    def _on_empty_cache(self, header: Header, _: bytes) -> None:
+        self._in_main_thread(header, lambda: self._answer(header, freed_bytes=self.memory.release()))
+
+    def _on_rejoin(self, header: Header, _: bytes) -> None:
+        self._in_main_thread(header, lambda: self._answer(header, revived=self.rejoin(header["store_path"])))
+
+    def _in_main_thread(self, header: Header, work: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except Exception as err:  # the edge: torch may raise anything here, and the agent must hear of it
+                complain()
+                self._refuse(header, err)
+
+        self.runner.when_idle(guarded)
+
+    def _on_shutdown(self, _: Header, __: bytes) -> None:
+        self.leave()
+
+
+def complain() -> None:
+    """Write the current exception to the pipe; sys.stderr may be what is broken."""
+    with contextlib.suppress(OSError):
+        os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
+
+
+def _user_stack(frame: FrameType | None, namespace: dict[str, Any]) -> list[dict[str, Any]]:
+    """The frames from the cell's own code inwards, outermost first; empty when no cell runs."""
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    frames.reverse()
+    first = next((index for index, frame in enumerate(frames) if frame.f_globals is namespace), len(frames))
+    return [_describe(frame) for frame in frames[first:][-MAX_STACK:]]
+
+
+def _describe(frame: FrameType) -> dict[str, Any]:
+    filename = frame.f_code.co_filename
+    return {
+        "file": filename,
+        "line": frame.f_lineno,
+        "function": frame.f_code.co_name,
+        "code": linecache.getline(filename, frame.f_lineno, frame.f_globals).strip()[:500],
+    }
