@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -18,6 +19,8 @@ from jupyter_dist.handlers.routes import tornado_routes
 from jupyter_dist.launcher.directories import groups_directory
 from jupyter_dist.launcher.environments import Environments
 from jupyter_dist.launcher.local import LocalLauncher
+
+ADOPT_SECONDS = 5.0
 
 
 class DistApp(ExtensionApp):
@@ -53,6 +56,8 @@ class DistApp(ExtensionApp):
 
     manager: GroupManager
     _adoption: asyncio.Task[None] | None = None
+    _adopted_at = 0.0
+    _was_adopted = False
 
     static_paths: ClassVar[list[str]] = []
     template_paths: ClassVar[list[str]] = []
@@ -83,10 +88,17 @@ class DistApp(ExtensionApp):
         await self.adopted()
 
     async def adopted(self) -> None:
-        """Wait until the groups that an earlier server left have been taken over."""
-        if self._adoption is None:
+        """Wait until the groups that an earlier server left have been taken over.
+
+        Now and then it is looked again, without waiting: that server may have ended only after this one began.
+        """
+        first = self._adoption is None
+        if self._adoption is None or (self._adoption.done() and time.monotonic() - self._adopted_at > ADOPT_SECONDS):
+            self._adopted_at = time.monotonic()
             self._adoption = asyncio.ensure_future(self.manager.adopt())
-        await asyncio.shield(self._adoption)
+        if first or not self._was_adopted:
+            await asyncio.shield(self._adoption)
+            self._was_adopted = True
 
     async def stop_extension(self) -> None:
         """Called by jupyter_server when it stops in order."""

@@ -21,6 +21,8 @@ from .warm import WarmAgents
 
 log = logging.getLogger(__name__)
 
+ABANDONED_SECONDS = 60.0
+
 Listener = Callable[[Topic], None]
 
 
@@ -48,8 +50,8 @@ class GroupManager:
     # -- life -----------------------------------------------------------------------------------------
 
     async def adopt(self) -> None:
-        """Take over the groups that an earlier server left, living or not."""
-        directories = self._launcher.directories()
+        """Take over the groups that another server left, living or not; those that are here already stay."""
+        directories = [found for found in self._launcher.directories() if found.group_id not in self._groups]
         await asyncio.gather(*(self._adopt_one(directory) for directory in directories))
 
     async def stop(self, end_groups: bool) -> None:
@@ -162,10 +164,14 @@ class GroupManager:
             await group.attach()
         except JupyterDistError as err:
             log.info("jupyter_dist: the agent of %s is gone: %s", directory.path, err)
-            if not content.get("spec"):
+            if content.get("spec"):
+                group.adopt_remains(content)
+            elif directory.age_seconds() > ABANDONED_SECONDS:
                 directory.remove()
                 return
-            group.adopt_remains(content)
+            else:
+                directory.release()  # another server may be making it at this moment
+                return
         if group.state == "warm":
             await group.shutdown()
             return

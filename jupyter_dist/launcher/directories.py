@@ -11,6 +11,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,8 @@ class GroupDirectory:
         make_private(parent)
         directory = cls(parent / f"g-{secrets.token_hex(4)}")
         make_private(directory.path)
-        directory.hold()
+        if not directory.hold():
+            raise JupyterDistError("bad_directory", f"Another server took {directory.path}.", "Try again.")
         return directory
 
     @property
@@ -129,6 +131,13 @@ class GroupDirectory:
         except (OSError, ValueError):
             return {}
         return content if isinstance(content, dict) else {}
+
+    def age_seconds(self) -> float:
+        """How long ago something was last put into it; 0 when it is gone."""
+        try:
+            return time.time() - self.path.stat().st_mtime
+        except OSError:
+            return 0.0
 
     def log_tail(self, max_bytes: int = 1500) -> str:
         """The last that the agent printed."""

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from conftest import texts, without_seq
+from apiclient import texts, without_seq
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def server_again(jp_serverapp):
                 group.directory.release()
             app.manager._launcher.detach()
         app.initialize_settings()
-        app._adoption = None
+        app._adoption, app._was_adopted = None, False
         await app.adopted()
 
     return replace

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from conftest import texts, without_seq
+from apiclient import texts, without_seq
 
 
 async def test_a_page_follows_a_cell(api):

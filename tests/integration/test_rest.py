@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 
-from conftest import texts
+from apiclient import texts
 
 
 async def test_a_group_from_start_to_end(api, groups_path, nothing_left, tmp_path):

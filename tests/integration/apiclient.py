@@ -1,0 +1,129 @@
+"""The product as programs and pages use it, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPClientError
+
+WAIT_SECONDS = 30
+
+
+class Api:
+    """The product as a program uses it: over HTTP, and nothing else."""
+
+    def __init__(self, fetch: Any, ws_fetch: Any) -> None:
+        self._fetch = fetch
+        self._ws_fetch = ws_fetch
+
+    async def ask(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+        options: dict[str, Any] = {"body": json.dumps(body or {})} if method == "POST" else {}
+        response = await self._fetch(
+            "jupyter-dist",
+            "api",
+            *path.split("/"),
+            method=method,
+            params={name: str(value) for name, value in params.items()},
+            request_timeout=WAIT_SECONDS + 10,
+            **options,
+        )
+        if response.headers.get("Content-Type", "").startswith("text/plain"):
+            return response
+        return json.loads(response.body) if response.body else None
+
+    async def refused(self, *arguments: Any, **params: Any) -> tuple[int, dict[str, str]]:
+        with pytest.raises(HTTPClientError) as raised:
+            await self.ask(*arguments, **params)
+        assert raised.value.response is not None
+        return raised.value.code, json.loads(raised.value.response.body)["error"]
+
+    async def start(self, num_ranks: int = 2, **fields: Any) -> dict[str, Any]:
+        group = await self.ask("POST", "groups", {"num_ranks": num_ranks, **fields})
+        assert group["state"] == "starting"
+        return await self.settled(group["id"])
+
+    async def settled(self, group: str, state: str = "starting") -> dict[str, Any]:
+        found = await self.ask("GET", f"groups/{group}", wait=WAIT_SECONDS, not_state=state)
+        assert found["state"] == "ready", found["error"]
+        return found
+
+    async def submit(self, group: str, code: str, ranks: str = "all", **fields: Any) -> str:
+        execution = await self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})
+        return execution["id"]
+
+    async def view(self, group: str, execution: str, wait: float = WAIT_SECONDS) -> dict[str, Any]:
+        return await self.ask("GET", f"groups/{group}/executions/{execution}", wait=wait)
+
+    async def run(self, group: str, code: str, ranks: str = "all", **fields: Any) -> dict[str, Any]:
+        return await self.view(group, await self.submit(group, code, ranks, **fields))
+
+    async def channel(self) -> Channel:
+        channel = Channel(await self._ws_fetch("jupyter-dist", "api", "channel"))
+        assert (await channel.next())["type"] == "hello"
+        return channel
+
+
+class Channel:
+    """A page's end of the WebSocket: keeps views as the page would."""
+
+    def __init__(self, socket: Any) -> None:
+        self.socket = socket
+        self.items: list[dict[str, Any]] = []
+        self.seq = 0
+
+    async def next(self) -> dict[str, Any]:
+        return json.loads(await asyncio.wait_for(self.socket.read_message(), WAIT_SECONDS))
+
+    async def next_of(self, kind: str) -> dict[str, Any]:
+        while (message := await self.next())["type"] != kind:
+            pass
+        return message
+
+    def send(self, **message: Any) -> None:
+        self.socket.write_message(json.dumps(message))
+
+    def subscribe(self, topic: str, **fields: Any) -> None:
+        self.send(type="subscribe", topic=topic, **fields)
+
+    async def follow(self, group: str, execution: str, since: int = 0) -> dict[str, Any]:
+        """Follow an execution to its end; `items` is then what the page shows."""
+        self.subscribe("execution", group=group, execution=execution, since=since)
+        while True:
+            message = await self.next()
+            if message["type"] == "view":
+                self._apply(message)
+            if message["type"] == "execution" and message["execution"]["ended_at"] is not None:
+                return message["execution"]
+
+    def _apply(self, message: dict[str, Any]) -> None:
+        if message.get("reset"):
+            self.items = []
+        self.items = [item for item in self.items if item["id"] not in message["removed"]]
+        for new in message["items"]:
+            after = new.pop("after")
+            old = next((item for item in self.items if item["id"] == new["id"]), None)
+            if "append" in new:
+                assert old is not None
+                new["output"] = {**old["output"], "text": old["output"]["text"] + new.pop("append")}
+            self.items = [item for item in self.items if item["id"] != new["id"]]
+            position = 0 if after is None else 1 + [item["id"] for item in self.items].index(after)
+            self.items.insert(position, new)
+        self.seq = message["seq"]
+
+
+def without_seq(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items as they are shown: the seq of an item may grow without anything to send."""
+    return [{key: value for key, value in item.items() if key != "seq"} for item in items]
+
+
+def texts(view: dict[str, Any]) -> list[tuple[str, str]]:
+    """(ranks, text) of what is shown."""
+    shown = []
+    for item in view["items"]:
+        output = item["output"]
+        text = output.get("text") or output.get("data", {}).get("text/plain") or output.get("ename")
+        shown.append((item["ranks"], text))
+    return shown
