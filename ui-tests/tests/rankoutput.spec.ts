@@ -1,0 +1,98 @@
+import { expect, Page, test } from '@playwright/test';
+import { command, openLab, run, shutdownAll, startGroup } from './ranks';
+
+test.beforeEach(async ({ page, request }) => {
+  await shutdownAll(request);
+  await startGroup(request, 'train', 2);
+  await openLab(page);
+});
+
+test.afterAll(async ({ request }) => shutdownAll(request));
+
+const log = (page: Page, rank: number) => page.getByRole('log', { name: `Output of rank ${rank}` });
+
+test("keeps a rank's output across cells, rendered", async ({ page, request }) => {
+  await run(request, 'train', 'print("\\x1b[31mred\\x1b[0m", rank)');
+  await run(request, 'train', 'from IPython.display import HTML; HTML("<b>bold</b>")');
+  await run(request, 'train', '1/0', { ranks: '1', wait: true });
+  await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 1 });
+  await expect(log(page, 1).getByText('red 1')).toBeVisible();
+  await expect(log(page, 1).locator('.ansi-red-fg').first()).toHaveText('red');
+  await expect(log(page, 1).locator('b')).toHaveText('bold');
+  await expect(log(page, 1).getByRole('heading', { name: '[3] 1/0 error' })).toBeVisible();
+  await page.getByRole('tab', { name: '0' }).click();
+  await expect(log(page, 0).getByText('red 0')).toBeVisible();
+  await expect(log(page, 0).getByRole('heading')).toHaveCount(2);
+});
+
+test('follows what is new, until one looks up', async ({ page, request }) => {
+  await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
+  await run(request, 'train', 'import time\nfor i in range(400): print("line", i); time.sleep(0.005)');
+  await expect(log(page, 0)).toContainText('line 100');
+  const follow = page.getByRole('button', { name: 'Follow the end of the output' });
+  await expect(follow).toHaveAttribute('aria-pressed', 'true');
+  await log(page, 0).hover();
+  await page.mouse.wheel(0, -600);
+  await expect(follow).toHaveAttribute('aria-pressed', 'false');
+  await expect(log(page, 0)).toContainText('line 399', { timeout: 15000 });
+  await follow.click();
+  await expect(log(page, 0).getByText('line 399')).toBeInViewport();
+});
+
+test('finds text', async ({ page, request }) => {
+  await run(request, 'train', 'for i in range(50): print("line", i)', { wait: true });
+  await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
+  await expect(log(page, 0)).toContainText('line 49');
+  await page.keyboard.press('Control+f');
+  await page.keyboard.type('LINE 4');
+  const count = page.locator('.jpd-LogSearch-count');
+  await expect(count).toHaveText('11/11');
+  await page.keyboard.press('Enter');
+  await expect(count).toHaveText('1/11');
+  await page.keyboard.press('Shift+Enter');
+  await expect(count).toHaveText('11/11');
+});
+
+test('survives a flood: bounded, never stuck, and the past is a click away', async ({ page, request }) => {
+  await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
+  await expect(log(page, 0)).toBeVisible();
+  await page.evaluate(() => {
+    const frames = window as unknown as { longest: number };
+    frames.longest = 0;
+    let last = performance.now();
+    const measure = () => {
+      const now = performance.now();
+      frames.longest = Math.max(frames.longest, now - last);
+      last = now;
+      requestAnimationFrame(measure);
+    };
+    requestAnimationFrame(measure);
+  });
+  await run(request, 'train', 'for i in range(100000): print("line", i, "\\x1b[32mgreen\\x1b[0m")');
+  await expect(log(page, 0)).toContainText('line 99999 green', { timeout: 30000 });
+  const lines = await log(page, 0).evaluate(node => (node as HTMLElement).innerText.split('\n').length);
+  expect(lines).toBeLessThan(5100);
+  const longest = await page.evaluate(() => (window as unknown as { longest: number }).longest);
+  test.info().annotations.push({ type: 'longest frame (ms)', description: longest.toFixed(0) });
+  expect(longest).toBeLessThan(200);
+  await expect(page.getByText(/older lines are no longer in view/)).toBeVisible();
+  const first = await log(page, 0).locator('pre').first().innerText();
+  await page.getByRole('button', { name: 'Load older' }).click();
+  await expect(log(page, 0).locator('pre').first()).not.toHaveText(first);
+  await page.getByRole('button', { name: 'Go to the end' }).click();
+  await expect(log(page, 0).getByText('line 99999 green')).toBeInViewport();
+});
+
+test('clears the view, not the log; downloads the log', async ({ page, request }) => {
+  await run(request, 'train', 'print("once")', { wait: true });
+  await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
+  await expect(log(page, 0)).toContainText('once');
+  await page.getByRole('button', { name: /Clear the view/ }).click();
+  await expect(log(page, 0)).not.toContainText('once');
+  await page.getByRole('button', { name: 'Load older' }).click();
+  await expect(log(page, 0)).toContainText('once');
+  const href = await page.getByRole('link', { name: /Download the whole log/ }).getAttribute('href');
+  const file = await request.get(href!);
+  expect(file.headers()['content-disposition']).toContain('attachment');
+  expect(await file.text()).toContain('once');
+});

@@ -1,0 +1,93 @@
+import { expect, Page, test } from '@playwright/test';
+import { command, openLab, run, shutdownAll, startGroup } from './ranks';
+
+test.beforeEach(async ({ page, request }) => {
+  await shutdownAll(request);
+  await openLab(page);
+  await command(page, 'jupyter-dist:show-sidebar');
+});
+
+test.afterAll(async ({ request }) => shutdownAll(request));
+
+const card = (page: Page, name: string) => page.getByRole('region', { name: `Group ${name}` });
+const row = (page: Page, name: string, rank: number) =>
+  card(page, name).locator('.jpd-RankRow').nth(rank);
+
+test('shows the host without any device', async ({ page }) => {
+  const devices = page.getByRole('list', { name: 'Devices' });
+  await expect(devices.getByText('Host memory')).toBeVisible();
+  await expect(devices.getByRole('meter', { name: 'CPU' })).toHaveAttribute('aria-valuetext', /% of \d+ CPUs/);
+});
+
+test('starts a group by keyboard, and shuts it down', async ({ page }) => {
+  await page.getByRole('region', { name: 'Ranks' }).getByRole('button', { name: 'Start a group' }).last().click();
+  const form = page.getByRole('form', { name: 'Start a group of ranks' });
+  await form.getByLabel('Name').fill('2 bad');
+  await expect(form.getByText('A name begins with a letter')).toBeVisible();
+  await form.getByLabel('Name').fill('train');
+  await form.getByLabel('Ranks').fill('0');
+  await expect(form.getByRole('button', { name: 'Start', exact: true })).toBeDisabled();
+  await form.getByLabel('Ranks').fill('3');
+  await form.getByLabel('Ranks').press('Enter');
+  await expect(form).toHaveCount(0);
+  await expect(card(page, 'train').locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(3, { timeout: 30000 });
+  await expect(page.locator('.jpd-Status')).toHaveText('train: 3 ranks, idle');
+  await card(page, 'train').getByRole('button', { name: 'Shut down train' }).click();
+  await page.getByRole('button', { name: 'Shut Down', exact: true }).click();
+  await expect(card(page, 'train')).toHaveCount(0, { timeout: 15000 });
+});
+
+test('escape closes the form', async ({ page }) => {
+  await command(page, 'jupyter-dist:start-group');
+  const form = page.getByRole('form', { name: 'Start a group of ranks' });
+  await form.getByLabel('Name').press('Escape');
+  await expect(form).toHaveCount(0);
+});
+
+test("shows the server's words when a start fails", async ({ page }) => {
+  await command(page, 'jupyter-dist:start-group');
+  const form = page.getByRole('form', { name: 'Start a group of ranks' });
+  await form.getByText('Backend and folder').click();
+  await form.getByLabel('Folder').fill('/no/such/folder');
+  await form.getByRole('button', { name: 'Start', exact: true }).click();
+  await expect(form.getByRole('alert')).toContainText('/no/such/folder');
+});
+
+test('shows what each rank does, and interrupts one', async ({ page, request }) => {
+  await startGroup(request, 'train', 2);
+  await run(request, 'train', 'import time\nwhile True: time.sleep(0.05)');
+  await expect(row(page, 'train', 1)).toContainText('[1] train.ipynb');
+  await expect(page.locator('.jpd-Status')).toContainText('2 busy');
+  await expect(row(page, 'train', 1).locator('.jpd-RankRow-memory')).toHaveText(/MB/);
+  await row(page, 'train', 1).hover();
+  await page.getByRole('button', { name: 'Interrupt rank 1' }).click();
+  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle');
+  await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'busy');
+  await page.getByRole('button', { name: 'Interrupt all ranks of train' }).click();
+  await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'idle');
+});
+
+test('says why a rank is dead', async ({ page, request }) => {
+  await startGroup(request, 'train', 2);
+  await run(request, 'train', 'import os; os._exit(3)', { ranks: '1' });
+  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'dead');
+  await expect(row(page, 'train', 1)).toContainText('code 3');
+  await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'idle');
+});
+
+test('moves among ranks by arrows, and opens the output', async ({ page, request }) => {
+  await startGroup(request, 'train', 3);
+  await page.getByRole('button', { name: /^Rank 0:/ }).focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('End');
+  await expect(page.getByRole('button', { name: /^Rank 2:/ })).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('log', { name: 'Output of rank 2' })).toBeVisible();
+});
+
+test('is listed among what is running', async ({ page, request }) => {
+  await startGroup(request, 'train', 2);
+  await command(page, 'running:show-panel');
+  const panel = page.locator('#jp-running-sessions');
+  await expect(panel.getByText('train: 2 ranks')).toBeVisible();
+});
