@@ -44,6 +44,10 @@ class Dispatcher:
         if dead := self._dead_ranks(execution):
             raise _dead_error(dead)
         self.queue.add(execution)
+        before = self.queue.find(execution.spec.after)
+        if before is not None and before.is_final and before.stops_others:
+            self.abort([execution], "aborted", _not_run_error(before))
+            return
         self._on_change(execution)
         self.pump()
 
@@ -118,10 +122,8 @@ class Dispatcher:
             self._on_change(execution)
 
     def _after_end(self, execution: Execution) -> None:
-        if execution.state != "ok" and execution.spec.stop_on_error:
-            message = f"Not run: cell [{execution.execution_count}] before it ended with '{execution.state}'."
-            behind = self.queue.queued_behind(execution)
-            self.abort(behind, "aborted", JupyterDistError("aborted", message))
+        if execution.stops_others:
+            self.abort(self.queue.queued_behind(execution), "aborted", _not_run_error(execution))
         self.pump()
 
     def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
@@ -133,6 +135,11 @@ class Dispatcher:
     def _dead_ranks(self, execution: Execution) -> list[RankProcess]:
         ranks = (self._ranks[rank] for rank in execution.spec.ranks if rank in self._ranks)
         return [rank for rank in ranks if rank.state == "dead"]
+
+
+def _not_run_error(before: Execution) -> JupyterDistError:
+    cell = f"cell [{before.execution_count}]" if before.execution_count else "the cell"
+    return JupyterDistError("aborted", f"Not run: {cell} before it ended with '{before.state}'.")
 
 
 def _dead_error(dead: list[RankProcess]) -> JupyterDistError:

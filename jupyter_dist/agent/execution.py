@@ -39,6 +39,11 @@ class Execution:
         """Whether it has ended for good."""
         return self.state in FINAL_EXECUTION_STATES
 
+    @property
+    def stops_others(self) -> bool:
+        """Whether its end is one that what waits behind it must not run after."""
+        return self.state != "ok" and self.spec.stop_on_error
+
     def start(self, execution_count: int) -> None:
         """Every rank runs it now."""
         self.state = "running"
@@ -130,6 +135,10 @@ class ExecutionQueue:
                 "Only the last 2000 are kept; its output is still in the rank's log.",
             )
         return self._executions[execution_id]
+
+    def find(self, execution_id: str | None) -> Execution | None:
+        """Return an execution, or None."""
+        return self._executions.get(execution_id or "")
 
     def in_state(self, *states: ExecutionState) -> list[Execution]:
         """The executions in one of these states, none of them final, oldest first."""

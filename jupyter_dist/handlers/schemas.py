@@ -85,6 +85,11 @@ EXECUTE_BODY = body(
             **BOOLEAN,
             "description": "Whether its failure aborts what the same notebook has queued behind it.",
         },
+        "after": {
+            **or_null(STRING),
+            "maxLength": 100,
+            "description": "An execution: if it has failed by now, this one is aborted as if queued behind it.",
+        },
         "silent": {**BOOLEAN, "description": "Whether it is left out of the history."},
     },
     required=("code",),

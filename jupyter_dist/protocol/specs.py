@@ -80,5 +80,6 @@ class ExecutionSpec(Spec):
     cell_id: str | None = None
     notebook: str | None = None
     owner: str | None = None
+    after: str | None = None  # do not run if that execution has failed by now
     stop_on_error: bool = True
     silent: bool = False

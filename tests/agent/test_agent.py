@@ -74,6 +74,13 @@ def test_an_error_on_one_rank_fails_the_cell_and_aborts_what_waits_behind_it(age
     assert agent.ended(other)["state"] == "ok"
 
 
+def test_a_cell_that_comes_after_one_that_failed_is_aborted(agent):
+    failed = agent.run("1/0", notebook="n")
+    assert agent.run("1", after=failed["id"])["state"] == "aborted"
+    fine = agent.run("1/0", notebook="n", stop_on_error=False)
+    assert agent.run("1", after=fine["id"])["state"] == "ok"
+
+
 def test_interrupt_keeps_variables(agent):
     agent.run("kept = rank + 40")
     running = agent.submit("import time\nwhile True: time.sleep(0.01)", [0, 1])
