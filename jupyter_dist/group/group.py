@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,7 +49,6 @@ class Group:
         self._seq = 0
         self._watchers = 0
         self._ending = False
-        self._gone = asyncio.Event()
         self._reconnecting: asyncio.Task[None] | None = None
         self._changes = Changes()
         self._handlers = {
@@ -119,15 +117,12 @@ class Group:
         if self._reconnecting is not None:
             self._reconnecting.cancel()
         if self._link.is_open:
-            try:
+            with contextlib.suppress(JupyterDistError):
                 await self._link.request("shutdown", timeout_seconds=SHUTDOWN_SECONDS)
-                await asyncio.wait_for(self._gone.wait(), GONE_SECONDS)
-            except (JupyterDistError, asyncio.TimeoutError):
-                self._link.kill_agent()
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._gone.wait(), GONE_SECONDS)
+        if not await self._link.wait_exit(GONE_SECONDS):
+            self._link.kill_agent()
+            await self._link.wait_exit(GONE_SECONDS)
         await self._link.close()
-        await self._wait_for_files()
         self.directory.remove()
         self.status.update(state="dead")
         self._changed()
@@ -268,7 +263,6 @@ class Group:
         self._notify(("memory", self.id))
 
     def _on_lost(self) -> None:
-        self._gone.set()
         # An agent whose group could not start has said so, and ends.
         if not self._ending and self.state not in ("dead", "warm"):
             self._reconnecting = asyncio.create_task(self._reconnect(), name=f"reconnect {self.id}")
@@ -278,7 +272,6 @@ class Group:
     async def _reconnect(self) -> None:
         for delay in RECONNECT_AFTER_SECONDS:
             await asyncio.sleep(delay)
-            self._gone.clear()
             with contextlib.suppress(JupyterDistError):
                 await self.attach()
                 if self._watchers:
@@ -297,7 +290,6 @@ class Group:
         self.status.mark_lost(error)
         for execution_id in self.executions.mark_lost(error):
             self._notify(("execution", self.id, execution_id))
-        self._gone.set()
         self._changed()
 
     def adopt_remains(self, group_json: dict[str, Any]) -> None:
@@ -312,12 +304,6 @@ class Group:
         if self.state in ("lost", "dead") and not self._link.is_open:
             self.status.check_takes_cells()
         return await self._link.request(t, **fields)
-
-    async def _wait_for_files(self) -> None:
-        """The agent removes its directory as the last thing it does."""
-        deadline = time.monotonic() + 2.0
-        while self.directory.socket_path.exists() and time.monotonic() < deadline:  # noqa: ASYNC110 - a file
-            await asyncio.sleep(0.02)
 
     def _changed(self) -> None:
         self._notify(("groups",))

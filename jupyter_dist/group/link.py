@@ -67,6 +67,7 @@ class AgentLink:
             await self.close()
             raise
         # Taken while the agent is known to live: whatever gets its number later is never signalled.
+        self._forget_process()
         with contextlib.suppress(OSError):
             self._pidfd = os.pidfd_open(int(hello["group"]["agent_pid"]))
         return hello
@@ -104,6 +105,21 @@ class AgentLink:
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
+    async def wait_exit(self, seconds: float) -> bool:
+        """Wait until the agent's process has ended, at most so long; whether it has."""
+        if self._pidfd is None:
+            return True
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        loop.add_reader(self._pidfd, ended.set)  # a pidfd becomes readable when its process ends
+        try:
+            await asyncio.wait_for(ended.wait(), seconds)
+        except asyncio.TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(self._pidfd)
+        return True
+
     async def close(self) -> None:
         """Drop the connection; the agent goes on. Idempotent; `on_lost` is not called."""
         stream, self._stream = self._stream, None
@@ -113,7 +129,8 @@ class AgentLink:
             self._reader = None
         if stream is not None:
             stream.close()
-        self._release()
+        self._fail_requests()
+        self._forget_process()
 
     async def _read(self, stream: FrameStream) -> None:
         with contextlib.suppress(EOFError, OSError, FrameError):
@@ -128,7 +145,7 @@ class AgentLink:
         stream.abort()
         if self._stream is stream:
             self._stream = None
-            self._release()
+            self._fail_requests()
             self._on_lost()
 
     def _dispatch(self, header: Header, payload: bytes) -> None:
@@ -146,10 +163,12 @@ class AgentLink:
         else:
             answer.set_exception(JupyterDistError.from_dict(header.get("error")))
 
-    def _release(self) -> None:
+    def _fail_requests(self) -> None:
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_exception(self._unreachable())
+
+    def _forget_process(self) -> None:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
