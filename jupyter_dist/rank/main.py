@@ -173,6 +173,7 @@ def _prepare_process(spec: RankSpec) -> None:
     faulthandler.register(signal.SIGUSR2, last_words_fd)
     process_group.use_threads()
     process_group.reseed()
+    process_group.tolerate_second_init()
 
 
 def _private_socket(fd: int) -> socket.socket:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import os
 import sys
 from typing import Any
@@ -98,6 +99,20 @@ class ProcessGroup:
         if not unhang.break_collectives() and not was_broken:
             self._broken = False
         return self._broken
+
+
+def tolerate_second_init() -> None:
+    """Let scripts that begin with init_process_group() run in a rank, which has its process group already."""
+    form = dist.init_process_group
+
+    @functools.wraps(form)
+    def init_process_group(*args: Any, **kwargs: Any) -> None:
+        if dist.is_initialized():
+            sys.stderr.write("This rank is in its process group already: init_process_group() did nothing.\n")
+        else:
+            form(*args, **kwargs)
+
+    dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
 
 
 def _revive_models(namespace: dict[str, Any]) -> int:

@@ -57,8 +57,8 @@ class Streams:
         self.stdout = self._open_stdout()
         self.stderr = self._open_stderr()
         self._put_in_place()
-        # After a fork the child's text must not wait in a buffer that nobody flushes.
-        os.register_at_fork(after_in_child=self._write_through)
+        # Nobody flushes a child's buffer on a timer; whole lines, because several children share the pipes.
+        os.register_at_fork(after_in_child=self._write_lines)
 
     def flush(self) -> None:
         """Hand what Python buffers to the outbox."""
@@ -84,6 +84,11 @@ class Streams:
     def _write_through(self) -> None:
         if _is_usable(self.stdout):
             self.stdout.reconfigure(write_through=True)
+
+    def _write_lines(self) -> None:
+        for stream in (self.stdout, self.stderr):
+            if _is_usable(stream):
+                stream.reconfigure(write_through=False, line_buffering=True)
 
     def _put_in_place(self) -> None:
         for name, stream in (("stdout", self.stdout), ("stderr", self.stderr)):

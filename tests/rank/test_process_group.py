@@ -128,6 +128,16 @@ def test_user_forms_it_again(make_group: MakeGroup, tmp_path: Path) -> None:
     )
 
 
+def test_second_init_does_nothing(make_group: MakeGroup) -> None:
+    group = make_group(2)
+    result = group[0].run(
+        "dist.init_process_group('gloo')\nfrom torch.distributed import init_process_group as init\ninit()"
+    )
+    assert result.status == "ok"
+    assert result.text("stderr").count("already") == 2
+    run_all(group, "dist.barrier()")
+
+
 def test_rejoin_that_fails_is_told(rank: RankClient) -> None:
     answer = rank.ask("rejoin", store_path="/nonexistent/folder/store")
     assert answer["ok"] is False
