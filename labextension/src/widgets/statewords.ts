@@ -47,6 +47,10 @@ export function isPassing(state: RankState): boolean {
   return state !== 'idle' && state !== 'dead';
 }
 
+function isComing(state: RankState): boolean {
+  return state === 'starting' || state === 'importing' || state === 'joining';
+}
+
 /** "4 ranks, 2 busy", "8 ranks, starting 3.4 s". */
 export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart: number): string {
   const size = trans._n('%1 rank', '%1 ranks', group.world_size, group.world_size);
@@ -69,7 +73,11 @@ export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart
   if (dead > 0) {
     parts.push(trans.__('%1 dead', dead));
   }
-  if (busy + silent + dead === 0) {
+  const coming = group.ranks.filter(rank => isComing(rank.state)).length;
+  if (coming > 0) {
+    parts.push(trans.__('%1 starting', coming));
+  }
+  if (parts.length === 1) {
     parts.push(trans.__('idle'));
   }
   return parts.join(', ');

@@ -12,6 +12,9 @@ const MIN_SAMPLES = 2;
 /** The least time an axis covers: a young group's line grows from the right. */
 const MIN_SECONDS = 60;
 
+/** Ticks at 256 MB and 16 GB, not at 238 MB and 18.6 GB. */
+const BINARY_STEPS = Array.from({ length: 46 }, (_, power) => 2 ** power);
+
 export interface IMemoryChartProps {
   readonly monitor: GroupMonitor;
   readonly worldSize: number;
@@ -129,7 +132,8 @@ class Chart {
           gap: 4,
           space: 20,
           grid: { stroke: colours.grid, width: 1 },
-          values: (_, ticks) => ticks.map(value => formatBytes(value))
+          incrs: BINARY_STEPS,
+          values: (_, ticks) => ticks.map(value => formatBytes(value).replace(/\.0+ /, ' '))
         }
       ],
       series: [{}, ...Array.from({ length: count }, (_, i) => this._series(i, colours, isBand))],

@@ -111,7 +111,10 @@ function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactEle
     return <RankExit rank={rank} />;
   }
   const hasRoom = group.world_size <= ROOMY && memory !== null && memory.allocated_bytes !== null;
-  const lines = [rank.message, hasRoom ? memoryTitle(memory, trans) : null].filter(Boolean);
+  const held = hasRoom
+    ? trans.__('reserved %1, peak %2', formatBytes(memory.reserved_bytes), formatBytes(memory.peak_bytes))
+    : null;
+  const lines = [rank.message, held].filter(Boolean);
   return lines.length === 0 ? null : <p className="jpd-RankRow-detail">{lines.join(' - ')}</p>;
 }
 

@@ -3,7 +3,7 @@ import React, { useEffect, useRef } from 'react';
 import type { GroupMonitor } from '../../model/monitor';
 import { useSidebar } from './context';
 
-const WIDTH = 48;
+const WIDTH = 44;
 const HEIGHT = 14;
 const SAMPLES = 120;
 /** A change of less than this part of the value is drawn flat: noise should look like noise. */

@@ -47,7 +47,7 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
   const { trans } = useSidebar();
   const chosen = world.environments.find(e => e.name === form.environment);
   return (
-    <Row label={trans.__('Environment')} problem={found.environment} words={chosen?.problem} note={chosen?.python}>
+    <Row label={trans.__('Environment')} problem={found.environment} words={chosen?.problem} note={whereabouts(trans, chosen)}>
       {id => (
         <HTMLSelect
           {...id}
@@ -194,11 +194,15 @@ function environmentLabel(trans: TranslationBundle, environment: IEnvironment): 
   if (environment.problem !== null) {
     return trans.__('%1 (not usable)', environment.display_name);
   }
-  return environment.torch_version
-    ? trans.__('%1, torch %2', environment.display_name, environment.torch_version)
-    : environment.display_name;
+  return environment.display_name;
 }
 
 function freeBytes(used: number | null, total: number | null): number | null {
   return used === null || total === null ? null : total - used;
+}
+
+function whereabouts(trans: TranslationBundle, environment: IEnvironment | undefined): string | undefined {
+  return environment?.torch_version
+    ? trans.__('torch %1, %2', environment.torch_version, environment.python)
+    : environment?.python;
 }
