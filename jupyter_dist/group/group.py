@@ -106,10 +106,15 @@ class Group:
 
     async def restart(self) -> None:
         """End all ranks and start new ones."""
-        answer, _ = await self._ask("restart")
-        # The agent answers before it begins; whoever waits for the end must not see the state before.
-        self.status.fields = {**answer["group"], "state": "restarting"}
-        self._changed()
+        await self._renew("restart")
+
+    async def replace(self) -> None:
+        """Give every dead rank a new process; the others keep theirs, and their variables.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, when no rank is dead.
+        """
+        await self._renew("replace")
 
     async def shutdown(self) -> None:
         """End everything; returns when no process and no file is left."""
@@ -151,8 +156,8 @@ class Group:
         self.status.check_takes_cells()
         chosen = list(parse_ranks(ranks, self.world_size))
         spec = ExecutionSpec(execution_id=f"e-{secrets.token_hex(6)}", ranks=chosen, **fields)
-        self.executions.set_code(spec.execution_id, code)
         answer, _ = await self._link.request("execute", payload, execution=spec.to_dict())
+        self.executions.set_code(spec.execution_id, code)
         known = [model for model in self.executions.all() if model["id"] == spec.execution_id]
         if not known:  # else the agent has told of a newer state already
             self.executions.update(answer["execution"])
@@ -299,6 +304,12 @@ class Group:
 
     async def _follow(self, since: int) -> None:
         await self._link.request("follow", since=since)
+
+    async def _renew(self, request: str) -> None:
+        answer, _ = await self._ask(request)
+        # The agent answers before it begins; whoever waits for the end must not see the state before.
+        self.status.fields = {**answer["group"], "state": "restarting"}
+        self._changed()
 
     async def _ask(self, t: str, **fields: Any) -> tuple[Header, bytes]:
         if self.state in ("lost", "dead") and not self._link.is_open:

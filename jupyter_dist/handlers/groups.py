@@ -6,7 +6,7 @@ from jupyter_dist.group.resolve import StartRequest
 
 from .base import DistHandler
 from .operations import Answer, Operation, operation
-from .schemas import INTEGER, NUMBER, RANKS_BODY, START_BODY, STRING, list_of, record, ref
+from .schemas import INTEGER, NUMBER, RANKS_BODY, START_BODY, STRING, body, list_of, record, ref
 
 MAX_WAIT_SECONDS = 300
 
@@ -104,7 +104,7 @@ class RestartHandler(DistHandler):
             "Restart all ranks",
             "execute",
             {202: Answer("The group; its ranks start anew", ref("Group"))},
-            body={"type": "object", "properties": {}, "additionalProperties": False},
+            body=body({}),
             errors=("unknown_group", "group_not_ready", "agent_unreachable", "timed_out"),
         )
     )
@@ -112,6 +112,25 @@ class RestartHandler(DistHandler):
         """End all ranks and start new ones."""
         group = self.group(name)
         await group.restart()
+        self.answer(group.model(), 202)
+
+
+class ReplaceHandler(DistHandler):
+    """Replacing dead ranks."""
+
+    @operation(
+        Operation(
+            "Replace dead ranks by new processes; the others keep their variables",
+            "execute",
+            {202: Answer("The group; the new ranks start", ref("Group"))},
+            body=body({}),
+            errors=("unknown_group", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Give every dead rank a new process."""
+        group = self.group(name)
+        await group.replace()
         self.answer(group.model(), 202)
 
 

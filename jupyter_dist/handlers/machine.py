@@ -10,7 +10,7 @@ from jupyter_dist.protocol.specs import PROTOCOL_VERSION
 from .base import DistHandler
 from .openapi import build_openapi
 from .operations import Answer, Operation, Route, operation
-from .schemas import ANY_OBJECT, BOOLEAN, INTEGER, STRING, list_of, record, ref
+from .schemas import ANY_OBJECT, BOOLEAN, INTEGER, STRING, body, list_of, record, ref
 
 API_VERSION = 1
 
@@ -69,7 +69,7 @@ class WarmHandler(DistHandler):
             "Keep an agent with torch imported ready for the next start",
             "write",
             {202: Answer("It is being started, or waits already", ANY_OBJECT)},
-            body={"type": "object", "properties": {}, "additionalProperties": False},
+            body=body({}),
             errors=("bad_environment",),
         )
     )

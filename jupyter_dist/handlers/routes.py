@@ -7,7 +7,15 @@ from typing import Any
 from .base import NotFoundHandler
 from .channel import ChannelHandler
 from .executions import ExecutionHandler, ExecutionsHandler
-from .groups import EmptyCacheHandler, GroupHandler, GroupsHandler, InterruptHandler, MemoryHandler, RestartHandler
+from .groups import (
+    EmptyCacheHandler,
+    GroupHandler,
+    GroupsHandler,
+    InterruptHandler,
+    MemoryHandler,
+    ReplaceHandler,
+    RestartHandler,
+)
 from .logs import LogDownloadHandler, LogHandler
 from .machine import DevicesHandler, EnvironmentsHandler, OpenApiHandler, RootHandler, WarmHandler
 from .operations import Route
@@ -24,6 +32,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}", GroupHandler),
     Route("groups/{group}/interrupt", InterruptHandler),
     Route("groups/{group}/restart", RestartHandler),
+    Route("groups/{group}/replace", ReplaceHandler),
     Route("groups/{group}/empty-cache", EmptyCacheHandler),
     Route("groups/{group}/memory", MemoryHandler),
     Route("groups/{group}/executions", ExecutionsHandler),

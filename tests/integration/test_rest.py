@@ -131,7 +131,13 @@ async def test_a_dead_rank_is_named_and_the_others_go_on(api):
     assert group["ranks"][1]["exit"]["signal"] is not None
     status, error = await api.refused("POST", "groups/g/executions", {"code": "1", "ranks": "all"})
     assert (status, error["code"]) == (409, "rank_dead")
-    assert texts(await api.run("g", "print('alive')", ranks="0")) == [("0", "alive\n")]
+    assert texts(await api.run("g", "kept = 7\nprint('alive')", ranks="0")) == [("0", "alive\n")]
+    await api.ask("POST", "groups/g/replace")
+    group = await api.settled("g", "restarting")
+    assert [rank["state"] for rank in group["ranks"]] == ["idle", "idle"]
+    view = await api.run("g", "t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item(), globals().get('kept'))")
+    assert texts(view) == [("0", "2.0 7\n"), ("1", "2.0 None\n")]
+    assert (await api.refused("POST", "groups/g/replace"))[0] == 409
 
 
 async def test_the_log_as_a_file(api):
