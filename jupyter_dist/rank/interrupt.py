@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import os
 import platform
@@ -154,6 +153,7 @@ class Interrupter:
             if waited >= NOTICED_RETRY_SECONDS:
                 self._signal()
         elif waited >= UNNOTICED_RETRY_SECONDS:
+            self._signalled_at = now
             self._insist(now - execution.interrupt_at, execution)
 
     def _signal(self) -> None:
@@ -165,7 +165,8 @@ class Interrupter:
 
     def _insist(self, age: float, execution: Execution) -> None:
         """The main thread does not get to Python's signal handling: it is in C, or waits for a child."""
-        _signal_awaited_children()
+        if _signal_awaited_children():
+            return
         if age >= UNHANG_AFTER_SECONDS:
             # Said before it is done: the cell may have ended before this thread goes on.
             execution.broke_process_group, was_broken = True, execution.broke_process_group
@@ -182,10 +183,14 @@ class Interrupter:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main.ident or 0), error)
 
 
-def _signal_awaited_children() -> None:
+def _signal_awaited_children() -> bool:
     """If the main thread waits for a child in C (os.system does), do what a terminal's Ctrl-C would do."""
-    with contextlib.suppress(OSError):
+    try:
         number = Path(f"/proc/self/task/{os.getpid()}/syscall").read_text().split()[0]
-        # Only then: workers of a DataLoader, say, are not to be disturbed. The rank leads its process group.
-        if number in _WAITING.get(platform.machine(), ()) and os.getpgrp() == os.getpid():
-            os.killpg(os.getpid(), signal.SIGINT)
+    except OSError:  # this kernel does not tell
+        return False
+    # Only then: workers of a DataLoader, say, are not to be disturbed. The rank leads its process group.
+    if number not in _WAITING.get(platform.machine(), ()) or os.getpgrp() != os.getpid():
+        return False
+    os.killpg(os.getpid(), signal.SIGINT)
+    return True

@@ -33,9 +33,9 @@ class Outbox:
         self._frames: deque[bytes] = deque()
         self._frame_bytes = 0
         self._closed = False
-        # Reentrant: a finalizer that prints may run while this very thread holds it.
+        # Both reentrant: a finalizer that prints may run while this very thread holds them.
         self._lock = threading.RLock()
-        self._room = threading.Condition(threading.Lock())
+        self._room = threading.Condition()
         self._sync_ids = itertools.count(1)
         self._syncs: dict[int, threading.Event] = {}
         self._unsynced = False

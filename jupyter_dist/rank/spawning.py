@@ -6,6 +6,7 @@ Wrapped functions rather than an audit hook: a Python hook makes every `id()` fi
 
 from __future__ import annotations
 
+import _posixsubprocess
 import functools
 import os
 import subprocess
@@ -18,8 +19,11 @@ def install(before: Callable[[], None]) -> None:
     os.register_at_fork(before=before)
     for name in ("system", "posix_spawn", "posix_spawnp", "execv", "execve"):
         setattr(os, name, _wrap(getattr(os, name), before))
-    # Popen's way to the kernel; it runs no fork handlers.
-    subprocess._fork_exec = _wrap(subprocess._fork_exec, before)  # type: ignore[attr-defined]
+    # The way of subprocess and multiprocessing to the kernel; it runs no fork handlers.
+    fork_exec = _wrap(_posixsubprocess.fork_exec, before)
+    _posixsubprocess.fork_exec = fork_exec
+    if hasattr(subprocess, "_fork_exec"):  # Python 3.11 and later keep their own reference
+        subprocess._fork_exec = fork_exec
 
 
 def _wrap(function: Callable[..., Any], before: Callable[[], None]) -> Callable[..., Any]:

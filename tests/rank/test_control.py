@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import RankClient, ZygoteClient, make_spec
+
+import jupyter_dist.agent.boot as boot
+from jupyter_dist.protocol.frames import encode_frame
+from jupyter_dist.protocol.specs import RankSpec
 
 BUSY = "print('go')\nwhile True: pass"
 
@@ -181,8 +189,44 @@ def test_environment_of_the_spec(starting: Callable[..., RankClient]) -> None:
     assert rank.run("import os\nprint(os.environ['MY_SETTING'], torch.get_num_threads())").text() == "x 2\n"
 
 
+def test_result_cache_can_be_off(starting: Callable[..., RankClient]) -> None:
+    rank = starting(env={"JUPYTER_DIST_CACHE_SIZE": "0", "GLOO_SOCKET_IFNAME": "lo"}).ready()
+    code = "import gc, weakref\nclass Big: pass\nbig = Big(); ref = weakref.ref(big)\nbig"
+    rank.run(code)
+    rank.run("del big")
+    assert rank.run("print(ref(), Out)").text() == "None {}\n"
+
+
 def test_crash_leaves_a_traceback(rank: RankClient) -> None:
     rank.run("import os; os.close(2)", silent=True)
     rank.start("import ctypes\nprint('before')\nctypes.string_at(0)")
     rank.wait_text("Segmentation fault", "stderr")
     assert rank.exit()["signal"] == signal.SIGSEGV
+
+
+class FreshStarter:
+    """Starts a rank as a Python of its own, as the agent does where forking is not safe."""
+
+    def fork(self, spec: RankSpec, fds: list[int]) -> int:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, boot.__file__, "rank", str(theirs.fileno())],
+                pass_fds=[theirs.fileno(), *fds],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "JUPYTER_DIST_AGENT_PID": str(os.getpid())},
+            )
+            ours.sendall(encode_frame({"t": "spec", "spec": spec.to_dict(), "fds": fds, "preload": ["json"]}))
+        return self.process.pid
+
+
+def test_fresh_process(tmp_path: Path) -> None:
+    starter = FreshStarter()
+    spec = make_spec(tmp_path / "store")
+    client = RankClient(starter, spec).ready()  # type: ignore[arg-type]
+    assert [header["phase"] for header, _ in client.frames if header["t"] == "phase"] == ["importing", "joining"]
+    assert client.run("import sys\nprint(dist.get_world_size(), sys.argv)").text() == "1 ['']\n"
+    client.run("import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()")
+    client.send({"t": "shutdown"})
+    assert starter.process.wait(5) == 0
+    client.close()

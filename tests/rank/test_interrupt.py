@@ -56,6 +56,13 @@ def test_os_system_is_interrupted(rank: RankClient) -> None:
     assert seconds < 2
 
 
+def test_command_that_ignores_the_interrupt_breaks_no_group(rank: RankClient) -> None:
+    execution_id = rank.start("import os\nos.system(\"trap '' INT; echo go; sleep 2\")")
+    rank.wait_text("go")
+    rank.interrupt(execution_id)
+    assert rank.result(execution_id).reply["process_group"] == "ok"
+
+
 def test_interrupt_that_is_ignored_is_forced(rank: RankClient) -> None:
     result, seconds = interrupted(
         rank, "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('go')\nwhile True: pass"
