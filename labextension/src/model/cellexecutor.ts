@@ -135,9 +135,6 @@ export class RankCellExecutor implements INotebookCellExecutor {
     try {
       execution = await this._submit(notebook, model, target);
     } catch (reason) {
-      if (reason instanceof CellAborted) {
-        throw reason;
-      }
       return refuse(model, reason as DistError);
     }
     const { recordTiming } = notebookConfig;
@@ -169,23 +166,11 @@ export class RankCellExecutor implements INotebookCellExecutor {
       stop_on_error: !mayRaise(model)
     };
     const before = this._last.get(notebook);
-    if (!before || before.isDisposed) {
-      return executions.run(target.group, request);
+    if (before && !before.isDisposed) {
+      // It may have failed before this one reaches the server.
+      request.after = before.execution.id;
     }
-    try {
-      const after = before.execution.id;
-      return await executions.run(target.group, { ...request, after });
-    } catch (reason) {
-      if ((reason as DistError).code !== 'bad_request') {
-        throw reason;
-      }
-      // A server that cannot be told what this cell comes after: wait here.
-      const { execution } = await before.done;
-      if (execution.state !== 'ok') {
-        throw new CellAborted('A cell before this one failed.');
-      }
-      return executions.run(target.group, request);
-    }
+    return executions.run(target.group, request);
   }
 
   private _describe(

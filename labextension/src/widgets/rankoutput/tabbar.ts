@@ -20,7 +20,7 @@ export interface ITabBarOptions {
 export class RankTabBar {
   constructor(private _options: ITabBarOptions) {
     this.node = document.createElement('div');
-    this.node.className = 'jpd-RankTabs';
+    this.node.className = 'jpd-OutputTabs';
     this.node.setAttribute('role', 'tablist');
     this.node.setAttribute('aria-label', _options.trans.__('Output by rank'));
     this.node.addEventListener('click', this);
@@ -104,14 +104,14 @@ export class RankTabBar {
     const tab = document.createElement('button');
     const { prefix } = this._options;
     tab.type = 'button';
-    tab.className = 'jpd-RankTabs-tab';
+    tab.className = 'jpd-OutputTabs-tab';
     tab.id = `${prefix}-tab-${id}`;
     tab.dataset.tab = String(id);
     tab.setAttribute('role', 'tab');
     tab.setAttribute('aria-controls', `${prefix}-panel-${id}`);
     for (const part of ['state', 'name', 'time']) {
       const span = document.createElement('span');
-      span.className = `jpd-RankTabs-${part}`;
+      span.className = `jpd-OutputTabs-${part}`;
       if (part === 'state') {
         // The glyph comes from the style sheet; the tab's name says it too.
         span.setAttribute('aria-hidden', 'true');

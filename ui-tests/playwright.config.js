@@ -1,0 +1,53 @@
+// Plain Playwright against a JupyterLab of its own, with real ranks.
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+
+const port = Number((process.env.JUPYTER_DIST_TEST_PORT ??= '18989'));
+
+// The workers read this file again: they must find the same folders.
+if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
+  // Short, for the paths of unix sockets.
+  const root = fs.mkdtempSync(path.join(os.tmpdir(), 'jpd-'));
+  for (const name of ['root', 'data', 'run']) {
+    fs.mkdirSync(path.join(root, name));
+  }
+  process.env.JUPYTERLAB_GALATA_ROOT_DIR = path.join(root, 'root');
+  // No groups, settings or signatures of the user who runs the tests.
+  process.env.JUPYTER_DATA_DIR = path.join(root, 'data');
+  process.env.JUPYTER_RUNTIME_DIR = path.join(root, 'run');
+}
+
+module.exports = {
+  testDir: './tests',
+  workers: 1,
+  retries: 0,
+  timeout: 60000,
+  expect: { timeout: 15000 },
+  reporter: 'list',
+  use: {
+    baseURL: `http://localhost:${port}`,
+    viewport: { width: 1280, height: 900 },
+    launchOptions: {
+      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-dev-shm-usage',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync'
+      ]
+    }
+  },
+  webServer: {
+    command: 'jupyter lab --config jupyter_server_test_config.py',
+    url: `http://localhost:${port}/api`,
+    timeout: 120000,
+    reuseExistingServer: false,
+    // The server shuts down in order, and its groups with it.
+    gracefulShutdown: { signal: 'SIGTERM', timeout: 10000 }
+  }
+};

@@ -1,0 +1,100 @@
+const { expect, test } = require('@playwright/test');
+const lab = require('./lab');
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request, 4));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+const rank = (page, number) =>
+  page.getByRole('button', { name: `Rank ${number}, idle` });
+
+test('ranks are chosen by toggles and expressions, and remembered', async ({
+  page
+}) => {
+  lab.writeNotebook('pick.ipynb', ['print("ran on", rank)'], {});
+  await lab.openNotebook(page, 'pick.ipynb');
+  const toolbar = page.locator('.jp-NotebookPanel-toolbar');
+  const height = (await toolbar.boundingBox()).height;
+  await page.getByLabel('Run cells on').selectOption(lab.GROUP);
+  const field = page.getByLabel('Ranks as an expression');
+  await expect(field).toHaveValue('all');
+  expect((await toolbar.boundingBox()).height).toBe(height);
+
+  await rank(page, 2).click();
+  await expect(field).toHaveValue('2');
+  await rank(page, 3).click();
+  await expect(field).toHaveValue('2-3');
+  await expect(rank(page, 2)).toHaveAttribute('aria-pressed', 'true');
+  await expect(rank(page, 0)).toHaveAttribute('aria-pressed', 'false');
+
+  await field.fill('0-9');
+  await expect(page.locator('.jpd-ExpressionField-error')).toContainText(
+    "There is no rank 9 ('0-9'). This group has ranks 0 to 3."
+  );
+  expect((await toolbar.boundingBox()).height).toBe(height);
+  await field.fill('::2');
+  await field.press('Enter');
+  await expect(rank(page, 2)).toHaveAttribute('aria-pressed', 'true');
+  await expect(rank(page, 3)).toHaveAttribute('aria-pressed', 'false');
+
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  expect(await lab.shownText(cell)).toBe('ran on 0\nran on 2\n');
+
+  await lab.saveNotebook(page);
+  expect(lab.readNotebook('pick.ipynb').metadata.jupyter_dist).toEqual({
+    group: lab.GROUP,
+    ranks: '::2'
+  });
+});
+
+test('the picker is used by keyboard alone', async ({ page }) => {
+  lab.writeNotebook('keys.ipynb', ['print(rank)'], lab.onRanks());
+  await lab.openNotebook(page, 'keys.ipynb');
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Alt+Shift+R');
+  await expect(page.getByLabel('Run cells on')).toBeFocused();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  await expect(rank(page, 0)).toBeFocused();
+  await page.keyboard.press('ArrowRight');
+  await expect(rank(page, 1)).toBeFocused();
+  await page.keyboard.press('Space');
+  await expect(page.getByLabel('Ranks as an expression')).toHaveValue('1');
+  await page.keyboard.press('Tab');
+  await expect(page.getByLabel('Ranks as an expression')).toBeFocused();
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('!0');
+  await page.keyboard.press('Enter');
+  await expect(rank(page, 3)).toHaveAttribute('aria-pressed', 'true');
+  await expect(rank(page, 0)).toHaveAttribute('aria-pressed', 'false');
+});
+
+test('a cell can have ranks of its own, and shows it', async ({ page }) => {
+  lab.writeNotebook('own.ipynb', ['print("a", rank)', 'print("b", rank)']);
+  await lab.openNotebook(page, 'own.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Alt+Shift+O');
+  await rank(page, 1).click();
+  await expect(cell.node.locator('.jpd-CellBadge')).toHaveText('rank 1');
+  await expect(lab.cell(page, 1).node.locator('.jpd-CellBadge')).toHaveCount(0);
+
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(cell.summary).toContainText('1 rank \u00b7 ok');
+  await expect(lab.cell(page, 1).summary).toContainText('4 ranks \u00b7 ok');
+
+  // The picker follows the active cell.
+  await lab.cell(page, 1).editor.click();
+  await expect(page.getByLabel('Ranks as an expression')).toHaveValue('all');
+  await cell.editor.click();
+  await expect(page.getByLabel('Ranks as an expression')).toHaveValue('1');
+  await page.getByRole('button', { name: 'This cell' }).click();
+  await expect(cell.node.locator('.jpd-CellBadge')).toHaveCount(0);
+  await expect(page.getByLabel('Ranks as an expression')).toHaveValue('all');
+});

@@ -1,0 +1,84 @@
+const { expect, test } = require('@playwright/test');
+const lab = require('./lab');
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+const TICKS = 60;
+const SLOW = [
+  'import time',
+  `for i in range(${TICKS}):`,
+  '    print("tick", i)',
+  '    time.sleep(0.1)'
+].join('\n');
+const ALL_TICKS = [...Array(TICKS).keys()].map(i => `tick ${i}\n`).join('');
+
+/** Reload in the middle of the run. */
+async function reload(page) {
+  page.on('dialog', dialog => void dialog.accept());
+  await page.reload();
+  const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
+  await dialog.locator('select').selectOption({ label: 'No Kernel' });
+  await dialog.locator('.jp-mod-accept').click();
+}
+
+for (const saved of [true, false]) {
+  const name = saved ? 'saved.ipynb' : 'unsaved.ipynb';
+  test(`a reload loses nothing, ${saved ? 'saved' : 'not saved'} in between`, async ({
+    page
+  }) => {
+    lab.writeNotebook(name, [SLOW]);
+    await lab.openNotebook(page, name);
+    const cell = lab.cell(page, 0);
+    await cell.editor.click();
+    await page.keyboard.press('Control+Enter');
+    await expect(cell.items.first()).toContainText('tick 3');
+    if (saved) {
+      await lab.saveNotebook(page);
+    }
+    await reload(page);
+    await expect(cell.prompt).toHaveText('[*]:');
+    await expect(cell.summary).toContainText('running');
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
+    expect(await lab.shownText(cell)).toBe(ALL_TICKS);
+  });
+}
+
+test('after a reload the toolbar interrupts', async ({ page }) => {
+  lab.writeNotebook('again.ipynb', ['import time\nprint("begun")\ntime.sleep(60)']);
+  await lab.openNotebook(page, 'again.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.items.first()).toContainText('begun');
+  await lab.saveNotebook(page);
+  await reload(page);
+  await expect(cell.prompt).toHaveText('[*]:');
+  await page.locator('[data-jp-item-name="interrupt"]').click();
+  await expect(cell.summary).toContainText('interrupted');
+});
+
+test('closing the page in the middle of Run All loses no cell', async ({
+  page,
+  context
+}) => {
+  lab.writeNotebook('closed.ipynb', [
+    'import time\ntime.sleep(2)\nprint("first")',
+    'print("second")',
+    'print("third")'
+  ]);
+  await lab.openNotebook(page, 'closed.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(lab.cell(page, 2).summary).toContainText('queued');
+  await page.close();
+  const again = await context.newPage();
+  await again.waitForTimeout(2500);
+  await lab.openNotebook(again, 'closed.ipynb');
+  for (const [i, word] of ['first', 'second', 'third'].entries()) {
+    await expect(lab.cell(again, i).summary).toContainText('ok');
+    await expect(lab.cell(again, i).items.first()).toContainText(word);
+  }
+});

@@ -1,0 +1,179 @@
+const { expect, test } = require('@playwright/test');
+const fs = require('fs');
+const lab = require('./lab');
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+test('a cell runs on all ranks without a kernel', async ({ page }) => {
+  lab.writeNotebook(
+    'all.ipynb',
+    [
+      [
+        'from IPython.display import HTML',
+        'print("hello")',
+        'print("I am", rank)',
+        'display(HTML(f"<b>bold {rank}</b>"))',
+        'rank * 10'
+      ].join('\n')
+    ],
+    {}
+  );
+  await lab.openNotebook(page, 'all.ipynb');
+  const cell = lab.cell(page, 0);
+  await page.getByLabel('Run cells on').selectOption(lab.GROUP);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.summary).toContainText('train \u00b7 2 ranks \u00b7 ok');
+  await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
+
+  // Folded: once what both said, then what differs.
+  await expect(cell.items.nth(0)).toContainText('hello');
+  await expect(cell.items.nth(0)).toContainText('ranks 0-1');
+  await expect(cell.items.nth(1)).toContainText('I am 0');
+  await expect(cell.items.nth(1)).toContainText('rank 0');
+  await expect(cell.items.nth(2)).toContainText('I am 1');
+  await expect(cell.node.locator('b')).toHaveText(['bold 0', 'bold 1']);
+
+  // A tab per rank, by keyboard.
+  await expect(cell.node.getByRole('tab')).toHaveCount(3);
+  await cell.tab('Folded').focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowRight');
+  await expect(cell.tab('Rank 1, ok')).toBeFocused();
+  await expect(cell.tab('Rank 1, ok')).toHaveAttribute('aria-selected', 'true');
+  const panel = cell.node.getByRole('tabpanel');
+  await expect(panel).toContainText('I am 1');
+  await expect(panel).not.toContainText('I am 0');
+  await expect(panel).toContainText('10');
+
+  // The file keeps it, and reads well without the extension.
+  await lab.saveNotebook(page);
+  const [saved] = lab.readNotebook('all.ipynb').cells;
+  const [output] = saved.outputs;
+  const bundle = output.data['application/vnd.jupyter-dist.ranks+json'];
+  expect(bundle).toMatchObject({ version: 1, ranks: '0-1', state: 'ok' });
+  expect(output.data['text/plain'].join('')).toContain(
+    '[ranks 0-1]\nhello\n[rank 0]\nI am 0\n[rank 1]\nI am 1'
+  );
+});
+
+test('an error fails the cell and stops Run All', async ({ page }) => {
+  lab.writeNotebook('error.ipynb', [
+    'x = 1',
+    '1 / 0 if rank == 1 else "fine"',
+    'print("must not run")',
+    'print("nor this")'
+  ]);
+  await lab.openNotebook(page, 'error.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  const failed = lab.cell(page, 1);
+  await expect(failed.summary).toContainText('1 ok, rank 1 error');
+  await expect(failed.items.filter({ hasText: 'ZeroDivisionError' })).toHaveCount(
+    1
+  );
+  await expect(failed.prompt).toHaveText(/^\[\d+\]:$/);
+  for (const index of [2, 3]) {
+    const cell = lab.cell(page, index);
+    await expect(cell.prompt).toHaveText('[ ]:');
+    await expect(cell.ranks).toHaveCount(0);
+  }
+});
+
+test('a cell that may raise does not stop Run All', async ({ page }) => {
+  lab.writeNotebook('mayraise.ipynb', [
+    { source: '1 / 0', metadata: { tags: ['raises-exception'] } },
+    'print("runs")'
+  ]);
+  await lab.openNotebook(page, 'mayraise.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(lab.cell(page, 0).summary).toContainText('error');
+  await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
+});
+
+test('kernel and rank cells run in the order of the notebook', async ({
+  page
+}) => {
+  const kernel = { jupyter_dist: { target: 'kernel' } };
+  const file = lab.rootPath('order.txt');
+  const note = (who, wait) =>
+    [
+      'import time',
+      `time.sleep(${wait})`,
+      `if globals().get("rank", 0) == 0:`,
+      `    open(${JSON.stringify(file)}, "a").write("${who} ")`
+    ].join('\n');
+  lab.writeNotebook('mixed.ipynb', [
+    { source: note('k0', 0.4), metadata: kernel },
+    note('r1', 0.3),
+    note('r2', 0),
+    { source: note('k3', 0.2), metadata: kernel },
+    note('r4', 0)
+  ]);
+  await lab.openNotebook(page, 'mixed.ipynb', {
+    kernel: 'Python 3 (ipykernel)'
+  });
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(lab.cell(page, 4).summary).toContainText('ok');
+  expect(fs.readFileSync(file, 'utf8')).toBe('k0 r1 r2 k3 r4 ');
+});
+
+test('the toolbar interrupts ranks', async ({ page }) => {
+  lab.writeNotebook('interrupt.ipynb', [
+    'import time\nprint("begun")\ntime.sleep(60)',
+    'print("must not run")'
+  ]);
+  await lab.openNotebook(page, 'interrupt.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  const cell = lab.cell(page, 0);
+  await expect(cell.items.first()).toContainText('begun');
+  await expect(cell.prompt).toHaveText('[*]:');
+  await page.locator('[data-jp-item-name="interrupt"]').click();
+  await expect(cell.summary).toContainText('interrupted');
+  await expect(cell.node).toContainText('KeyboardInterrupt');
+  await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
+  await expect(lab.cell(page, 1).prompt).toHaveText('[ ]:');
+  // And the ranks are there for the next cell.
+  await lab.cell(page, 1).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
+});
+
+test('what the server refuses is said in the cell', async ({ page }) => {
+  lab.writeNotebook('refused.ipynb', ['print(1)'], lab.onRanks('7'));
+  await lab.openNotebook(page, 'refused.ipynb');
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+  const { node, prompt } = lab.cell(page, 0);
+  await expect(node).toContainText("There is no rank 7 ('7').");
+  await expect(node).toContainText('This group has ranks 0 to 1.');
+  await expect(prompt).toHaveText('[ ]:');
+});
+
+test('many lines do not freeze the page', async ({ page }) => {
+  lab.writeNotebook('flood.ipynb', [
+    'for i in range(20000):\n    print("line", i, "of rank", rank)'
+  ]);
+  await lab.openNotebook(page, 'flood.ipynb');
+  const cell = lab.cell(page, 0);
+  await page.evaluate(() => {
+    window.longest = 0;
+    new PerformanceObserver(list => {
+      for (const { duration } of list.getEntries()) {
+        window.longest = Math.max(window.longest, duration);
+      }
+    }).observe({ entryTypes: ['longtask'] });
+  });
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(cell.node.getByText(/more in the log of rank/)).toHaveCount(1);
+  await cell.tab('Rank 1, ok').click();
+  await expect(cell.items.last()).toContainText('line 19999 of rank 1');
+  const longest = await page.evaluate(() => window.longest);
+  console.log(`longest task: ${Math.round(longest)} ms`);
+  // 200 ms on a quiet machine; tests may share theirs.
+  expect(longest).toBeLessThan(1000);
+});
