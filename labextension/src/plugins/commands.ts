@@ -56,8 +56,8 @@ function commandOptions(
   };
   const iconOf = (icon: typeof stopIcon) => (args: Args) => (args.isPalette ? undefined : icon);
   const interrupt = trans.__('Interrupt Ranks');
-  const restart = trans.__('Restart Ranks...');
-  const shutdown = trans.__('Shut Down Ranks...');
+  const restart = trans.__('Restart Ranks\u2026');
+  const shutdown = trans.__('Shut Down Ranks\u2026');
   const emptyCache = trans.__('Empty Memory Caches of Ranks');
   return {
     [CommandIDs.interrupt]: {
@@ -90,7 +90,7 @@ function commandOptions(
     [CommandIDs.shutdownAll]: {
       isEnabled,
       describedBy: { args: { type: 'object', properties: {} } },
-      label: trans.__('Shut Down All Groups of Ranks...'),
+      label: trans.__('Shut Down All Groups of Ranks\u2026'),
       execute: () => actions.shutdownAll()
     }
   };

@@ -80,7 +80,7 @@ function addCommands(
     execute: () => app.shell.activateById(sidebar.id)
   });
   app.commands.addCommand(CommandIDs.startGroup, {
-    label: args => (args.isPalette ? trans.__('Start a Group of Ranks...') : trans.__('Ranks')),
+    label: args => (args.isPalette ? trans.__('Start a Group of Ranks\u2026') : trans.__('Ranks')),
     caption: trans.__('Start a group of torch.distributed ranks for notebooks to run on'),
     icon: args => (args.isPalette ? undefined : ranksIcon),
     describedBy,

@@ -139,9 +139,9 @@ export class RankLog extends Widget {
     } else if (this.log.hasOlder) {
       above = trans.__('There is older output.');
     } else if (isEmpty) {
-      above = this._feed.isLoading ? trans.__('Reading the log...') : trans.__('This rank has said nothing yet.');
+      above = this._feed.isLoading ? trans.__('Reading the log\u2026') : trans.__('This rank has said nothing yet.');
     }
-    const older = this._feed.isLoading ? trans.__('Loading...') : trans.__('Load older');
+    const older = this._feed.isLoading ? trans.__('Loading\u2026') : trans.__('Load older');
     fill(this._above, above, this.log.hasOlder ? older : '', () => void this._older());
     const below = this.log.atEnd
       ? ''

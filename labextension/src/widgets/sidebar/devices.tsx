@@ -13,7 +13,7 @@ export function DevicesSection(): React.ReactElement {
   useSignal(devices.changed);
   const known = devices.devices;
   if (!known) {
-    return <p className="jpd-Sidebar-quiet">{trans.__('Reading the devices...')}</p>;
+    return <p className="jpd-Sidebar-quiet">{trans.__('Reading the devices\u2026')}</p>;
   }
   return (
     <>
@@ -52,16 +52,18 @@ function DeviceItem({ device }: { device: IDevice }): React.ReactElement {
         value={fraction(device.memory_used_bytes, device.memory_total_bytes)}
         text={memory}
       />
-      <dl className="jpd-Device-facts">
-        <Fact name={trans.__('load')} value={formatPercent(device.utilization_percent)} />
-        <Fact name={trans.__('temp.')} value={celsius(device.temperature_celsius)} />
-        <Fact name={trans.__('power')} value={watts(device)} />
-      </dl>
-      <ul className="jpd-Holders" aria-label={trans.__('Processes on device %1', device.index)}>
-        {holders(device).map(holder => (
-          <HolderItem key={`${holder.group} ${holder.rank}`} holder={holder} />
-        ))}
-      </ul>
+      <div className="jpd-Device-now">
+        <dl className="jpd-Device-facts">
+          <Fact name={trans.__('Utilisation')} value={formatPercent(device.utilization_percent)} />
+          <Fact name={trans.__('Temperature')} value={celsius(device.temperature_celsius)} />
+          <Fact name={trans.__('Power')} value={watts(device)} />
+        </dl>
+        <ul className="jpd-Holders" aria-label={trans.__('Processes on device %1', device.index)}>
+          {holders(device).map(holder => (
+            <HolderItem key={`${holder.group} ${holder.rank}`} holder={holder} />
+          ))}
+        </ul>
+      </div>
     </li>
   );
 }
@@ -71,13 +73,13 @@ function HolderItem({ holder }: { holder: IHolder }): React.ReactElement {
   const name =
     holder.group !== null
       ? trans.__('%1 / rank %2', holder.group, holder.rank ?? '?')
-      : trans._n('%1 other process', '%1 other processes', holder.processes, holder.processes);
+      : trans._n('%1 other', '%1 others', holder.processes, holder.processes);
   return (
     <li className="jpd-Holder" data-mine={holder.group !== null}>
       <span className="jpd-Holder-name" title={holder.names.join(', ')}>
         {name}
       </span>
-      <span className="jpd-Device-number">{formatBytes(holder.memory_bytes)}</span>
+      <span className="jpd-Holder-memory">{formatBytes(holder.memory_bytes)}</span>
     </li>
   );
 }
@@ -111,7 +113,7 @@ function HostItem({ host }: { host: IHost }): React.ReactElement {
 
 function Fact({ name, value }: { name: string; value: string }): React.ReactElement {
   return (
-    <div>
+    <div title={name}>
       <dt>{name}</dt>
       <dd>{value}</dd>
     </div>

@@ -10,6 +10,7 @@ import {
 } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 import { formatBytes } from '../../model/quantities';
+import { formatRanks } from '../../model/ranks';
 import type { GroupMonitor } from '../../model/monitor';
 import type { IErrorBody, IGroup } from '../../services/protocol';
 import { useClock, useSignal } from '../hooks';
@@ -154,7 +155,7 @@ function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }
   const torch = environment.torch_version ? `torch ${environment.torch_version}` : '';
   const where =
     group.accelerator === 'cuda'
-      ? trans.__('CUDA %1', group.devices.join(','))
+      ? trans.__('CUDA %1', formatRanks(group.devices))
       : trans.__('CPU');
   const facts = [environment.display_name, torch, group.backend, where, total(group, monitor)];
   const ready =

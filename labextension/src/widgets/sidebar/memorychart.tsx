@@ -112,7 +112,7 @@ class Chart {
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
-      padding: [8, 4, 0, 0],
+      padding: [8, 26, 0, 0],
       scales: {
         x: { range: (_, first, last) => [Math.min(first, last - MIN_SECONDS), last] },
         y: { range: (_, low, high) => padded(low, high) }
@@ -220,7 +220,7 @@ function readColours(node: HTMLElement): IColours {
     faint: read('--jp-border-color1'),
     band: `color-mix(in srgb, ${read('--jp-brand-color1')} 25%, transparent)`,
     text: read('--jp-ui-font-color2'),
-    grid: read('--jp-border-color3'),
+    grid: read('--jp-border-color2'),
     mark: read('--jp-border-color1'),
     font: `10px ${family}`,
     markFont: `${9 * scale}px ${family}`

@@ -1,5 +1,5 @@
 /** The Ranks sidebar: the machine, the groups on it, and the form for a new one. */
-import { addIcon, Button, ReactWidget } from '@jupyterlab/ui-components';
+import { addIcon, Button, caretDownIcon, caretRightIcon, ReactWidget } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import React, { useEffect, useState } from 'react';
@@ -179,7 +179,7 @@ function Connection(): React.ReactElement | null {
   }, [groups.connected]);
   return groups.connected || !isLate ? null : (
     <p className="jpd-Sidebar-offline" role="status">
-      {trans.__('No connection to the server: this is what was last known. Trying again...')}
+      {trans.__('No connection to the server: this is what was last known. Trying again\u2026')}
     </p>
   );
 }
@@ -191,13 +191,25 @@ interface ISectionProps {
 }
 
 function Section({ title, button, children }: ISectionProps): React.ReactElement {
+  const [isOpen, setOpen] = useState(true);
+  const Caret = isOpen ? caretDownIcon : caretRightIcon;
   return (
     <section className="jpd-Section" aria-label={title}>
       <header className="jpd-Section-header">
-        <h2>{title}</h2>
+        <h2>
+          <button
+            type="button"
+            className="jpd-Section-toggle"
+            aria-expanded={isOpen}
+            onClick={() => setOpen(!isOpen)}
+          >
+            <Caret.react tag="span" width="14px" />
+            {title}
+          </button>
+        </h2>
         {button}
       </header>
-      {children}
+      {isOpen && children}
     </section>
   );
 }

@@ -38,7 +38,7 @@ export function StartForm(props: IStartFormProps): React.ReactElement {
     return <ErrorNote error={known.error} />;
   }
   if (!known.environments) {
-    return <p className="jpd-Sidebar-quiet">{trans.__('Looking for Python environments...')}</p>;
+    return <p className="jpd-Sidebar-quiet">{trans.__('Looking for Python environments\u2026')}</p>;
   }
   return <Fields {...props} environments={known.environments} preferred={known.preferred} />;
 }
@@ -55,7 +55,10 @@ function Fields({ environments, preferred, ranks, onClose, onStarted }: IFieldsP
   const [form, setForm] = useState<IStartForm>(() => defaultForm(world, preferred, ranks));
   const submission = useSubmission(sidebar, onStarted);
   const node = useRef<HTMLFormElement>(null);
-  useEffect(() => node.current?.querySelector('input')?.select(), []);
+  useEffect(() => {
+    node.current?.scrollIntoView({ block: 'nearest' });
+    node.current?.querySelector('input')?.select();
+  }, []);
   const set = (changes: Partial<IStartForm>) => setForm(old => ({ ...old, ...changes }));
   const found = problems(form, world);
   const field = { form, world, found, set };
@@ -99,7 +102,7 @@ function Fields({ environments, preferred, ranks, onClose, onStarted }: IFieldsP
           minimal={false}
           disabled={isBad || submission.isPending}
         >
-          {submission.isPending ? trans.__('Starting...') : trans.__('Start')}
+          {submission.isPending ? trans.__('Starting\u2026') : trans.__('Start')}
         </Button>
       </div>
     </form>
