@@ -8,6 +8,8 @@ import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from jupyter_dist.folding.views import View
+from jupyter_dist.folding.viewstore import ViewStore
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.launcher.directories import GroupDirectory
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -21,8 +23,6 @@ from .link import AgentLink
 from .logs import LogReader, LogRecord, concerned_ranks
 from .memory import WATCH_SECONDS, MemorySamples
 from .status import GroupStatus
-from .views import View
-from .viewstore import ViewStore
 from .waiting import Changes
 
 MAX_CODE_BYTES = 16 << 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from jupyter_dist.folding.viewstore import Record
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.launcher.directories import GroupDirectory
 from jupyter_dist.protocol.frames import FrameDecoder
@@ -12,7 +13,6 @@ from jupyter_dist.protocol.frames import FrameDecoder
 from .executions import Executions
 from .link import AgentLink
 from .logs import MAX_RING_BYTES, LogReader, LogRing
-from .viewstore import Record
 
 MAX_VIEW_BYTES = 64 << 20  # of records: far more than a view shows
 FETCH_SECONDS = 30.0

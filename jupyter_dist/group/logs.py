@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+from jupyter_dist.folding.rankfeed import Decoders
+from jupyter_dist.folding.views import rich_output
 from jupyter_dist.protocol.ranks import expand_ranks
-
-from .rankfeed import Decoders
-from .views import rich_output
 
 MAX_RING_BYTES = 256 * 1024
 MAX_DROPPED_KNOWN = 10_000

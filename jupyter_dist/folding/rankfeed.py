@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from .folding import ID_RANKS, STREAM_KINDS, Fold, Row
+from .fold import ID_RANKS, STREAM_KINDS, Fold, Row
 from .lines import LineBuffer
 
 HEAD_BYTES = 256 * 1024

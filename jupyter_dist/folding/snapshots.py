@@ -9,7 +9,7 @@ from typing import Any
 
 from jupyter_dist.protocol.ranks import format_ranks
 
-from .folding import STREAM_KINDS
+from .fold import STREAM_KINDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from .folding import Fold, Row
+from .fold import Fold, Row
 from .rankfeed import Limits, RankFeed
 from .snapshots import EMPTY, Piece, Snapshot, build_snapshot
 

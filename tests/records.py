@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jupyter_dist.group.snapshots import Item, Snapshot
-from jupyter_dist.group.views import View
+from jupyter_dist.folding.snapshots import Item, Snapshot
+from jupyter_dist.folding.views import View
 from jupyter_dist.protocol.ranks import expand_ranks
 
 Record = tuple[dict[str, Any], bytes]
