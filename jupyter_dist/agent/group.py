@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +20,12 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES, STARTING_RANK_STATES
 from .dispatch import Dispatcher
 from .environment import free_port, rank_environment
 from .execution import Execution
+from .linux import kill_sessions
 from .rank_process import RankProcess
 from .reform import Reform
 from .starter import Starter
 
+STARTS_AT_ONCE = 16
 # How long ranks may take to leave by themselves before they are killed.
 LEAVE_SECONDS = 2.0
 DIE_SECONDS = 5.0
@@ -94,8 +95,12 @@ class Group:
         """
         self._formed = asyncio.get_running_loop().create_future()
         try:
-            for rank in ranks:
-                await self._start_rank(starter, rank)
+            # Side by side: the zygote forks one while this process is told of the one before.
+            gate = asyncio.Semaphore(STARTS_AT_ONCE)
+            starts = (self._start_rank(starter, rank, gate) for rank in ranks)
+            for outcome in await asyncio.gather(*starts, return_exceptions=True):
+                if isinstance(outcome, BaseException):
+                    raise outcome
             await asyncio.wait_for(self._formed, self.spec.start_timeout_seconds)
         except asyncio.TimeoutError as err:
             raise self._timeout_error() from err
@@ -234,15 +239,16 @@ class Group:
             join_timeout_seconds=spec.start_timeout_seconds,
         )
 
-    async def _start_rank(self, starter: Starter, rank: RankProcess) -> None:
-        fds = rank.open()
-        try:
-            pid = await starter.start(rank.spec, fds)
-        finally:
-            for fd in fds:
-                _close(fd)
-        self._by_pid[pid] = rank
-        await rank.started(pid)
+    async def _start_rank(self, starter: Starter, rank: RankProcess, gate: asyncio.Semaphore) -> None:
+        async with gate:
+            fds = rank.open()
+            try:
+                pid = await starter.start(rank.spec, fds)
+            finally:
+                for fd in fds:
+                    _close(fd)
+            self._by_pid[pid] = rank
+            await rank.started(pid)
 
     async def _fail(self, error: JupyterDistError) -> None:
         self.error = error
@@ -262,8 +268,7 @@ class Group:
                 rank.send({"t": "shutdown"})
             await self._wait_gone(LEAVE_SECONDS)
         killed = [f"Rank {rank.rank} did not leave by itself and was killed." for rank in self.living()]
-        for rank in self.living():
-            rank.kill(signal.SIGKILL)
+        kill_sessions([rank.pid for rank in self.living() if rank.pid is not None])
         await self._wait_gone(DIE_SECONDS)
         for rank in self.ranks:
             if rank.state != "dead":

@@ -7,6 +7,7 @@ import ctypes
 import fcntl
 import os
 import signal
+from collections.abc import Collection
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -47,11 +48,11 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def kill_session(session: int, sig: signal.Signals = signal.SIGKILL) -> None:
-    """Signal every process of a session that a rank leads."""
-    for pid, (_, process_session, state) in processes().items():
-        if process_session == session and state != "Z":
-            send_signal(pid, sig)
+def kill_sessions(leaders: Collection[int]) -> None:
+    """Kill every process of the sessions that these ranks lead; /proc, which may be long, is read once."""
+    for pid, (_, session, state) in processes().items():
+        if session in leaders and state != "Z":
+            send_signal(pid, signal.SIGKILL)
 
 
 def send_signal(pid: int, sig: signal.Signals) -> None:

@@ -19,7 +19,7 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import RankState, check_rank_transition
 from jupyter_dist.transport.stream import FrameStream
 
-from .linux import kill_session, widen_pipe
+from .linux import kill_sessions, widen_pipe
 
 # C-level writes come one line at a time; waiting this long gathers a burst of them into one record.
 PIPE_GATHER_SECONDS = 0.01
@@ -132,10 +132,10 @@ class RankProcess:
             os.close(fd)
         self._pipes = {}
 
-    def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
-        """Signal its whole session; its death is told by `ended`."""
+    def kill(self) -> None:
+        """Kill its whole session; its death is told by `ended`."""
         if self.pid is not None and self.state != "dead":
-            kill_session(self.pid, sig)
+            kill_sessions([self.pid])
 
     # -- asking -------------------------------------------------------------------------------------
 
