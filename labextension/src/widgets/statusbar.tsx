@@ -45,7 +45,7 @@ function Status({ groups, clock, trans, choose, open }: IStatusOptions): React.R
   const words = `${group.name}: ${groupSummary(trans, group, clock.since(group.started_at))}${more}`;
   const title = trans._n('Ranks: %1 group. Open the sidebar', 'Ranks: %1 groups. Open the sidebar', others + 1, others + 1);
   return (
-    <button type="button" className="jpd-Status" title={title} onClick={open}>
+    <button type="button" className="jpd-Status" data-connected={groups.connected} title={title} onClick={open}>
       <StateGlyph state={groupLight(group)} />
       <span>{words}</span>
     </button>

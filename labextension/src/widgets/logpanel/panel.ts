@@ -70,6 +70,7 @@ export class LogPanel extends Widget {
 
   private _update(): void {
     const { groups, trans } = this._options;
+    this.node.dataset.connected = String(groups.connected);
     const group = groups.groups.find(one => one.id === this.group);
     const ranks = group?.ranks ?? (this._tabs.titles.length === 0 ? this._options.group.ranks : []);
     for (const rank of ranks) {

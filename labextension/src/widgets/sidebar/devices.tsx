@@ -24,7 +24,7 @@ export function DevicesSection(): React.ReactElement {
         <HostItem host={known.host} />
       </ul>
       {known.devices.length === 0 && (
-        <p className="jpd-Sidebar-quiet">{trans.__('No CUDA device here: ranks run on the CPU.')}</p>
+        <p className="jpd-Sidebar-quiet">{trans.__('No CUDA device: ranks run on the CPU.')}</p>
       )}
       {known.processes_hidden && (
         <p className="jpd-Sidebar-quiet">

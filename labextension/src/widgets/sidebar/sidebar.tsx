@@ -109,13 +109,14 @@ function Sidebar({ widget }: { widget: RanksSidebar }): React.ReactElement | nul
 }
 
 function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
-  const { devices, trans } = useSidebar();
+  const { devices, groups, trans } = useSidebar();
+  useSignal(groups.changed);
   useEffect(() => {
     const watching = devices.watch();
     return () => watching.dispose();
   }, [devices]);
   return (
-    <>
+    <div data-connected={groups.connected}>
       <Connection />
       <Section title={trans.__('Devices')}>
         <DevicesSection />
@@ -139,7 +140,7 @@ function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
         )}
         <Groups widget={widget} />
       </Section>
-    </>
+    </div>
   );
 }
 
