@@ -57,23 +57,19 @@ test('survives a flood: bounded, never stuck, and the past is a click away', asy
   await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
   await expect(log(page, 0)).toBeVisible();
   await page.evaluate(() => {
-    const frames = window as unknown as { longest: number };
-    frames.longest = 0;
-    let last = performance.now();
-    const measure = () => {
-      const now = performance.now();
-      frames.longest = Math.max(frames.longest, now - last);
-      last = now;
-      requestAnimationFrame(measure);
-    };
-    requestAnimationFrame(measure);
+    // Tasks, not frames: on a busy machine a frame also waits for other programs.
+    const page = window as unknown as { longest: number };
+    page.longest = 0;
+    new PerformanceObserver(list => {
+      page.longest = Math.max(page.longest, ...list.getEntries().map(entry => entry.duration));
+    }).observe({ entryTypes: ['longtask'] });
   });
   await run(request, 'train', 'for i in range(100000): print("line", i, "\\x1b[32mgreen\\x1b[0m")');
   await expect(log(page, 0)).toContainText('line 99999 green', { timeout: 30000 });
   const lines = await log(page, 0).evaluate(node => (node as HTMLElement).innerText.split('\n').length);
   expect(lines).toBeLessThan(5100);
   const longest = await page.evaluate(() => (window as unknown as { longest: number }).longest);
-  test.info().annotations.push({ type: 'longest frame (ms)', description: longest.toFixed(0) });
+  test.info().annotations.push({ type: 'longest task (ms)', description: longest.toFixed(0) });
   expect(longest).toBeLessThan(200);
   await expect(page.getByText(/older lines are no longer in view/)).toBeVisible();
   const first = await log(page, 0).locator('pre').first().innerText();
