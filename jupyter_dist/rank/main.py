@@ -13,7 +13,6 @@ import socket
 import sys
 import time
 import traceback
-from types import ModuleType
 from typing import NoReturn
 
 import torch
@@ -62,10 +61,11 @@ class Rank:
         _prepare_process(spec)
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
-        self._module = ModuleType("__main__")
+        self._shell = RankShell.prepare()
+        namespace = self._shell.user_ns
         self._outbox = Outbox()
         self._group = ProcessGroup(spec)
-        self._interrupter = Interrupter(self._module.__dict__, self._group.unhang)
+        self._interrupter = Interrupter(namespace, self._group.unhang)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._group)
         control = Control(
@@ -73,8 +73,8 @@ class Rank:
             runner=self._runner,
             interrupter=self._interrupter,
             memory=Memory(spec.device),
-            namespace=self._module.__dict__,
-            rejoin=lambda store_path: self._group.rejoin(store_path, self._module.__dict__),
+            namespace=namespace,
+            rejoin=lambda store_path: self._group.rejoin(store_path, namespace),
             leave=self._leave,
         )
         sock = _private_socket(channel_fd)
@@ -91,7 +91,7 @@ class Rank:
             self._outbox.send({"t": "phase", "phase": phase})
             self._group.join(self._spec.store_path)
             phase = "shell"
-            self._runner.shell = self._make_shell()
+            self._begin_shell()
         except BaseException as err:  # the start failed: whatever it was, the agent must hear of it
             self._send_failed(phase, err)
             return 1
@@ -99,7 +99,7 @@ class Rank:
         self._serve()
         return self._end()
 
-    def _make_shell(self) -> RankShell:
+    def _begin_shell(self) -> None:
         cache_size = int(os.environ.get("JUPYTER_DIST_CACHE_SIZE", DEFAULT_CACHE_SIZE))
         names = {
             "rank": self._spec.rank,
@@ -109,7 +109,8 @@ class Rank:
             "dist": dist,
             "torch": torch,
         }
-        return RankShell.start(self._module, names, self._runner.emit, self._interrupter, cache_size)
+        self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
+        self._runner.shell = self._shell
 
     def _ready(self) -> Header:
         return {
@@ -172,7 +173,7 @@ def _prepare_process(spec: RankSpec) -> None:
     faulthandler.enable(last_words_fd)
     faulthandler.register(signal.SIGUSR2, last_words_fd)
     process_group.use_threads()
-    process_group.reseed()
+    process_group.reseed(spec.accelerator)
     process_group.tolerate_second_init()
 
 

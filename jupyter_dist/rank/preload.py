@@ -1,4 +1,4 @@
-"""Import what every rank needs, before ranks are forked."""
+"""Import and make what every rank needs, before ranks are forked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WELCOME = ("numpy", "torch._dynamo", "matplotlib")
 
 
 def preload(extra_modules: list[str]) -> None:
-    """Import torch, IPython and `extra_modules`.
+    """Import torch, IPython and `extra_modules`, and make the shell.
 
     Raises:
         ImportError: torch, IPython or an extra module cannot be imported.
@@ -51,3 +51,6 @@ def preload(extra_modules: list[str]) -> None:
     for name in _WELCOME:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
+    from .shell import RankShell
+
+    RankShell.prepare()

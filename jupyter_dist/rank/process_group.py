@@ -124,9 +124,12 @@ def _revive_models(namespace: dict[str, Any]) -> int:
     return len(models)
 
 
-def reseed() -> None:
+def reseed(accelerator: str) -> None:
     """Forked ranks share the zygote's random state, which no two ranks may."""
-    torch.seed()
+    if accelerator == "cuda":
+        torch.seed()
+    else:
+        torch.default_generator.seed()  # torch.seed() would prepare seeds for every kind of device, at some cost
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()

@@ -26,43 +26,53 @@ DEFAULT_CACHE_SIZE = 1000  # IPython's: how many results Out[] keeps
 
 
 class RankShell(InteractiveShell):
-    """One per rank; `RankShell.start` makes it the one that `get_ipython()` returns."""
+    """The one that `get_ipython()` returns: made by `prepare` in the zygote, a rank's since `begin`."""
 
     displayhook_class = Type(RankDisplayHook)
     display_pub_class = Type(RankDisplayPublisher)
 
-    # The base class's __init__ needs them already, so `start` puts them on the class.
-    rank_names: dict[str, Any]
+    rank_names: dict[str, Any] = {}  # noqa: RUF012 (replaced, never changed)
     emit: Emit
     interrupter: Interrupter
 
     last_error: dict[str, Any] | None = None
 
     @classmethod
-    def start(
-        cls, module: ModuleType, names: dict[str, Any], emit: Emit, interrupter: Interrupter, cache_size: int
-    ) -> RankShell:
-        """Make the shell.
+    def prepare(cls) -> RankShell:
+        """Return the shell, made before ranks are forked: it would be a third of what a rank does to start."""
+        if not cls.initialized():
+            config = Config()
+            config.HistoryManager.enabled = False  # sqlite, one writer per rank: a third of a cell's cost
+            config.HistoryManager.hist_file = ":memory:"  # else it asks for a profile folder
+            cls.instance(config=config, user_module=ModuleType("__main__"), cache_size=DEFAULT_CACHE_SIZE)
+        shell: RankShell = cls.instance()
+        return shell
+
+    def begin(self, names: dict[str, Any], emit: Emit, interrupter: Interrupter, cache_size: int) -> None:
+        """Become this rank's shell.
 
         Args:
-            module: becomes `__main__`; cells run in its namespace.
-            names: what every rank has there (rank, world_size, dist ...), hidden from %who.
+            names: what every rank has in its namespace (rank, world_size, dist ...), hidden from %who.
             emit: sends an output.
             interrupter: knows whether the running cell was asked to stop.
             cache_size: how many results Out[] keeps; 0 for none.
         """
-        cls.rank_names, cls.interrupter, cls.emit = names, interrupter, staticmethod(emit)
-        config = Config()
-        config.HistoryManager.enabled = False  # sqlite, one writer per rank: a third of a cell's cost
-        config.HistoryManager.hist_file = ":memory:"  # else it asks for a profile folder
-        shell = cls.instance(config=config, user_module=module, cache_size=cache_size)
-        shell.display_pub.emit = emit
-        shell.displayhook.emit = emit
+        self.rank_names, self.emit, self.interrupter = names, emit, interrupter
+        self.user_ns.update(names)
+        self.user_ns_hidden.update(names)
+        if cache_size != DEFAULT_CACHE_SIZE:
+            self.cache_size = cache_size
+            self.init_displayhook()
+        self.display_pub.emit = emit
+        self.displayhook.emit = emit
+        self.starting_dir = os.getcwd()
+        self.init_ipython_dir(None)
+        self.save_sys_module_state()
+        _tell_programs_of_us()
         _refuse_stdin()
         _show_figures_inline()
         # IPython says it on sys.exit(), where it makes no sense: the error output tells all.
         warnings.filterwarnings("ignore", message="To exit: use 'exit'", category=UserWarning)
-        return shell
 
     # -- what a rank does not have ------------------------------------------------------------------
 
@@ -91,10 +101,7 @@ class RankShell(InteractiveShell):
         self._db = value
 
     def init_environment(self) -> None:
-        """What programs started by a cell need to know of us: no pager, but colours."""
-        os.environ.update(PAGER="cat", GIT_PAGER="cat")
-        for name, value in (("TERM", "xterm-color"), ("CLICOLOR", "1"), ("FORCE_COLOR", "1")):
-            os.environ.setdefault(name, value)
+        """The zygote's environment stays as it is; `begin` sets the rank's."""
 
     def init_hooks(self) -> None:
         """`?` and %less show their text as an output."""
@@ -177,6 +184,13 @@ class RankShell(InteractiveShell):
 # IPKernelApp in its config, by which tqdm.auto and others would choose widgets, which ranks do not have.
 RankShell.__name__ = RankShell.__qualname__ = "ZMQInteractiveShell"
 InteractiveShellABC.register(RankShell)
+
+
+def _tell_programs_of_us() -> None:
+    """What programs started by a cell need to know: no pager, but colours."""
+    os.environ.update(PAGER="cat", GIT_PAGER="cat")
+    for name, value in (("TERM", "xterm-color"), ("CLICOLOR", "1"), ("FORCE_COLOR", "1")):
+        os.environ.setdefault(name, value)
 
 
 def _refuse_stdin() -> None:
