@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
+import time
+from pathlib import Path
 
 from jupyter_dist.protocol.specs import RankSpec
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_END_SECONDS = 5.0
 
 
 def become_rank(spec: RankSpec, channel: int, stdout: int, stderr: int) -> int:
@@ -23,13 +28,44 @@ def become_rank(spec: RankSpec, channel: int, stdout: int, stderr: int) -> int:
     return run(spec, channel)
 
 
-def die_with_agent(agent_pid: int) -> None:
-    """End this process when the agent ends, even by SIGKILL."""
-    _die_with(agent_pid)
+def die_with_agent(agent_pid: int, sig: signal.Signals = signal.SIGKILL) -> None:
+    """Get this signal when the agent ends, even by SIGKILL."""
+    _die_with(agent_pid, sig)
 
 
-def _die_with(parent: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent died."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_descendants() -> None:
+    """Kill everything below this process: ranks, and whatever they started."""
+    deadline = time.monotonic() + _END_SECONDS
+    while (left := _descendants()) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.005)
+
+
+def _descendants() -> list[int]:
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            fields = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if fields[0] != "Z":
+                children.setdefault(int(fields[1]), []).append(int(name))
+    found = children.get(os.getpid(), [])
+    for pid in found:  # grows while it is read
+        found.extend(children.get(pid, ()))
+    return found
+
+
+def _die_with(parent: int, sig: signal.Signals = signal.SIGKILL) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, sig, 0, 0, 0)
     if os.getppid() != parent:  # it died before the kernel knew of our wish
         os._exit(1)
 

@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 import traceback
+from os import _exit as exit_now  # the plain one: see spawning.py
 from typing import NoReturn
 
 import torch
@@ -31,6 +32,7 @@ from .runner import Runner, report_stray
 from .shell import DEFAULT_CACHE_SIZE, RankShell
 from .side_thread import SideThread
 from .streams import Streams
+from .wire import Wire
 
 _FIRST_PRIVATE_FD = 100
 _LAST_WORDS_SECONDS = 1.0
@@ -49,7 +51,7 @@ def run(spec: RankSpec, channel_fd: int) -> NoReturn:
         traceback.print_exc()
     finally:
         # Not sys.exit: a thread of the user or a broken process group could keep the process for ever.
-        os._exit(code)
+        exit_now(code)
 
 
 class Rank:
@@ -63,7 +65,8 @@ class Rank:
         asyncio.set_event_loop(self._loop)
         self._shell = RankShell.prepare()
         namespace = self._shell.user_ns
-        self._outbox = Outbox()
+        self._wire = Wire(_private_socket(channel_fd))
+        self._outbox = Outbox(self._wire)
         self._group = ProcessGroup(spec)
         self._interrupter = Interrupter(namespace, self._group.unhang)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
@@ -77,8 +80,7 @@ class Rank:
             rejoin=lambda store_path: self._group.rejoin(store_path, namespace),
             leave=self._leave,
         )
-        sock = _private_socket(channel_fd)
-        self._side = SideThread(sock, self._outbox, self._streams, self._interrupter, control)
+        self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, control)
 
     def live(self) -> int:
         """Start, run cells, end; return the exit code."""
@@ -157,8 +159,8 @@ class Rank:
         self._streams.flush()
         self._outbox.flush_text()
         deadline = time.monotonic() + _LAST_WORDS_SECONDS
-        while not self._outbox.is_empty and time.monotonic() < deadline:
-            self._outbox.wake()
+        while self._wire.is_blocked and time.monotonic() < deadline:
+            self._wire.send()
             time.sleep(0.002)
 
 

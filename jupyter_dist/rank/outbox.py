@@ -1,4 +1,4 @@
-"""What a rank has to say, in order, until the side thread sends it: text of both streams, and frames."""
+"""What a rank has to say, in order: text of both streams, and frames."""
 
 from __future__ import annotations
 
@@ -9,33 +9,31 @@ from collections import deque
 
 from jupyter_dist.protocol.frames import Header, encode_frame
 
+from .wire import Wire
+
 BATCH_BYTES = 1 << 16  # so much text is sent at once, without waiting for the flush timer
 FRAME_TEXT_BYTES = 1 << 20  # a longer text is cut into frames of this size
-MAX_WAITING_BYTES = 4 << 20  # more than this unsent: whoever writes waits for the agent
+PROMPT_LINES = 100  # so many lines of stderr between two flushes are sent at once
 STREAM_FDS = {"stdout": 1, "stderr": 2}
 
 
 class Outbox:
-    """Any thread may write; the side thread alone takes.
+    """Any thread may write.
 
     Text is kept as segments in the order in which it was written to either stream, and every frame is
     preceded by the text that was written before it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wire: Wire) -> None:
         self.execution_id: str | None = None  # of the running cell, or of the last one
         self.busy = False  # a cell runs: the side thread flushes on a timer, nobody needs to wake it
-        self.wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._wire = wire
         self._pid = os.getpid()
-        self._reader: int | None = None
         self._segments: deque[tuple[str, bytes | memoryview]] = deque()
         self._segment_bytes = 0
-        self._frames: deque[bytes] = deque()
-        self._frame_bytes = 0
-        self._closed = False
-        # Both reentrant: a finalizer that prints may run while this very thread holds them.
+        self._num_prompt = PROMPT_LINES
+        # Reentrant: a finalizer that prints may run while this very thread holds it.
         self._lock = threading.RLock()
-        self._room = threading.Condition()
         self._sync_ids = itertools.count(1)
         self._syncs: dict[int, threading.Event] = {}
         self._unsynced = False
@@ -44,10 +42,6 @@ class Outbox:
     def in_child(self) -> bool:
         """Whether this is a forked child of the rank, which must not speak on its socket."""
         return os.getpid() != self._pid
-
-    def has_reader(self, thread_id: int) -> None:
-        """Name the side thread: it never waits for room, because it is who makes room."""
-        self._reader = thread_id
 
     # -- writing ------------------------------------------------------------------------------------
 
@@ -64,8 +58,11 @@ class Outbox:
         self._segment_bytes += len(data)
         if self._segment_bytes >= BATCH_BYTES:
             self.flush_text()
+        elif name == "stderr" and self._num_prompt and data.endswith(b"\n"):
+            self._num_prompt -= 1
+            self.flush_text()  # it may be the last line of a process that dies
         elif first and not self.busy:
-            self.wake()
+            self._wire.wake()
 
     def _write_long(self, name: str, data: bytes) -> None:
         view = memoryview(data)
@@ -80,17 +77,22 @@ class Outbox:
         frame = encode_frame(header, payload)
         with self._lock:
             self._move_text()
-            self._append(frame)
-        self.wake()
-        self._wait_for_room()
+            self._wire.put(frame)
+        self._wire.send()
+        self._wire.wait_for_room()
 
     def flush_text(self) -> None:
-        """Turn the text written so far into frames."""
+        """Send the text written so far."""
         if self._segments and not self.in_child:
             with self._lock:
                 self._move_text()
-            self.wake()
-            self._wait_for_room()
+            self._wire.send()
+            self._wire.wait_for_room()
+
+    def flush_on_timer(self) -> None:
+        """Send the text written so far (side thread)."""
+        self._num_prompt = PROMPT_LINES
+        self.flush_text()
 
     @property
     def has_text(self) -> bool:
@@ -114,30 +116,15 @@ class Outbox:
 
     def _append_text(self, name: str, parts: list[bytes | memoryview]) -> None:
         header = {"t": "stream", "execution_id": self.execution_id, "name": name}
-        self._append(encode_frame(header, parts[0] if len(parts) == 1 else b"".join(parts)))
+        self._wire.put(encode_frame(header, parts[0] if len(parts) == 1 else b"".join(parts)))
         self._unsynced = True
-
-    def _append(self, frame: bytes) -> None:
-        self._frames.append(frame)
-        self._frame_bytes += len(frame)
-
-    def _wait_for_room(self) -> None:
-        if self._frame_bytes <= MAX_WAITING_BYTES or threading.get_ident() == self._reader:
-            return
-        with self._room:
-            while self._frame_bytes > MAX_WAITING_BYTES and not self._closed:
-                self._room.wait(1.0)
-
-    def wake(self) -> None:
-        """Make the side thread look at the outbox now."""
-        os.eventfd_write(self.wakeup, 1)
 
     # -- agreeing with the agent --------------------------------------------------------------------
 
     def sync(self, timeout_seconds: float = 0.2) -> None:
         """Wait until the agent has journalled all text so far (docs/messaging.md, `sync`)."""
         self.flush_text()
-        if not self._unsynced or self.in_child or threading.get_ident() == self._reader:
+        if not self._unsynced or self.in_child or threading.get_ident() == self._wire.side_thread:
             return
         self._unsynced = False
         number = next(self._sync_ids)
@@ -151,31 +138,6 @@ class Outbox:
         waiting = self._syncs.get(number)
         if waiting is not None:
             waiting.set()
-
-    # -- taking (side thread) -----------------------------------------------------------------------
-
-    def take(self) -> bytes | None:
-        """Return the next frame, or None."""
-        with self._lock:
-            return self._frames.popleft() if self._frames else None
-
-    def sent(self, num_bytes: int) -> None:
-        """So many bytes of frames have left: whoever waits for room may go on."""
-        with self._lock:
-            self._frame_bytes -= num_bytes
-        with self._room:
-            self._room.notify_all()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether everything was sent."""
-        return self._frame_bytes == 0 and not self._segments
-
-    def close(self) -> None:
-        """Nobody will take any more: let writers go on."""
-        self._closed = True
-        with self._room:
-            self._room.notify_all()
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine
+from os import _exit as exit_now  # the plain one: see spawning.py
 from typing import Any
 
 from IPython.core.async_helpers import _asyncio_runner, _pseudo_sync_runner
@@ -178,7 +178,7 @@ class Runner:
         """A cell that forked and let the child run on ends here in the child."""
         if self._outbox.in_child:
             self._streams.flush()
-            os._exit(code)
+            exit_now(code)
 
 
 def _was_interrupted(execution: Execution, error: BaseException | None, shown: dict[str, Any] | None) -> bool:

@@ -1,13 +1,12 @@
-"""The thread that alone reads and writes the rank's socket; it never needs the main thread."""
+"""The thread that reads the rank's socket, flushes text and insists on interrupts; it never needs the main thread."""
 
 from __future__ import annotations
 
-import os
 import select
-import socket
 import threading
 import time
 from collections.abc import Callable
+from os import _exit as exit_now  # the plain one: see spawning.py
 
 from jupyter_dist.protocol.frames import FrameDecoder
 
@@ -15,6 +14,7 @@ from .control import Control, complain
 from .interrupt import Interrupter
 from .outbox import Outbox
 from .streams import Streams
+from .wire import Wire
 
 FLUSH_SECONDS = 0.05
 RECV_BYTES = 1 << 18
@@ -24,21 +24,19 @@ class SideThread(threading.Thread):
     """Lives from the first step of the start until the process ends."""
 
     def __init__(
-        self, sock: socket.socket, outbox: Outbox, streams: Streams, interrupter: Interrupter, control: Control
+        self, wire: Wire, outbox: Outbox, streams: Streams, interrupter: Interrupter, control: Control
     ) -> None:
         super().__init__(name="jupyter_dist side thread", daemon=True)
-        self._sock = sock
+        self._wire = wire
         self._outbox = outbox
         self._streams = streams
         self._interrupter = interrupter
         self._control = control
         self._decoder = FrameDecoder()
-        self._unsent: memoryview | None = None
         self._flushed_at = 0.0
         self._leave_by: float | None = None
-        sock.setblocking(False)
         self._poll = select.poll()
-        self._poll.register(outbox.wakeup, select.POLLIN)
+        self._poll.register(wire.wakeup, select.POLLIN)
 
     def leave_within(self, seconds: float) -> None:
         """End the process then, if the main thread has not done it."""
@@ -46,29 +44,29 @@ class SideThread(threading.Thread):
 
     def run(self) -> None:
         """Serve until the process ends or the agent is gone."""
-        self._outbox.has_reader(threading.get_ident())
+        self._wire.side_thread = threading.get_ident()
         try:
             while True:
                 self._step()
         except (OSError, EOFError):  # the agent is gone, and with it everybody who could use this rank
-            self._outbox.close()
-            os._exit(1)
+            self._wire.close()
+            exit_now(1)
 
     def _step(self) -> None:
-        writing = select.POLLOUT if self._unsent is not None else 0
-        self._poll.register(self._sock, select.POLLIN | writing)
+        writing = select.POLLOUT if self._wire.is_blocked else 0
+        self._poll.register(self._wire.sock, select.POLLIN | writing)
         timeout = self._timeout()
         for fd, event in self._poll.poll(None if timeout is None else timeout * 1000):
-            if fd == self._outbox.wakeup:
-                os.eventfd_read(fd)
+            if fd == self._wire.wakeup:
+                self._wire.awake()
             elif event & ~select.POLLOUT:
                 self._receive()
         self._guard(self._interrupter.tick)
         if time.monotonic() - self._flushed_at >= FLUSH_SECONDS:
             self._guard(self._flush)
-        self._send()
+        self._wire.send()
         if self._leave_by is not None and time.monotonic() > self._leave_by:
-            os._exit(1)
+            exit_now(1)
 
     def _timeout(self) -> float | None:
         """Nothing is polled for while the rank is idle."""
@@ -82,11 +80,11 @@ class SideThread(threading.Thread):
     def _flush(self) -> None:
         self._flushed_at = time.monotonic()
         self._streams.flush()
-        self._outbox.flush_text()
+        self._outbox.flush_on_timer()
 
     def _receive(self) -> None:
         try:
-            data = self._sock.recv(RECV_BYTES)
+            data = self._wire.sock.recv(RECV_BYTES)
         except BlockingIOError:
             return
         if not data:
@@ -100,17 +98,3 @@ class SideThread(threading.Thread):
             step()
         except Exception:  # an edge: only the loss of the channel may end this thread
             complain()
-
-    def _send(self) -> None:
-        while True:
-            if self._unsent is None:
-                frame = self._outbox.take()
-                if frame is None:
-                    return
-                self._unsent = memoryview(frame)
-            try:
-                num_sent = self._sock.send(self._unsent)
-            except BlockingIOError:
-                return
-            self._outbox.sent(num_sent)
-            self._unsent = self._unsent[num_sent:] if num_sent < len(self._unsent) else None

@@ -18,6 +18,7 @@ class StreamWriter(io.BufferedIOBase):
     """The binary half of a stream: hands bytes to the outbox."""
 
     mode = "wb"
+    is_only_ordering = False  # flushed to keep the order of the two streams, which need not be sent now
 
     def __init__(self, outbox: Outbox, name: str, before: Callable[[], None], after: Callable[[], None]) -> None:
         self.name = f"<{name}>"
@@ -36,6 +37,12 @@ class StreamWriter(io.BufferedIOBase):
                 self._outbox.write(self._stream, block)
         self._after()
         return len(block)
+
+    def flush(self) -> None:
+        """Send what was written: the process may be about to die."""
+        super().flush()
+        if not self.is_only_ordering:
+            self._outbox.flush_text()
 
     def writable(self) -> bool:
         """Always."""
@@ -110,7 +117,14 @@ class Streams:
         return _text_stream(StreamWriter(self._outbox, "stderr", self._flush_stdout, self._after_write))
 
     def _flush_stdout(self) -> None:
-        _flush(self.stdout)
+        if _is_usable(self.stdout):
+            writer = self.stdout.buffer
+            assert isinstance(writer, StreamWriter)
+            writer.is_only_ordering = True
+            try:
+                self.stdout.flush()
+            finally:
+                writer.is_only_ordering = False
 
 
 def _text_stream(writer: StreamWriter) -> io.TextIOWrapper:

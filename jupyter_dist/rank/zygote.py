@@ -6,6 +6,7 @@ No torch operation, no thread, no CUDA: a process that did any of these forks ra
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import platform
@@ -31,8 +32,12 @@ MAX_FDS = 253  # the kernel's limit for one message
 
 def main(argument: str) -> int:
     """Serve fork requests on the socket whose number is `argument`, until the agent closes it."""
-    birth.die_with_agent(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")))
-    return Zygote(socket.socket(fileno=int(argument))).serve()
+    birth.adopt_orphans()
+    zygote = Zygote(socket.socket(fileno=int(argument)))
+    birth.die_with_agent(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")), signal.SIGTERM)
+    code = zygote.serve()
+    birth.end_descendants()
+    return code
 
 
 class Zygote:
@@ -49,7 +54,8 @@ class Zygote:
     def serve(self) -> int:
         """Import, say so, then fork and reap until the agent is gone."""
         signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for signum in (signal.SIGCHLD, signal.SIGTERM):  # SIGTERM: the agent is gone, and its socket tells the rest
+            signal.signal(signum, lambda *_: None)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the server's terminal is not for ranks
         poll = select.poll()
         poll.register(self._sock, select.POLLIN)
@@ -113,7 +119,7 @@ class Zygote:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
-            for signum in (signal.SIGCHLD, signal.SIGINT):
+            for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(signum, signal.SIG_DFL)
             for fd in (self._wakeup, self._wakeup_write, self._sock.detach(), *self._fds):
                 os.close(fd)
@@ -125,15 +131,21 @@ class Zygote:
             os._exit(code)
 
     def _reap(self) -> None:
-        while os.read(self._wakeup, 512) == b"\0" * 512:
+        while len(os.read(self._wakeup, 512)) == 512:
             pass  # a burst of signals
-        for pid in list(self._children):
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                self._children.discard(pid)
-                sig = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-                code = os.WEXITSTATUS(status) if sig is None else None
-                self._send({"t": "exited", "pid": pid, "code": code, "signal": sig})
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if not pid:
+                    return
+                if pid in self._children:  # else what a rank had started, and left behind
+                    self._children.discard(pid)
+                    self._tell_exit(pid, status, usage.ru_maxrss * 1024)
+
+    def _tell_exit(self, pid: int, status: int, peak_bytes: int) -> None:
+        sig = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        code = os.WEXITSTATUS(status) if sig is None else None
+        self._send({"t": "exited", "pid": pid, "code": code, "signal": sig, "peak_bytes": peak_bytes})
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
         self._sock.sendall(encode_frame(header, payload))

@@ -77,6 +77,25 @@ def test_unflushed_text_arrives_while_the_cell_runs(rank: RankClient) -> None:
     assert rank.result(execution).status == "interrupted"
 
 
+@pytest.mark.parametrize(
+    ("code", "name", "text"),
+    [
+        ("print('last words', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)", "stdout", "last words\n"),
+        ("print('last words', file=sys.stderr)\nos.kill(os.getpid(), signal.SIGKILL)", "stderr", "last words\n"),
+        ("for i in range(50): print(i, file=sys.stderr)\nos.kill(os.getpid(), signal.SIGKILL)", "stderr", "48\n49\n"),
+        ("print('last words')\nos._exit(3)", "stdout", "last words\n"),
+        ("print('last words')\nos.execv('/bin/echo', ['echo', 'more'])", "stdout", "last words\nmore\n"),
+    ],
+)
+def test_last_words_arrive(rank: RankClient, code: str, name: str, text: str) -> None:
+    rank.start(f"import os, signal, sys\n{code}")
+    with pytest.raises(EOFError):
+        rank.wait_for("reply")
+    rank.exit()
+    rank._drain_pipes()
+    assert rank._text[name].decode().endswith(text)
+
+
 def test_flood_loses_nothing(shared: RankClient) -> None:
     result = shared.run("for i in range(200_000): print('line', i)")
     assert result.text() == "".join(f"line {number}\n" for number in range(200_000))
