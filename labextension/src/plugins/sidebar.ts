@@ -34,7 +34,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null
   ): void => {
     const clock = new Clock();
-    const sidebar = new RanksSidebar({
+    const sidebar: RanksSidebar = new RanksSidebar({
       service,
       groups,
       devices: new DevicesModel(service),
@@ -43,7 +43,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
       actions: actionsByCommands(app),
       trans: (translator ?? nullTranslator).load('jupyter_dist'),
       themeChanged: themes?.themeChanged ?? null,
-      notebook: () => tracker?.currentWidget?.context.path ?? null
+      notebook: () => sidebar.notebook ?? tracker?.currentWidget?.context.path ?? null
     });
     app.shell.add(sidebar, 'right', { rank: 350, type: 'Ranks' });
     restorer?.add(sidebar, sidebar.id);
@@ -51,6 +51,11 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
     void followSettings(sidebar, settings);
   }
 };
+
+const START_ARGS = {
+  type: 'object',
+  properties: { notebook: { type: 'string' }, isPalette: { type: 'boolean' } }
+} as const;
 
 /** The buttons do what the commands do. */
 function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
@@ -83,10 +88,10 @@ function addCommands(
     label: args => (args.isPalette ? trans.__('Start a Group of Ranks\u2026') : trans.__('Ranks')),
     caption: trans.__('Start a group of torch.distributed ranks for notebooks to run on'),
     icon: args => (args.isPalette ? undefined : ranksIcon),
-    describedBy,
-    execute: () => {
+    describedBy: { args: START_ARGS },
+    execute: args => {
       app.shell.activateById(sidebar.id);
-      sidebar.isFormOpen = true;
+      sidebar.openForm(typeof args.notebook === 'string' ? args.notebook : null);
     }
   });
   palette?.addItem({ command: CommandIDs.showSidebar, category });

@@ -172,9 +172,10 @@ function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }
 /** The memory of all ranks together. */
 function total(group: IGroup, monitor: GroupMonitor): string {
   const { memory } = monitor;
-  if (memory.size === 0) {
+  const living = group.ranks.filter(rank => rank.state !== 'dead');
+  if (memory.size === 0 || living.length === 0) {
     return '';
   }
-  const values = group.ranks.map(rank => memory.latest(rank.rank)?.[memory.metric] ?? 0);
+  const values = living.map(rank => memory.latest(rank.rank)?.[memory.metric] ?? 0);
   return `\u03a3 ${formatBytes(values.reduce((a, b) => a + b, 0))}`;
 }

@@ -49,7 +49,7 @@ function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactE
   const does = activity(monitor, rank, trans.__('cell'));
   const words = does ?? rankStateWord(trans, rank.state);
   const lasts = isPassing(rank.state) ? formatSeconds(clock.since(rank.state_at)) : '';
-  const bytes = formatBytes(memory?.allocated_bytes ?? memory?.resident_bytes);
+  const bytes = rank.state === 'dead' ? '' : formatBytes(memory?.allocated_bytes ?? memory?.resident_bytes);
   return (
     <li
       className="jpd-RankRow"

@@ -2,7 +2,8 @@
 import { addIcon, Button, caretDownIcon, caretRightIcon, ReactWidget } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
-import React, { useEffect, useState } from 'react';
+import React, { useEffect, useRef, useState } from 'react';
+import type { IGroup } from '../../services/protocol';
 import { useSignal } from '../hooks';
 import { ranksIcon } from '../icons';
 import {
@@ -48,6 +49,17 @@ export class RanksSidebar extends ReactWidget {
   set isFormOpen(isOpen: boolean) {
     this._isFormOpen = isOpen;
     this._changed.emit();
+  }
+
+  /** The notebook the form was opened for; null: whichever is current. */
+  get notebook(): string | null {
+    return this._notebook;
+  }
+
+  /** Open the form, for a notebook when one asked. */
+  openForm(notebook: string | null): void {
+    this._notebook = notebook;
+    this.isFormOpen = true;
   }
 
   dispose(): void {
@@ -101,6 +113,7 @@ export class RanksSidebar extends ReactWidget {
   private _options = DEFAULT_OPTIONS;
   private _isFormOpen = false;
   private _isWarmed = false;
+  private _notebook: string | null = null;
 }
 
 function Sidebar({ widget }: { widget: RanksSidebar }): React.ReactElement | null {
@@ -127,7 +140,7 @@ function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
           <IconButton
             icon={addIcon}
             label={trans.__('Start a group')}
-            onClick={() => (widget.isFormOpen = true)}
+            onClick={() => widget.openForm(null)}
           />
         }
       >
@@ -149,10 +162,11 @@ function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null
   useSignal(groups.changed);
   const current = groups.groups;
   useEffect(() => monitors.update(current), [monitors, current]);
-  if (groups.groups.length > 0) {
+  const ordered = useOrder(current);
+  if (ordered.length > 0) {
     return (
       <>
-        {groups.groups.map(group => (
+        {ordered.map(group => (
           <GroupCard key={group.id} group={group} charts={widget.options.charts} />
         ))}
       </>
@@ -161,11 +175,19 @@ function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null
   return widget.isFormOpen ? null : (
     <div className="jpd-Sidebar-empty">
       <p>{trans.__('No group is running. A group is a set of ranks that notebook cells run on.')}</p>
-      <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => (widget.isFormOpen = true)}>
+      <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => widget.openForm(null)}>
         {trans.__('Start a group')}
       </Button>
     </div>
   );
+}
+
+/** The groups in the order they were first seen in: a restart must not move a card under the pointer. */
+function useOrder(groups: readonly IGroup[]): readonly IGroup[] {
+  const seen = useRef(new Map<string, number>());
+  groups.forEach(({ id }) => seen.current.has(id) || seen.current.set(id, seen.current.size));
+  const place = (group: IGroup) => seen.current.get(group.id) ?? 0;
+  return [...groups].sort((a, b) => place(a) - place(b));
 }
 
 /** Says when what is shown is old. Not at once: every page begins unconnected. */
