@@ -14,6 +14,7 @@ import { CellBadges } from '../widgets/rankpicker/cellbadge';
 import { PickerModel } from '../widgets/rankpicker/pickermodel';
 import { RankChoice } from '../widgets/rankpicker/rankchoice';
 import { TargetSelect } from '../widgets/rankpicker/targetselect';
+import { focusPicker } from '../widgets/rankpicker/toolbarkeys';
 
 const SELECT_ITEM = 'rank-target';
 const CHOICE_ITEM = 'rank-choice';
@@ -111,9 +112,9 @@ function addCommands(
     isEnabled: () => current() !== null,
     execute: () => {
       const { toolbar } = tracker.currentWidget ?? {};
-      toolbar?.node
-        .querySelector<HTMLElement>('.jpd-TargetSelect select')
-        ?.focus();
+      if (toolbar) {
+        focusPicker(toolbar.node);
+      }
     }
   });
 }

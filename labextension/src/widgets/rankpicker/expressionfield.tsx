@@ -17,6 +17,7 @@ export function ExpressionField(
 ): React.ReactElement {
   const { value, worldSize, trans, onCommit } = props;
   const [text, setText] = useState(value);
+  const [isFocused, setFocused] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const id = useId();
   // What was chosen elsewhere replaces what was being written.
@@ -36,6 +37,7 @@ export function ExpressionField(
     }
   };
   const onBlur = (): void => {
+    setFocused(false);
     if (error) {
       setText(value);
     } else {
@@ -54,13 +56,14 @@ export function ExpressionField(
         value={text}
         onChange={event => setText(event.target.value)}
         onKeyDown={onKeyDown}
+        onFocus={() => setFocused(true)}
         onBlur={onBlur}
         aria-label={trans.__('Ranks as an expression')}
         aria-invalid={error !== null}
-        aria-describedby={error ? id : undefined}
-        title={trans.__('Ranks: all, 0, 0-3, 0-3,7, ::2, !0')}
+        aria-describedby={error && isFocused ? id : undefined}
+        title={error?.message ?? trans.__('Ranks: all, 0, 0-3, 0-3,7, ::2, !0')}
       />
-      {error && (
+      {error && isFocused && (
         <Floating anchor={input}>
           <div id={id} className="jpd-ExpressionField-error" role="alert">
             {error.message} {error.hint}

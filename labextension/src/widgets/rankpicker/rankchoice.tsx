@@ -8,6 +8,7 @@ import { ExpressionField } from './expressionfield';
 import { Floating } from './floating';
 import type { PickerModel } from './pickermodel';
 import { RankToggles } from './ranktoggles';
+import { moveInPicker } from './toolbarkeys';
 
 /** Up to this many ranks stand in the toolbar; more are in a grid below it. */
 const MAX_INLINE = 16;
@@ -22,6 +23,12 @@ export class RankChoice extends ReactWidget {
   constructor(private _props: IRankChoiceProps) {
     super();
     this.addClass('jpd-RankChoice');
+    this.node.addEventListener('keydown', moveInPicker);
+  }
+
+  dispose(): void {
+    this.node.removeEventListener('keydown', moveInPicker);
+    super.dispose();
   }
 
   render(): React.ReactElement {

@@ -9,7 +9,7 @@ interface IRankTogglesProps {
   group: IGroup;
   chosen: readonly number[];
   trans: TranslationBundle;
-  /** How many stand in a row, for the arrow keys; default: all. */
+  /** How many stand in a row of a grid; in a toolbar, which has its own keys, none. */
   columns?: number;
   onToggle(rank: number): void;
 }
@@ -17,10 +17,13 @@ interface IRankTogglesProps {
 export function RankToggles(props: IRankTogglesProps): React.ReactElement {
   const { group, chosen, trans, onToggle } = props;
   const { ranks } = group;
-  const columns = props.columns ?? ranks.length;
+  const columns = props.columns ?? 0;
   const [focused, setFocused] = useState(0);
   const box = useRef<HTMLDivElement>(null);
   const onKeyDown = (event: React.KeyboardEvent): void => {
+    if (!columns) {
+      return;
+    }
     const step: Record<string, number> = {
       ArrowLeft: -1,
       ArrowRight: 1,
@@ -42,7 +45,7 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
       role="group"
       aria-label={trans.__('Ranks')}
       style={
-        props.columns
+        columns
           ? { gridTemplateColumns: `repeat(${columns}, auto)` }
           : undefined
       }
@@ -53,7 +56,7 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
           key={rank.rank}
           rank={rank}
           isChosen={chosen.includes(rank.rank)}
-          isTabStop={i === Math.min(focused, ranks.length - 1)}
+          tabIndex={columns ? (i === focused ? 0 : -1) : undefined}
           trans={trans}
           onToggle={() => {
             setFocused(i);
@@ -68,13 +71,13 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
 interface IRankToggleProps {
   rank: IRank;
   isChosen: boolean;
-  isTabStop: boolean;
+  tabIndex: number | undefined;
   trans: TranslationBundle;
   onToggle(): void;
 }
 
 function RankToggle(props: IRankToggleProps): React.ReactElement {
-  const { rank, isChosen, isTabStop, trans, onToggle } = props;
+  const { rank, isChosen, tabIndex, trans, onToggle } = props;
   const label = trans.__(
     'Rank %1, %2',
     rank.rank,
@@ -88,7 +91,7 @@ function RankToggle(props: IRankToggleProps): React.ReactElement {
       aria-pressed={isChosen}
       aria-label={label}
       title={label}
-      tabIndex={isTabStop ? 0 : -1}
+      tabIndex={tabIndex}
       onClick={onToggle}
     >
       <StateGlyph state={rank.state} />

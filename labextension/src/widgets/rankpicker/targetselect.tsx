@@ -5,6 +5,7 @@ import React from 'react';
 import { useSignal } from '../hooks';
 import { groupStateWord } from '../statewords';
 import type { PickerModel } from './pickermodel';
+import { moveInPicker } from './toolbarkeys';
 
 // Names of groups cannot be empty or hold a colon.
 const KERNEL = ':kernel';
@@ -20,6 +21,12 @@ export class TargetSelect extends ReactWidget {
   constructor(private _props: ITargetSelectProps) {
     super();
     this.addClass('jpd-TargetSelect');
+    this.node.addEventListener('keydown', moveInPicker);
+  }
+
+  dispose(): void {
+    this.node.removeEventListener('keydown', moveInPicker);
+    super.dispose();
   }
 
   render(): React.ReactElement {

@@ -1,5 +1,5 @@
-const { expect, test } = require('@playwright/test');
-const lab = require('./lab');
+import { expect, Page, test } from '@playwright/test';
+import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });
 
@@ -16,7 +16,7 @@ const SLOW = [
 const ALL_TICKS = [...Array(TICKS).keys()].map(i => `tick ${i}\n`).join('');
 
 /** Reload in the middle of the run. */
-async function reload(page) {
+async function reload(page: Page): Promise<void> {
   page.on('dialog', dialog => void dialog.accept());
   await page.reload();
   const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
@@ -43,7 +43,7 @@ for (const saved of [true, false]) {
     await expect(cell.summary).toContainText('running');
     await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
     await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
-    expect(await lab.shownText(cell)).toBe(ALL_TICKS);
+    await expect.poll(() => lab.shownText(cell)).toBe(ALL_TICKS);
   });
 }
 

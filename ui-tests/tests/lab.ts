@@ -1,17 +1,25 @@
-// What the tests share: notebooks as files, a group of ranks, the page.
-const { expect } = require('@playwright/test');
-const fs = require('fs');
-const path = require('path');
+/** What the tests of cells share: notebooks as files, a group, the cells of a page. */
+import { APIRequestContext, expect, Locator, Page } from '@playwright/test';
+import * as fs from 'fs';
+import * as path from 'path';
 
-const GROUP = 'train';
+interface ILabWindow {
+  jupyterapp: { commands: { execute(id: string): Promise<unknown> } };
+}
+
+export const GROUP = 'train';
 
 /** A file in the server's folder. */
-function rootPath(name) {
-  return path.join(process.env.JUPYTERLAB_GALATA_ROOT_DIR, name);
+export function rootPath(name: string): string {
+  return path.join(process.env.JUPYTERLAB_GALATA_ROOT_DIR!, name);
 }
 
 /** Write a notebook; a cell is its source or a whole cell. */
-function writeNotebook(name, cells, metadata = onRanks()) {
+export function writeNotebook(
+  name: string,
+  cells: (string | object)[],
+  metadata: object = onRanks()
+): void {
   const notebook = {
     nbformat: 4,
     nbformat_minor: 5,
@@ -28,38 +36,61 @@ function writeNotebook(name, cells, metadata = onRanks()) {
   fs.writeFileSync(rootPath(name), JSON.stringify(notebook));
 }
 
-function readNotebook(name) {
+interface INotebook {
+  metadata: Record<string, unknown>;
+  cells: { outputs: { data: Record<string, string[]> }[] }[];
+}
+
+export function readNotebook(name: string): INotebook {
   return JSON.parse(fs.readFileSync(rootPath(name), 'utf8'));
 }
 
-function onRanks(ranks = 'all', group = GROUP) {
+export function onRanks(ranks = 'all', group = GROUP): object {
   return { jupyter_dist: { group, ranks } };
 }
 
 /** Open a notebook without a kernel. */
-async function openNotebook(page, name, { kernel = null } = {}) {
+export async function openNotebook(
+  page: Page,
+  name: string,
+  { kernel = null }: { kernel?: string | null } = {}
+): Promise<void> {
   await page.goto(`/lab/tree/${name}?reset`);
   const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
   await dialog.locator('select').selectOption({ label: kernel ?? 'No Kernel' });
   await dialog.locator('.jp-mod-accept').click();
   await expect(dialog).toHaveCount(0);
   await expect(page.getByLabel('Run cells on')).toBeVisible();
+  if (kernel) {
+    await expect(page.getByText(`${kernel} | Idle`)).toBeVisible();
+  }
 }
 
 /** Run a command of JupyterLab; does not wait for its end. */
-async function execute(page, command) {
+export async function execute(page: Page, command: string): Promise<void> {
   await page.evaluate(id => {
-    void window.jupyterapp.commands.execute(id);
+    void (window as unknown as ILabWindow).jupyterapp.commands.execute(id);
   }, command);
 }
 
-async function saveNotebook(page) {
+export async function saveNotebook(page: Page): Promise<void> {
   await page.evaluate(async () => {
-    await window.jupyterapp.commands.execute('docmanager:save');
+    await (window as unknown as ILabWindow).jupyterapp.commands.execute('docmanager:save');
   });
 }
 
-function cell(page, index) {
+interface ICell {
+  node: Locator;
+  editor: Locator;
+  prompt: Locator;
+  ranks: Locator;
+  summary: Locator;
+  /** The items of the tab in sight. */
+  items: Locator;
+  tab(name: string): Locator;
+}
+
+export function cell(page: Page, index: number): ICell {
   const node = page.locator('.jp-Notebook .jp-CodeCell').nth(index);
   return {
     node,
@@ -73,7 +104,7 @@ function cell(page, index) {
 }
 
 /** The text of the stream items in sight, as written. */
-async function shownText({ node }) {
+export async function shownText({ node }: ICell): Promise<string> {
   const texts = await node
     .locator('.jpd-RankItems:not(.lm-mod-hidden) pre')
     .evaluateAll(nodes => nodes.map(pre => pre.textContent));
@@ -81,7 +112,10 @@ async function shownText({ node }) {
 }
 
 /** Start the group of these tests. */
-async function startGroup(request, numRanks = 2) {
+export async function startGroup(
+  request: APIRequestContext,
+  numRanks = 2
+): Promise<void> {
   const answer = await request.post('/jupyter-dist/api/groups', {
     data: { name: GROUP, num_ranks: numRanks, accelerator: 'cpu' }
   });
@@ -94,21 +128,6 @@ async function startGroup(request, numRanks = 2) {
     .toBe('ready');
 }
 
-async function shutdownGroup(request) {
+export async function shutdownGroup(request: APIRequestContext): Promise<void> {
   await request.delete(`/jupyter-dist/api/groups/${GROUP}`);
 }
-
-module.exports = {
-  GROUP,
-  cell,
-  execute,
-  onRanks,
-  openNotebook,
-  readNotebook,
-  rootPath,
-  saveNotebook,
-  shownText,
-  shutdownGroup,
-  startGroup,
-  writeNotebook
-};

@@ -1,7 +1,8 @@
-// Plain Playwright against a JupyterLab of its own, with real ranks.
-const fs = require('fs');
-const os = require('os');
-const path = require('path');
+/** Plain Playwright against a JupyterLab of its own, with real ranks. */
+import { defineConfig } from '@playwright/test';
+import * as fs from 'fs';
+import * as os from 'os';
+import * as path from 'path';
 
 const port = Number((process.env.JUPYTER_DIST_TEST_PORT ??= '18989'));
 
@@ -18,7 +19,7 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   process.env.JUPYTER_RUNTIME_DIR = path.join(root, 'run');
 }
 
-module.exports = {
+export default defineConfig({
   testDir: './tests',
   workers: 1,
   retries: 0,
@@ -50,4 +51,4 @@ module.exports = {
     // The server shuts down in order, and its groups with it.
     gracefulShutdown: { signal: 'SIGTERM', timeout: 10000 }
   }
-};
+});
