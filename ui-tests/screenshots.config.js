@@ -1,0 +1,14 @@
+// `make screenshots`: the pictures of docs/images, from a real JupyterLab with real ranks.
+process.env.JUPYTER_DIST_TEST_PORT ??= '18979';
+const base = require('./playwright.config.js');
+
+module.exports = {
+  ...base,
+  testDir: './screenshots',
+  timeout: 240000,
+  use: {
+    ...base.use,
+    viewport: { width: 1440, height: 900 },
+    deviceScaleFactor: 1.5
+  }
+};

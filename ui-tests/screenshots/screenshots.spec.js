@@ -1,0 +1,124 @@
+// Each surface in light and dark, at 2, 8 and 64 ranks, into docs/images.
+const { expect, test } = require('@playwright/test');
+const path = require('path');
+const lab = require('../tests/lab.js');
+
+const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
+const THEMES = { light: 'JupyterLab Light', dark: 'JupyterLab Dark' };
+
+const TRAIN = `torch.manual_seed(0)
+model = torch.nn.Linear(64, 10)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+
+for step in range(4):
+    x = torch.randn(32, 64) * (1 + rank / 10)
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    dist.all_reduce(model.weight.grad)
+    optimizer.step()
+    print(f"step {step}")
+    print(f"loss here {loss.item():.4f}")`;
+
+const MANY = `t = torch.full((1,), float(rank))
+dist.all_reduce(t)
+print(f"sum of all ranks: {t.item():g}")
+
+if rank % 16 == 5:
+    print(f"rank {rank} has something to add")
+print("done")`;
+
+const FIGURE = `import matplotlib.pyplot as plt
+
+plt.figure(figsize=(5, 2.2))
+plt.plot(torch.randn(200, generator=torch.Generator().manual_seed(rank)).cumsum(0))
+plt.title(f"random walk of rank {rank}");`;
+
+const FAIL = `if rank == 1:
+    x = torch.ones(2, 3) @ torch.ones(2, 3)
+print("the other ranks are fine")`;
+
+const LONG = `for step in range(100_000):
+    print(f"step {step}: nothing new")`;
+
+async function setTheme(page, theme) {
+  await page.evaluate(async name => {
+    await window.jupyterapp.commands.execute('apputils:change-theme', { theme: name });
+  }, THEMES[theme]);
+  await page.waitForTimeout(700); // the theme's style sheet is fetched and painted
+}
+
+async function shoot(page, name, target = page) {
+  for (const theme of Object.keys(THEMES)) {
+    await setTheme(page, theme);
+    await page.mouse.move(5, 895);
+    await target.screenshot({ path: path.join(IMAGES, `${name}-${theme}.png`), animations: 'disabled' });
+  }
+}
+
+async function showSidebar(page) {
+  await lab.execute(page, 'jupyter-dist:show-sidebar');
+  await expect(page.locator('.jpd-Sidebar')).toBeVisible();
+}
+
+async function runCell(page, index, end) {
+  const cell = lab.cell(page, index);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.summary).toContainText(end, { timeout: 120000 });
+  return cell;
+}
+
+const PYTHON = { language_info: { name: 'python' } };
+
+/** JupyterLab without its file browser, so that the notebook and the ranks have the room. */
+async function open(page, name, cells) {
+  lab.writeNotebook(name, cells, { ...lab.onRanks(), ...PYTHON });
+  await lab.openNotebook(page, name);
+  const news = page.locator('.Toastify__toast').filter({ hasText: 'Jupyter news' });
+  await news.getByRole('button', { name: 'No' }).click();
+  await expect(news).toHaveCount(0);
+  await lab.execute(page, 'application:toggle-left-area');
+}
+
+for (const ranks of [2, 8, 64]) {
+  test(`${ranks} ranks`, async ({ page, request }) => {
+    await lab.startGroup(request, ranks);
+    await open(page, `ranks${ranks}.ipynb`, [ranks > 8 ? MANY : TRAIN]);
+    await showSidebar(page);
+    const cell = await runCell(page, 0, 'ok');
+    await page.waitForTimeout(3000); // a few memory samples
+    await shoot(page, `folded-${ranks}`, cell.node);
+    await shoot(page, `sidebar-${ranks}`, page.locator('.jpd-Sidebar'));
+    await lab.shutdownGroup(request);
+  });
+}
+
+test('overview, error, figure, long output, panel, form', async ({ page, request }) => {
+  await lab.startGroup(request, 4);
+  await open(page, 'train.ipynb', [TRAIN, FIGURE, FAIL, LONG]);
+  await showSidebar(page);
+  await runCell(page, 0, 'ok');
+  const figure = await runCell(page, 1, 'ok');
+  await figure.tab(/^2\b|Rank 2/).first().click();
+  const failed = await runCell(page, 2, 'error');
+  await shoot(page, 'error', failed.node);
+  await shoot(page, 'figure', figure.node);
+  await runCell(page, 3, 'ok');
+  await shoot(page, 'long-output');
+  await lab.execute(page, 'jupyter-dist:start-group');
+  await page.waitForTimeout(1000);
+  await shoot(page, 'start-form', page.locator('.jpd-Sidebar'));
+  await page.keyboard.press('Escape');
+  await page.locator('.jp-WindowedPanel-outer').first().evaluate(node => node.scrollTo(0, 0));
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Escape');
+  await page.waitForTimeout(2500);
+  await shoot(page, 'overview');
+  await page.evaluate(() => {
+    void window.jupyterapp.commands.execute('jupyter-dist:open-log', { group: 'train', rank: 1 });
+  });
+  await page.waitForTimeout(1500);
+  await shoot(page, 'rank-output');
+  await lab.shutdownGroup(request);
+});
