@@ -36,6 +36,24 @@ class LineBuffer:
                 lines += self._cut()
         return lines
 
+    def skip(self, data: str, keep: int) -> tuple[str, str]:
+        """Split off all but the last `keep` complete lines of `data`: return them and what is still to be fed.
+
+        The unfinished line goes with them. Nothing is split off where controls or overlong lines need a closer look.
+        """
+        if self._column is not None or "\r" in data or "\b" in data:
+            return "", data
+        end = len(data)
+        for _ in range(keep + 1):
+            end = data.rfind("\n", 0, end)
+            if end < 0:
+                return "", data
+        skipped = self.text + data[: end + 1]
+        if _has_overlong_line(skipped):
+            return "", data
+        self.reset()
+        return skipped, data[end + 1 :]
+
     def reset(self) -> None:
         """Forget the unfinished line."""
         self.text, self._column, self._erase = "", None, False
@@ -72,3 +90,13 @@ class LineBuffer:
             pieces.append(self.text[:MAX_LINE_CHARS])
             self.text = self.text[MAX_LINE_CHARS:]
         return pieces
+
+
+def _has_overlong_line(text: str) -> bool:
+    start = 0
+    while len(text) - start > MAX_LINE_CHARS:
+        newline = text.rfind("\n", start, start + MAX_LINE_CHARS + 1)
+        if newline < 0:
+            return True
+        start = newline + 1
+    return False

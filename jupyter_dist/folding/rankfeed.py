@@ -95,6 +95,8 @@ class RankFeed:
         if not text:
             return
         self._begin(name, seq)
+        if self.head_full:
+            text = self._skip(text)
         for line in self._line.feed(text):
             self._append(name, line, len(line.encode("utf-8", "replace")), seq)
         self._show_unfinished(seq)
@@ -186,6 +188,18 @@ class RankFeed:
             self._tail_bytes > self._limits.tail_bytes or len(self.tail) > self._limits.tail_lines
         ):
             self._elide(self.tail.popleft())
+
+    def _skip(self, text: str) -> str:
+        """Elide at once what cannot stay in the tail; return the rest."""
+        skipped, rest = self._line.skip(text, self._limits.tail_lines)
+        if skipped:
+            while self.tail:
+                self._elide(self.tail.popleft())
+            num_lines = skipped.count("\n")
+            self._ordinal += num_lines
+            self.elided.lines += num_lines
+            self.elided.bytes += len(skipped.encode("utf-8", "replace"))
+        return rest
 
     def _elide(self, unit: Unit) -> None:
         self._tail_bytes -= _weight(unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -33,6 +34,7 @@ class ChannelClient:
         self._changed: set[Topic] = {("groups",)}
         self._something = asyncio.Event()
         self._something.set()
+        self._urgent = asyncio.Event()  # something that a person waits for
         self._stop_listening = manager.listen(self._mark)
 
     def handle(self, request: Any) -> None:
@@ -50,10 +52,11 @@ class ChannelClient:
             await self._wait()
             started = time.monotonic()
             messages = await self._collect()
-            gap = max(MIN_GAP_SECONDS, (time.monotonic() - started) / BUSY_SHARE)
+            cost = (time.monotonic() - started) / BUSY_SHARE
             for message in messages:
                 await self._send(message)
-            await asyncio.sleep(gap)
+            await asyncio.sleep(cost)
+            await self._pause(MIN_GAP_SECONDS - cost)
 
     async def close(self) -> None:
         """The page is gone. Idempotent."""
@@ -81,10 +84,13 @@ class ChannelClient:
             self._subscriptions[subscription.key] = subscription
             self._changed.update(subscription.topics)
         self._something.set()
+        self._urgent.set()
 
     def _mark(self, topic: Topic) -> None:
         self._changed.add(topic)
         self._something.set()
+        if topic[0] == "execution":
+            self._urgent.set()
 
     def _fail(self, error: JupyterDistError, request: Any) -> None:
         shown = request if isinstance(request, dict) else None
@@ -101,7 +107,14 @@ class ChannelClient:
             pass
         self._something.clear()
 
+    async def _pause(self, seconds: float) -> None:
+        """Let changes gather; the state of an execution and what was just asked for do not wait."""
+        if seconds > 0:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._urgent.wait(), seconds)
+
     async def _collect(self) -> list[Message]:
+        self._urgent.clear()
         changed, self._changed = self._changed, set()
         errors, self._errors = self._errors, []
         closing, self._closing = self._closing, []

@@ -54,3 +54,18 @@ def test_chunks_do_not_matter(chunks: list[str]) -> None:
     lines = whole.feed("".join(chunks))
     assert [line for chunk in chunks for line in cut.feed(chunk)] == lines
     assert cut.text == whole.text
+
+
+@given(
+    st.lists(st.sampled_from(["a", "bc\n", "\n", "d" * MAX_LINE_CHARS, "e\r", "f\b"]), max_size=12), st.integers(0, 4)
+)
+def test_what_is_skipped_is_what_feeding_would_give(parts: list[str], keep: int) -> None:
+    fed, skipping = LineBuffer(), LineBuffer()
+    for buffer in (fed, skipping):
+        buffer.feed("begun")
+    data = "".join(parts)
+    skipped, rest = skipping.skip(data, keep)
+    lines = skipping.feed(rest)
+    assert not skipped or sum(line.endswith("\n") for line in lines) == keep
+    assert skipped + "".join(lines) == "".join(fed.feed(data))
+    assert skipping.text == fed.text

@@ -160,3 +160,20 @@ def test_ids_are_unique_and_seqs_tell_what_changed(events: list[Event]) -> None:
             if item.id not in known or not item.same_content(known[item.id]):
                 assert item.seq == header["seq"]
         before = snapshot
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 1), st.integers(1, 300), st.randoms(use_true_random=False))
+def test_a_flood_is_elided_alike_in_large_and_small_chunks(ranks: int, num_small: int, rng: random.Random) -> None:
+    lines = [f"{'é' * (number % 3)} {number}\n" for number in range(6000)]
+    text = "".join(lines)
+    cuts = sorted(rng.randint(0, len(text)) for _ in range(num_small))
+    small = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    events = [
+        (rank, "stdout", part) for rank in range(ranks + 1) for part in (text[:100], text[100:50000], text[50000:])
+    ]
+    finer = [(rank, "stdout", part) for rank in range(ranks + 1) for part in small if part]
+    whole, parts = record(events).view().snapshot(), record(finer).view().snapshot()
+    assert [(item.id, item.ranks, item.kind, item.text) for item in whole.items] == [
+        (item.id, item.ranks, item.kind, item.text) for item in parts.items
+    ]
