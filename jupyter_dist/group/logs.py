@@ -40,9 +40,8 @@ class LogReader:
             text = self._decoders.decode(record["name"], payload)
             return {**common, "kind": kind, "name": record["name"], "text": text}
         if kind == "begin":
-            count = record.get("execution_count")
-            code = payload.decode("utf-8", "replace")
-            return {**common, "execution_count": count, "kind": kind, "code": code}
+            cell = {name: record.get(name) for name in ("execution_count", "notebook", "cell_id")}
+            return {**common, **cell, "kind": kind, "code": payload.decode("utf-8", "replace")}
         if kind == "rank_end":
             return {**common, "kind": "end", "status": record["status"], "seconds": record.get("seconds")}
         if kind == "note":

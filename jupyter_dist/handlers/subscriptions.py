@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
+from jupyter_dist.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.group.group import Group, Topic
 from jupyter_dist.group.manager import GroupManager
-from jupyter_dist.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.protocol.errors import bad_request
 
 DEVICES_SECONDS = 2.0
