@@ -7,19 +7,19 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
 
+from .death import Ending
 from .execution import Execution
 from .group import Group
-from .linux import descendants, reap, send_signal
+from .linux import reap, sweep
 from .pulse import Pulse
 from .rank_process import RankProcess
 from .requests import Requests
@@ -43,6 +43,7 @@ class Agent:
         self._directory = directory
         self._environment: dict[str, Any] = {}
         self._created_at = time.time()
+        self._preload: list[str] = []
         self._starter: Starter | None = None
         self._zygote: Zygote | None = None
         self._sampler: Sampler | None = None
@@ -54,8 +55,8 @@ class Agent:
 
     async def run(self) -> None:
         """Serve until told to end, or until the lease has run out."""
-        preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
-        self._zygote = Zygote(preload, self._process_exited)
+        self._preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
+        self._zygote = Zygote(self._preload, self._process_exited)
         self._write_group_json()
         await self._link.listen()
         lease = asyncio.create_task(self._keep_lease(), name="lease")
@@ -93,11 +94,11 @@ class Agent:
     def restart_group(self) -> None:
         """Restart the group in the background."""
         group = self.need_group()
-        if group.state in ("starting", "restarting", "ending") or self._starter is None:
+        if group.state in ("starting", "restarting", "ending") or self._work_is_under_way():
             raise JupyterDistError(
                 "group_not_ready", f"Group '{group.spec.name}' is {group.state}.", "Wait until it is ready, or gone."
             )
-        self._begin_work(self._restart(group, self._starter))
+        self._begin_work(self._restart(group))
 
     def replace_dead(self) -> None:
         """Give dead ranks new processes, in the background.
@@ -106,30 +107,31 @@ class Agent:
             JupyterDistError: `group_not_ready`, when none is dead, or the others run cells.
         """
         group = self.need_group()
-        if group.state != "degraded" or self._starter is None:
+        if group.state != "degraded" or self._work_is_under_way():
             raise JupyterDistError(
                 "group_not_ready", f"No rank of group '{group.spec.name}' is to be replaced: it is {group.state}."
             )
         if group.dispatcher.queue.in_state("running"):
             message = "The other ranks run a cell, and a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait for its end.")
-        self._begin_work(group.reform.replace_dead(self._starter))
+        self._begin_work(self._replace(group))
 
-    def interrupt(self, ranks: list[RankProcess]) -> None:
-        """Stop what these ranks run, and find out soon whether they heard it."""
+    def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
+        """Stop what these ranks run; what is returned ends when it is known which of them heard it."""
         for rank in ranks:
             rank.send({"t": "interrupt", "execution_id": rank.execution_id})
-        if self._pulse is not None:
-            self._pulse.check_soon(ranks)
+        assert self._pulse is not None
+        return self._pulse.check_soon(ranks)
 
     async def end_group(self) -> list[str]:
-        """End all ranks; return sentences about what had to be killed."""
+        """End all ranks and what they started; return sentences about what had to be killed."""
         if self._work is not None:
             self._work.cancel()
         self.watch(0)
         if self._pulse is not None:
             self._pulse.stop()
-        return await self.group.end() if self.group is not None else []
+        killed = await self.group.end() if self.group is not None else []
+        return killed + sweep(os.getpid(), {pid for starter in self._starters() for pid in starter.children()})
 
     def watch(self, seconds: float) -> None:
         """Send memory samples at this interval; 0 stops."""
@@ -144,6 +146,9 @@ class Agent:
         return {**self.group.status(), **common}
 
     # -- starting -----------------------------------------------------------------------------------
+
+    def _work_is_under_way(self) -> bool:
+        return self._starter is None or (self._work is not None and not self._work.done())
 
     def _begin_work(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = asyncio.create_task(work, name="start or restart")
@@ -160,15 +165,34 @@ class Agent:
             await self._link.flush(LAST_MESSAGE_SECONDS)
             self.stop()
 
-    async def _restart(self, group: Group, starter: Starter) -> None:
+    async def _restart(self, group: Group) -> None:
         with contextlib.suppress(JupyterDistError):  # group.error says it, and the journal can still be read
-            await group.restart(starter)
+            await group.restart(await self._living_starter(group))
+
+    async def _replace(self, group: Group) -> None:
+        try:
+            starter = await self._living_starter(group)
+        except JupyterDistError as err:
+            group.tell(f"The dead ranks could not be replaced: {err}")
+        else:
+            await group.reform.replace_dead(starter)
+
+    async def _living_starter(self, group: Group) -> Starter:
+        """The starter, or a new one if somebody killed the zygote."""
+        assert self._zygote is not None
+        if self._starter is self._zygote and self._zygote.is_lost:
+            await self._zygote.stop()
+            self._zygote = Zygote(self._preload, self._process_exited)
+            self._starter = await self._choose_starter(group)
+        assert self._starter is not None
+        return self._starter
 
     async def _choose_starter(self, group: Group) -> Starter:
         assert self._zygote is not None
         if not self._zygote.warm.done():
             for rank in group.ranks:
-                rank.set_state("importing")
+                if rank.state == "starting":
+                    rank.set_state("importing")
         timeout = group.spec.start_timeout_seconds
         try:
             warm = await asyncio.wait_for(asyncio.shield(self._zygote.warm), timeout)
@@ -184,9 +208,9 @@ class Agent:
         await self._zygote.stop()
         return FreshProcesses(group.spec.preload, self._process_exited)
 
-    async def _process_exited(self, pid: int, code: int | None, sig: int | None) -> None:
+    async def _process_exited(self, pid: int, ending: Ending) -> None:
         if self.group is not None:
-            await self.group.process_exited(pid, code, sig)
+            await self.group.process_exited(pid, ending)
 
     # -- telling the server -----------------------------------------------------------------------------
 
@@ -228,8 +252,7 @@ class Agent:
         await self.end_group()
         for starter in self._starters():
             await starter.stop()
-        for pid in descendants(os.getpid()):
-            send_signal(pid, signal.SIGKILL)
+        sweep(os.getpid(), ())
         if self.group is not None:
             self.group.close()
         await self._link.close()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +18,11 @@ from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import GroupSpec, RankSpec
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, STARTING_RANK_STATES, GroupState
 
+from .death import Ending, OutOfMemory
 from .dispatch import Dispatcher
 from .environment import free_port, rank_environment
 from .execution import Execution
-from .linux import kill_sessions
+from .linux import kill_sessions, sweep
 from .rank_process import RankProcess
 from .reform import Reform
 from .starter import Starter
@@ -43,7 +45,7 @@ class Group:
         on_execution: Callable[[Execution], None],
     ) -> None:
         self.spec = spec
-        self.journal = JournalWriter(directory / "journal", on_records)
+        self.journal = JournalWriter(directory / "journal", on_records, self._disk_changed)
         self.dispatcher = Dispatcher(self.journal, on_execution)
         self.ranks: list[RankProcess] = []
         self.state: GroupState = "starting"
@@ -59,6 +61,8 @@ class Group:
         self._num_stores = 0
         self._store_path = self.new_store_path()
         self._by_pid: dict[int, RankProcess] = {}
+        self._out_of_memory = OutOfMemory()
+        self._starting_since = time.monotonic()
 
     # -- life ---------------------------------------------------------------------------------------
 
@@ -82,7 +86,7 @@ class Group:
             await self.start_ranks(starter, self.ranks)
         except JupyterDistError as err:
             await self._fail(err)
-        self.ready_seconds = time.time() - self.started_at
+        self.ready_seconds = time.monotonic() - self._starting_since
         self.dispatcher.is_open = True
         self.set_state("ready")
         self.dispatcher.pump()
@@ -122,8 +126,10 @@ class Group:
         """End all ranks and start new ones: variables are gone, the zygote's imports are not."""
         error = JupyterDistError("restarted", "The group was restarted.")
         await self._end_ranks("restarting", error, patient=False)
+        sweep(os.getpid(), starter.children())
         self.generation += 1
-        self.started_at, self.error = time.time(), None
+        self.started_at, self.error, self.note = time.time(), None, None
+        self._starting_since = time.monotonic()
         self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)
         self.prepare()
         await self.start(starter)
@@ -141,10 +147,11 @@ class Group:
         self.state = state
         self._on_group()
 
-    async def process_exited(self, pid: int, code: int | None, sig: int | None) -> None:
+    async def process_exited(self, pid: int, ending: Ending) -> None:
         """A starter reaped a process: if it is a rank of this generation, it is dead."""
+        out_of_memory = ending.signal == signal.SIGKILL and self._out_of_memory.struck()
         if rank := self._by_pid.get(pid):
-            await rank.ended(code, sig)
+            await rank.ended(ending, out_of_memory)
 
     # -- what ranks tell (RankListener) ---------------------------------------------------------------
 
@@ -163,6 +170,7 @@ class Group:
 
     def rank_died(self, rank: RankProcess) -> None:
         """A rank's process is gone."""
+        self.reform.rank_died(rank)
         if self._formed is not None:
             if not self._formed.done():
                 self._formed.set_exception(self._death_error(rank))
@@ -184,6 +192,10 @@ class Group:
         """A path for a FileStore that no process group has used: a stale one breaks the next."""
         self._num_stores += 1
         (self._directory / f"store-{self._num_stores - 1}").unlink(missing_ok=True)
+        return self.current_store_path()
+
+    def current_store_path(self) -> Path:
+        """The FileStore over which ranks met last, or meet now."""
         return self._directory / f"store-{self._num_stores}"
 
     # -- reading --------------------------------------------------------------------------------------
@@ -216,6 +228,10 @@ class Group:
         }
 
     # -- inside -----------------------------------------------------------------------------------------
+
+    def _disk_changed(self, text: str) -> None:
+        self.note = text
+        self._on_group()
 
     def _all_ranks(self) -> range:
         return range(self.spec.world_size)

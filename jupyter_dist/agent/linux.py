@@ -43,7 +43,7 @@ def descendants(root: int) -> list[int]:
     table = processes()
     found, frontier = [], {root}
     while frontier:
-        frontier = {pid for pid, (parent, _, _) in table.items() if parent in frontier}
+        frontier = {pid for pid, (parent, _, state) in table.items() if parent in frontier and state != "Z"}
         found.extend(sorted(frontier))
     return found
 
@@ -53,6 +53,18 @@ def kill_sessions(leaders: Collection[int]) -> None:
     for pid, (_, session, state) in processes().items():
         if session in leaders and state != "Z":
             send_signal(pid, signal.SIGKILL)
+
+
+def sweep(root: int, spare: Collection[int]) -> list[str]:
+    """Kill every process below `root` but those to spare; return sentences that name them."""
+    told = []
+    for pid in set(descendants(root)) - set(spare):
+        name = ""
+        with contextlib.suppress(OSError):
+            name = Path("/proc", str(pid), "comm").read_text(errors="replace").strip()
+        send_signal(pid, signal.SIGKILL)
+        told.append(f"Process {pid} ({name}), which a rank had started, was killed.")
+    return told
 
 
 def send_signal(pid: int, sig: signal.Signals) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Awaitable
+from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
 
 from .group import Group
 from .rank_process import RankProcess
@@ -21,6 +25,7 @@ class Pulse:
         self._group = group
         self._task: asyncio.Task[None] | None = None
         self._checks: set[asyncio.Task[None]] = set()
+        self._waiting: dict[int, tuple[tuple[str | None, ...], float]] = {}  # rank -> (cell, collective), since when
 
     def start(self) -> None:
         """Begin."""
@@ -32,26 +37,57 @@ class Pulse:
             if task is not None:
                 task.cancel()
 
-    def check_soon(self, ranks: list[RankProcess]) -> None:
-        """Ask these at once: they were interrupted, and somebody waits to see whether that helped."""
-        for rank in ranks:
-            task = asyncio.create_task(self._check(rank), name=f"pulse of rank {rank.rank}")
-            self._checks.add(task)
-            task.add_done_callback(self._checks.discard)
+    def check_soon(self, ranks: list[RankProcess]) -> Awaitable[None]:
+        """Ask these at once: they were interrupted, and somebody waits to see whether that helped.
+
+        What is returned ends when each of them has answered, or is known not to.
+        """
+        task = asyncio.create_task(self._check_all(ranks), name="pulse, soon")
+        self._checks.add(task)
+        task.add_done_callback(self._checks.discard)
+        return asyncio.shield(task)
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(ASK_EVERY_SECONDS)
-            await asyncio.gather(*(self._check(rank) for rank in self._group.living()))
+            await self._check_all(self._group.living())
+
+    async def _check_all(self, ranks: list[RankProcess]) -> None:
+        await asyncio.gather(*(self._check(rank) for rank in ranks))
 
     async def _check(self, rank: RankProcess) -> None:
         if rank.state not in ("idle", "busy", "unresponsive"):
             return
+        execution_id = rank.execution_id
         try:
-            await rank.request("ping", ANSWER_SECONDS)
+            answer = await rank.request("stack" if execution_id else "ping", ANSWER_SECONDS)
         except JupyterDistError as err:
-            if err.code == "timed_out" and not rank.gone.is_set():
+            if err.code == "timed_out" and rank.state in ("idle", "busy"):
                 rank.set_state("unresponsive", SILENT)
-        else:
-            if rank.state == "unresponsive":
-                rank.set_state("busy" if rank.execution_id else "idle")
+            return
+        if rank.state == "unresponsive":
+            rank.set_state("busy" if rank.execution_id else "idle")
+        if rank.state == "busy" and rank.execution_id == execution_id:
+            self._say_what_it_waits_for(rank, collective_of(answer.get("stack") or []))
+
+    def _say_what_it_waits_for(self, rank: RankProcess, collective: str | None) -> None:
+        place = (rank.execution_id, collective)
+        if collective is None:
+            self._waiting.pop(rank.rank, None)
+            rank.set_state("busy")
+            return
+        if self._waiting.get(rank.rank, ((), 0.0))[0] != place:
+            self._waiting[rank.rank] = (place, time.monotonic())
+        seconds = time.monotonic() - self._waiting[rank.rank][1]
+        others = [other.rank for other in self._group.living() if other.state == "idle"]
+        meanwhile = f"; idle: {format_ranks(others)}" if others else ""
+        waits = f"Waits in {collective}" + (f" ({seconds:.0f} s)" if seconds >= 1 else "")
+        rank.set_state("busy", waits + meanwhile)
+
+
+def collective_of(stack: list[dict[str, Any]]) -> str | None:
+    """The collective in which a rank's main thread is, going by the answer to `stack`."""
+    for frame in stack:
+        if str(frame.get("file", "")).endswith("torch/distributed/distributed_c10d.py"):
+            return str(frame.get("function"))
+    return None

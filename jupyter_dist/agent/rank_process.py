@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
-import signal
 import socket
 import time
 from collections import deque
@@ -14,18 +14,23 @@ from typing import Any, Protocol
 
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import FrameError, Header
+from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import RankState, check_rank_transition
 from jupyter_dist.transport.stream import FrameStream
 
+from .death import Ending, describe
 from .linux import kill_sessions, widen_pipe
 
 # C-level writes come one line at a time; waiting this long gathers a burst of them into one record.
 PIPE_GATHER_SECONDS = 0.01
 PIPE_READ_BYTES = 1 << 20
 LAST_WORDS_LINES = 20
+# A process that lives on without its channel (after execv, say) can be of no use to anyone.
+MUTE_SECONDS = 2.0
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output"})
+
+log = logging.getLogger(__name__)
 
 
 class RankListener(Protocol):
@@ -59,6 +64,8 @@ class RankProcess:
         self._journal = journal
         self._listener = listener
         self._last_execution_id: str | None = None
+        self._killed_because: str | None = None
+        self._mute: asyncio.TimerHandle | None = None
         self._last_words: deque[bytes] = deque(maxlen=64)
         self._stream: FrameStream | None = None
         self._sock: socket.socket | None = None
@@ -101,7 +108,7 @@ class RankProcess:
         for name, fd in self._pipes.items():
             asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
 
-    async def ended(self, code: int | None, sig: int | None) -> None:
+    async def ended(self, ending: Ending, out_of_memory: bool = False) -> None:
         """The process was reaped: take what it still had to say, then tell the listener."""
         if self.state == "dead":
             return
@@ -109,7 +116,13 @@ class RankProcess:
             # A grandchild may hold the channel open; what the rank itself wrote is read well within this.
             await asyncio.wait([self._reader], timeout=0.3)
         self._drain_pipes()
-        self.exit = {"code": code, "signal": sig, "reason": _reason(code, sig), "stderr": self.last_words()}
+        self.exit = {
+            "code": ending.code,
+            "signal": ending.signal,
+            "reason": describe(ending, out_of_memory, self._killed_because),
+            "stderr": self.last_words(),
+            "peak_bytes": ending.peak_bytes,
+        }
         self.release()
         self._fail_requests()
         text = f"Rank {self.rank} {self.exit['reason']}."
@@ -122,6 +135,8 @@ class RankProcess:
         """Close what the agent holds of it. Idempotent; the process is not touched."""
         if self._reader is not None:
             self._reader.cancel()
+        if self._mute is not None:
+            self._mute.cancel()
         if self._stream is not None:
             self._stream.abort()
         elif self._sock is not None:
@@ -132,9 +147,10 @@ class RankProcess:
             os.close(fd)
         self._pipes = {}
 
-    def kill(self) -> None:
-        """Kill its whole session; its death is told by `ended`."""
+    def kill(self, because: str | None = None) -> None:
+        """Kill its whole session; its death is told by `ended`, with the reason if one is given."""
         if self.pid is not None and self.state != "dead":
+            self._killed_because = because
             kill_sessions([self.pid])
 
     # -- asking -------------------------------------------------------------------------------------
@@ -206,12 +222,18 @@ class RankProcess:
     # -- hearing ------------------------------------------------------------------------------------
 
     async def _read_frames(self, stream: FrameStream) -> None:
-        with contextlib.suppress(EOFError, OSError, FrameError):
+        try:
             while True:
                 header, payload = await stream.recv()
                 # What C code wrote before this frame must come before it in the journal (docs/messaging.md).
                 self._drain_pipes()
                 self._handlers[header["t"]](header, payload)
+        except (EOFError, OSError):
+            pass
+        except Exception:  # the edge of the reading task: whatever a rank sends, the group must hear of it
+            log.exception("Rank %d sent what makes no sense", self.rank)
+        because = "it had lost its channel to the agent"
+        self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, because)
 
     def _on_phase(self, header: Header, _: bytes) -> None:
         self.set_state(header["phase"])
@@ -285,11 +307,3 @@ class RankProcess:
         self._journal.append("stream", data, rank=self.rank, execution_id=execution_id, name=name)
         if name == "stderr":
             self._last_words.append(data[-4096:])
-
-
-def _reason(code: int | None, sig: int | None) -> str:
-    if sig is None:
-        return f"exited with code {code}"
-    name = signal.Signals(sig).name if sig in signal.valid_signals() else f"signal {sig}"
-    hint = "; the system may have run out of memory" if sig == signal.SIGKILL else ""
-    return f"was killed ({name}{hint})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -34,6 +35,18 @@ class Reform:
         if reply["status"] == "interrupted":
             self._interrupted = True
         self.poll()
+
+    def rank_died(self, dead: RankProcess) -> None:
+        """Let nobody wait for it: collectives with it, and a meeting that it will not come to, fail at once."""
+        group = self._group
+        assert dead.exit is not None
+        for rank in group.living():
+            rank.send({"t": "peer_lost", "rank": dead.rank, "reason": dead.exit["reason"]})
+        # torch waits for a missing file, but not for a link that leads to itself.
+        store = group.current_store_path()
+        with contextlib.suppress(OSError):
+            store.unlink(missing_ok=True)
+            store.symlink_to(store)
 
     def forget(self) -> None:
         """The ranks are replaced: nothing is broken any more."""
@@ -90,7 +103,9 @@ class Reform:
         try:
             revived = await self._rejoin(group.living(), str(group.new_store_path()))
         except JupyterDistError as err:
-            text = f"The process group is broken and could not be formed anew ({err.message}). Restart the group."
+            dead = len(group.living()) < group.spec.world_size
+            way_on = "Replace the dead rank" if dead else "Restart the group"
+            text = f"The process group is broken and could not be formed anew ({err.message}). {way_on}."
         else:
             models = f" {revived} DistributedDataParallel models were taken along." if revived else ""
             text = f"The process group was formed anew; all variables are kept.{models}"

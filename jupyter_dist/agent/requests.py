@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .agent import Agent
 
 EMPTY_CACHE_SECONDS = 10.0
+KILL_SECONDS = 5.0
 
 
 class Requests:
@@ -37,6 +39,7 @@ class Requests:
             "interrupt": self._interrupt,
             "restart": self._restart,
             "replace": self._replace,
+            "kill": self._kill,
             "shutdown": self._shutdown,
             "empty_cache": self._empty_cache,
             "watch": self._watch,
@@ -76,9 +79,19 @@ class Requests:
     async def _interrupt(self, header: Header, _: bytes) -> Answer:
         ranks = self._agent.need_group().living(header["ranks"])
         busy = [rank for rank in ranks if rank.execution_id is not None]
-        self._agent.interrupt(busy)
+        await self._agent.interrupt(busy)
         idle = [rank.rank for rank in ranks if rank not in busy]
-        return answer(interrupted=[rank.rank for rank in busy], idle=idle)
+        silent = [rank.rank for rank in busy if rank.state == "unresponsive"]
+        return answer(interrupted=[rank.rank for rank in busy], idle=idle, unresponsive=silent)
+
+    async def _kill(self, header: Header, _: bytes) -> Answer:
+        group = self._agent.need_group()
+        for rank in group.living([header["rank"]]):
+            rank.kill("on request")
+            # A process that waits for a dead disk takes its time; it is told when it is gone.
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(rank.gone.wait(), KILL_SECONDS)
+        return answer(group=self._agent.status())
 
     async def _restart(self, _header: Header, _: bytes) -> Answer:
         self._agent.restart_group()

@@ -27,6 +27,8 @@ RequestHandler = Callable[[Header, bytes], Awaitable[Answer]]
 class ServerLink:
     """Listens, answers requests, and streams records and changes to the server that said hello last.
 
+    Whoever connects and says no hello changes nothing.
+
     Nothing is queued for a slow server but the latest state of each thing: records are read from the journal
     when the socket takes them.
     """
@@ -45,6 +47,7 @@ class ServerLink:
         self._all_sent = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[Any]] = set()
+        self._sender: asyncio.Task[None] | None = None
 
     @property
     def is_connected(self) -> bool:
@@ -98,40 +101,54 @@ class ServerLink:
             with contextlib.suppress(OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._stream.drain(), 1.0)
             self._stream.abort()
+        self._end_sender()
         for task in self._tasks:
             task.cancel()
+        for connection in self._connections:
+            connection.cancel()
         if self._connections:
             await asyncio.wait(self._connections, timeout=1.0)
         self._path.unlink(missing_ok=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._stream is not None:
-            self._stream.abort()  # the newest server wins: the older one crashed or is on its way out
-        stream = self._stream = FrameStream(reader, writer)
-        self._cursor = None
-        self._changes.clear()
+        stream = FrameStream(reader, writer)
         connection = asyncio.current_task()
         assert connection is not None
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
-        sender = asyncio.create_task(self._send_changes(stream), name="to server")
         with contextlib.suppress(EOFError, OSError, FrameError):
             while True:
                 header, payload = await stream.recv()
-                self.last_contact = time.monotonic()
+                if stream is self._stream:
+                    self.last_contact = time.monotonic()
                 task = asyncio.create_task(self._answer(stream, header, payload))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-        sender.cancel()
         stream.abort()
         if self._stream is stream:
+            self._end_sender()
             self._stream = None
             self.last_contact = time.monotonic()
+
+    def _take_over(self, stream: FrameStream) -> None:
+        if self._stream is not None and self._stream is not stream:
+            self._stream.abort()  # the newest server wins: the older one crashed or is on its way out
+        self._end_sender()
+        self._stream = stream
+        self._cursor = None
+        self._changes.clear()
+        self.last_contact = time.monotonic()
+        self._sender = asyncio.create_task(self._send_changes(stream), name="to server")
+
+    def _end_sender(self) -> None:
+        if self._sender is not None:
+            self._sender.cancel()
+            self._sender = None
 
     async def _answer(self, stream: FrameStream, header: Header, payload: bytes) -> None:
         identity = {"t": "answer", "id": header.get("id")}
         try:
-            fields, data = await self._handle(header, payload)
+            fields, data = await self._handle(stream, header, payload)
             stream.send({**identity, "ok": True, **fields}, data)
         except JupyterDistError as err:
             stream.send({**identity, "ok": False, "error": err.to_dict()})
@@ -140,8 +157,10 @@ class ServerLink:
             stream.send({**identity, "ok": False, "error": error.to_dict()})
             raise
 
-    async def _handle(self, header: Header, payload: bytes) -> Answer:
+    async def _handle(self, stream: FrameStream, header: Header, payload: bytes) -> Answer:
         if header.get("t") == "follow":
+            if stream is not self._stream:
+                raise bad_request("Only the server that said hello last can follow.")
             if self._journal is None:
                 raise bad_request("There is no group to follow yet.")
             self._cursor = JournalCursor(self._journal.directory, int(header["since"]))
@@ -150,7 +169,10 @@ class ServerLink:
         handler = self._handlers.get(str(header.get("t")))
         if handler is None:
             raise bad_request(f"Unknown request '{header.get('t')}'.", "Agent and server differ in version.")
-        return await handler(header, payload)
+        answered = await handler(header, payload)
+        if header.get("t") == "hello":
+            self._take_over(stream)
+        return answered
 
     async def _send_changes(self, stream: FrameStream) -> None:
         with contextlib.suppress(OSError):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +18,9 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import RankSpec
 
-OnExit = Callable[[int, "int | None", "int | None"], Awaitable[None]]  # pid, exit code, signal
+from .death import Ending
+
+OnExit = Callable[[int, Ending], Awaitable[None]]  # pid, how it ended
 
 _BOOT = str(Path(__file__).with_name("boot.py"))
 
@@ -43,6 +46,8 @@ class Zygote:
         self._on_exit = on_exit
         self._decoder = FrameDecoder()
         self._forks: dict[int, asyncio.Future[int]] = {}
+        self._living: set[int] = set()  # ranks
+        self.is_lost = False
         self._ids = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
@@ -90,24 +95,31 @@ class Zygote:
 
     def _on_message(self, header: Header, payload: bytes) -> None:
         if header["t"] == "forked":
+            self._living.add(header["pid"])
             forked = self._forks.get(header["id"])
             if forked is not None and not forked.done():
                 forked.set_result(header["pid"])
         elif header["t"] == "exited":
-            ended = self._on_exit(header["pid"], header["code"], header["signal"])
-            task = asyncio.ensure_future(ended)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tell_exit(header["pid"], Ending(header["code"], header["signal"], header.get("peak_bytes")))
         elif not self.warm.done():
             self.warm.set_result({**header, "traceback": payload.decode("utf-8", "replace")})
 
     def _lost(self) -> None:
         message = "The zygote process ended."
+        self.is_lost = True
         if not self.warm.done():
             self.warm.set_result({"t": "failed", "traceback": message})
         for forked in self._forks.values():
             if not forked.done():
                 forked.set_exception(JupyterDistError("internal", message))
+        for pid in list(self._living):  # the kernel sends them SIGKILL, and nobody else reaps them
+            self._tell_exit(pid, Ending(None, signal.SIGKILL))
+
+    def _tell_exit(self, pid: int, ending: Ending) -> None:
+        self._living.discard(pid)
+        task = asyncio.ensure_future(self._on_exit(pid, ending))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 class FreshProcesses:
@@ -141,9 +153,12 @@ class FreshProcesses:
 
     async def _watch(self, process: subprocess.Popen[bytes]) -> None:
         await _exited(process.pid)
-        status = process.wait()
+        _, status, usage = os.wait4(process.pid, 0)  # noqa: ASYNC222 (it has ended)
+        process.returncode = code = os.waitstatus_to_exitcode(status)
         del self._processes[process.pid]
-        await self._on_exit(process.pid, *((status, None) if status >= 0 else (None, -status)))
+        peak_bytes = usage.ru_maxrss * 1024
+        ending = Ending(code, None, peak_bytes) if code >= 0 else Ending(None, -code, peak_bytes)
+        await self._on_exit(process.pid, ending)
 
 
 async def _exited(pid: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -116,21 +117,32 @@ class Group:
         """
         await self._renew("replace")
 
-    async def shutdown(self) -> None:
-        """End everything; returns when no process and no file is left."""
+    async def kill(self, rank: int) -> None:
+        """End one rank's process, whatever it does; the others are left alone."""
+        self.check_rank(rank)
+        answer, _ = await self._ask("kill", rank=rank)
+        self.status.fields = answer["group"]
+        self._changed()
+
+    async def shutdown(self) -> list[str]:
+        """End everything; returns what had to be killed, when no process and no file is left."""
         self._ending = True
         if self._reconnecting is not None:
             self._reconnecting.cancel()
+        killed: list[str] = []
         if self._link.is_open:
             with contextlib.suppress(JupyterDistError):
-                await self._link.request("shutdown", timeout_seconds=SHUTDOWN_SECONDS)
+                answer, _ = await self._link.request("shutdown", timeout_seconds=SHUTDOWN_SECONDS)
+                killed = answer["killed"]
         if not await self._link.wait_exit(GONE_SECONDS):
             self._link.kill_agent()
             await self._link.wait_exit(GONE_SECONDS)
+            killed.append("The group's agent did not end by itself and was killed.")
         await self._link.close()
         self.directory.remove()
         self.status.update(state="dead")
         self._changed()
+        return killed
 
     async def detach(self) -> None:
         """Leave the group to the next server."""
@@ -275,8 +287,12 @@ class Group:
     # -- inside -----------------------------------------------------------------------------------------
 
     async def _reconnect(self) -> None:
-        for delay in RECONNECT_AFTER_SECONDS:
+        delays = itertools.chain(RECONNECT_AFTER_SECONDS, itertools.repeat(RECONNECT_AFTER_SECONDS[-1]))
+        for attempt, delay in enumerate(delays, 1):
             await asyncio.sleep(delay)
+            # An agent that lives is only slow, or stopped: its ranks are not lost.
+            if attempt > len(RECONNECT_AFTER_SECONDS) and not self.directory.agent_lives():
+                break
             with contextlib.suppress(JupyterDistError):
                 await self.attach()
                 if self._watchers:

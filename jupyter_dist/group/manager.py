@@ -58,6 +58,9 @@ class GroupManager:
         """Leave all groups to the next server, or end them. Idempotent."""
         await self._warm.stop()
         groups = list(self._groups.values())
+        for group in groups:
+            what = "ends with this server" if end_groups else "goes on without this server"
+            log.warning("jupyter_dist: group '%s' (%d ranks) %s.", group.name, group.world_size, what)
         leave = (group.shutdown() if end_groups else group.detach() for group in groups)
         await asyncio.gather(*leave, return_exceptions=True)
         self._groups.clear()
@@ -121,12 +124,15 @@ class GroupManager:
         """Keep an agent ready for the next start in that environment."""
         await self._warm.warm(await self.environments.get(name))
 
-    async def shutdown(self, group: Group) -> None:
-        """End a group and forget it."""
-        await group.shutdown()
+    async def shutdown(self, group: Group) -> list[str]:
+        """End a group and forget it; returns what had to be killed."""
+        killed = await group.shutdown()
+        for sentence in killed:
+            log.warning("jupyter_dist: group '%s': %s", group.name, sentence)
         self._groups.pop(group.id, None)
         self._launcher.reap()
         self.notify(("groups",))
+        return killed
 
     # -- listening --------------------------------------------------------------------------------------
 

@@ -68,15 +68,13 @@ class GroupHandler(DistHandler):
         Operation(
             "Shut a group down",
             "execute",
-            {204: Answer("Nothing of it is left")},
+            {200: Answer("Nothing of it is left; what had to be killed", record({"killed": list_of(STRING)}))},
             errors=("unknown_group",),
         )
     )
     async def delete(self, name: str) -> None:
         """End the group and forget it."""
-        await self.manager.shutdown(self.group(name))
-        self.set_status(204)
-        self.finish()
+        self.answer({"killed": await self.manager.shutdown(self.group(name))})
 
 
 class InterruptHandler(DistHandler):
@@ -131,6 +129,25 @@ class ReplaceHandler(DistHandler):
         """Give every dead rank a new process."""
         group = self.group(name)
         await group.replace()
+        self.answer(group.model(), 202)
+
+
+class KillHandler(DistHandler):
+    """Killing one rank."""
+
+    @operation(
+        Operation(
+            "Kill one rank; the others are left alone",
+            "execute",
+            {202: Answer("The group, without that rank", ref("Group"))},
+            body=body({}),
+            errors=("unknown_group", "unknown_rank", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str, rank: str) -> None:
+        """End the rank's process, whatever it does."""
+        group = self.group(name)
+        await group.kill(int(rank))
         self.answer(group.model(), 202)
 
 

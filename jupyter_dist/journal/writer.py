@@ -23,10 +23,16 @@ class JournalWriter:
     """
 
     def __init__(
-        self, directory: Path, on_append: Callable[[], None] = lambda: None, max_bytes: int = 16 << 30
+        self,
+        directory: Path,
+        on_append: Callable[[], None] = lambda: None,
+        on_disk: Callable[[str], None] = lambda _: None,
+        max_bytes: int = 16 << 30,
     ) -> None:
         self.directory = directory
         self._on_append = on_append
+        self._on_disk = on_disk  # told when the disk is full, and when it is not any more
+        self._is_full = False
         self.last_seq = 0
         self.unkept_bytes = 0
         self._max_bytes = max_bytes
@@ -36,12 +42,16 @@ class JournalWriter:
 
     def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
         """Write one record and return its `seq`; 0 when the disk did not take it."""
-        if self.unkept_bytes and kind != "note":
+        if self._is_full and kind != "note":
             self._note_unkept()
         header = {"t": "record", "seq": self.last_seq + 1, "at": time.time(), "kind": kind, **fields}
         frame = encode_frame(header, payload)
         if not self._write(frame):
-            self.unkept_bytes += len(payload)
+            if kind not in ("note", "begin"):  # those are no output
+                self.unkept_bytes += len(payload)
+            if not self._is_full:
+                self._is_full = True
+                self._on_disk("The journal's disk is full: what ranks say is not kept until there is room.")
             return 0
         self.last_seq += 1
         self._on_append()
@@ -56,7 +66,10 @@ class JournalWriter:
     def _note_unkept(self) -> None:
         lost, self.unkept_bytes = self.unkept_bytes, 0
         text = f"The journal's disk was full: {lost} bytes of output were not kept."
-        if not self.append("note", text.encode(), rank=None, execution_id=None):
+        if self.append("note", text.encode(), rank=None, execution_id=None):
+            self._is_full = False
+            self._on_disk(text)
+        else:
             self.unkept_bytes = lost
 
     def _write(self, frame: bytes) -> bool:

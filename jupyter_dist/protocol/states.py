@@ -19,10 +19,10 @@ GONE_GROUP_STATES = frozenset({"ending", "dead", "lost"})
 RANK_TRANSITIONS: dict[str, frozenset[str]] = {
     "starting": frozenset({"importing", "joining", "idle", "dead"}),
     "importing": frozenset({"joining", "idle", "dead"}),
-    "joining": frozenset({"idle", "dead"}),
+    "joining": frozenset({"idle", "unresponsive", "dead"}),
     "idle": frozenset({"busy", "unresponsive", "joining", "dead"}),
     "busy": frozenset({"idle", "unresponsive", "joining", "dead"}),
-    "unresponsive": frozenset({"idle", "busy", "dead"}),
+    "unresponsive": frozenset({"idle", "busy", "joining", "dead"}),
     "dead": frozenset({"starting"}),
 }
 

@@ -36,6 +36,7 @@ class Control:
     namespace: dict[str, Any]
     rejoin: Callable[[str], int]  # store path -> number of models revived; main thread
     leave: Callable[[], None]
+    peer_lost: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         self._handlers: dict[str, Callable[[Header, bytes], None]] = {
@@ -44,6 +45,7 @@ class Control:
             "sample": self._on_sample,
             "empty_cache": self._on_empty_cache,
             "rejoin": self._on_rejoin,
+            "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
             "stack": self._on_stack,
             "synced": self._on_synced,
@@ -92,7 +94,15 @@ class Control:
         self._in_main_thread(header, lambda: self._answer(header, freed_bytes=self.memory.release()))
 
     def _on_rejoin(self, header: Header, _: bytes) -> None:
-        self._in_main_thread(header, lambda: self._answer(header, revived=self.rejoin(header["store_path"])))
+        def rejoin() -> None:
+            self.interrupter.all_peers_live()
+            self._answer(header, revived=self.rejoin(header["store_path"]))
+
+        self._in_main_thread(header, rejoin)
+
+    def _on_peer_lost(self, header: Header, _: bytes) -> None:
+        self.interrupter.peer_lost(f"Rank {header['rank']} {header['reason']}")
+        self.peer_lost()
 
     def _in_main_thread(self, header: Header, work: Callable[[], None]) -> None:
         def guarded() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from . import tracebacks
+from . import tracebacks, unhang
 from .execution import Execution
 
 DEFERRED_RETRY_SECONDS = 0.02  # the signal met our own code: it leaves at once
@@ -23,6 +23,7 @@ UNNOTICED_RETRY_SECONDS = 0.5
 NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be saving a checkpoint
 UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
+PEER_NEWS_SECONDS = 0.5  # a broken connection is seen sooner than the agent hears of a death
 
 # Our own files, which KeyboardInterrupt must not hit; but not the wrappers around what a cell calls and waits for.
 _FOLDER = Path(__file__).parent
@@ -32,10 +33,8 @@ _GUARDED = tuple(str(path) for path in _FOLDER.glob("*.py") if path.name not in 
 _WAITING = {"x86_64": ("61", "247"), "aarch64": ("260", "95")}
 
 # gloo itself says "typically caused by a remote worker crashing".
-_BROKEN = (
-    "the collective never completed; it was ended by closing this rank's connections. "
-    "The process group must be formed anew, variables are kept."
-)
+_ANEW = "The process group must be formed anew; variables are kept."
+_BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {_ANEW}"
 
 
 class Interrupter:
@@ -51,6 +50,8 @@ class Interrupter:
         self._num_noticed_at_signal = 0
         self._deferred = False
         self._signalled_at = 0.0
+        self._peer_news = threading.Event()
+        self._lost_peer = ""
 
     # -- main thread --------------------------------------------------------------------------------
 
@@ -115,14 +116,31 @@ class Interrupter:
         """Return what an error of an interrupted cell is called, and the part of its traceback that tells something."""
         execution = self.current
         if execution is None or execution.interrupt_at is None:
-            return error, trace
+            return self._explain_broken(error), trace
         if isinstance(error, asyncio.CancelledError):  # a wait was cancelled; people know it by its other name
             return KeyboardInterrupt(), trace
         if execution.broke_process_group and isinstance(error, (RuntimeError, KeyboardInterrupt)):
             return KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch")
         return error, trace
 
+    def _explain_broken(self, error: BaseException) -> BaseException:
+        """A collective that failed because of another rank: say so, and which one if the agent knows in time."""
+        if not unhang.is_of_a_broken_group(error):
+            return error
+        known = self._peer_news.wait(PEER_NEWS_SECONDS)
+        reason = self._lost_peer if known else "Another rank left this collective: it ended, or was interrupted"
+        return RuntimeError(f"{reason}. {_ANEW}\n(torch said: {error})")
+
     # -- side thread --------------------------------------------------------------------------------
+
+    def peer_lost(self, text: str) -> None:
+        """Another rank is gone; `text` says which, and how."""
+        self._lost_peer = text
+        self._peer_news.set()
+
+    def all_peers_live(self) -> None:
+        """The process group is formed anew (main thread)."""
+        self._peer_news.clear()
 
     def request(self, execution_id: str) -> None:
         """Stop that execution if it runs."""

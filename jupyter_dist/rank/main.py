@@ -79,6 +79,7 @@ class Rank:
             namespace=namespace,
             rejoin=lambda store_path: self._group.rejoin(store_path, namespace),
             leave=self._leave,
+            peer_lost=self._group.peer_lost,
         )
         self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, control)
 

@@ -16,14 +16,6 @@ from jupyter_dist.protocol.specs import RankSpec
 
 from . import unhang
 
-# torch spells these places privately; nothing public does the same.
-_BROKEN_SIGNS = (
-    "third_party/gloo",
-    "Connection closed by peer",
-    "Connection reset by peer",
-    "Too many levels of symbolic links",
-)
-
 
 class ProcessGroup:
     """One rank's membership."""
@@ -76,11 +68,17 @@ class ProcessGroup:
 
     def state(self, error: BaseException | None) -> str:
         """`ok`, `broken` (collectives would fail), or `none` (the user destroyed it)."""
-        if error is not None and isinstance(error, RuntimeError) and any(sign in str(error) for sign in _BROKEN_SIGNS):
+        if error is not None and unhang.is_of_a_broken_group(error):
             self._broken = True
         if not dist.is_initialized():
             return "none"
         return "broken" if self._broken else "ok"
+
+    def peer_lost(self) -> None:
+        """A member is gone (side thread): until the group is formed anew collectives fail, and none waits for ever."""
+        self._broken = True
+        if self._spec.backend == "gloo":
+            unhang.break_collectives()
 
     def collective_seq(self) -> int | None:
         """How many collectives this rank began on the default process group; None where there is none."""

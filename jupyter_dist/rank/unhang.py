@@ -19,8 +19,20 @@ from pathlib import Path
 
 _ESTABLISHED = "01"
 _LOOPBACK = {"tcp": "7F", "tcp6": "0000000000000000FFFF00000100007F"}
+# torch spells these places privately; nothing public does the same.
+_BROKEN_SIGNS = (
+    "third_party/gloo",
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Too many levels of symbolic links",
+)
 _STATE_SAMPLES = 5
 _SAMPLE_SECONDS = 0.01
+
+
+def is_of_a_broken_group(error: BaseException) -> bool:
+    """Whether a collective raised this because connections or the store are gone."""
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _BROKEN_SIGNS)
 
 
 def main_thread_sleeps() -> bool:

@@ -35,9 +35,10 @@ def main(argument: str) -> int:
     birth.adopt_orphans()
     zygote = Zygote(socket.socket(fileno=int(argument)))
     birth.die_with_agent(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")), signal.SIGTERM)
-    code = zygote.serve()
-    birth.end_descendants()
-    return code
+    try:
+        return zygote.serve()
+    finally:
+        birth.end_descendants()
 
 
 class Zygote:
@@ -54,8 +55,8 @@ class Zygote:
     def serve(self) -> int:
         """Import, say so, then fork and reap until the agent is gone."""
         signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
-        for signum in (signal.SIGCHLD, signal.SIGTERM):  # SIGTERM: the agent is gone, and its socket tells the rest
-            signal.signal(signum, lambda *_: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._agent_is_gone)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the server's terminal is not for ranks
         poll = select.poll()
         poll.register(self._sock, select.POLLIN)
@@ -66,6 +67,10 @@ class Zygote:
                     self._reap()
                 elif not self._receive():
                     return 0
+
+    def _agent_is_gone(self, *_: object) -> None:
+        if not self._children:  # else the end of the socket is read, and they are ended first
+            os._exit(1)
 
     def _receive(self) -> bool:
         try:

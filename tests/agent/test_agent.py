@@ -209,7 +209,10 @@ def test_shutdown_ends_a_busy_group_with_grandchildren(tmp_path):
         assert set(pids) <= before
         client.kill_rank(1, signal.SIGSTOP)
         header, _ = client.request("shutdown", timeout=15)
-        assert header["killed"] == ["Rank 1 did not leave by itself and was killed."]
+        assert header["killed"][0] == "Rank 1 did not leave by itself and was killed."
+        assert [re.sub(r"\d+", "N", told) for told in header["killed"][1:]] == [
+            "Process N (sleep), which a rank had started, was killed."
+        ] * 2
         assert process.process.wait(10) == 0
     sleeping = [pid for pid in sessions() if b"sleep\x001000" in _command(pid)]
     assert not sleeping

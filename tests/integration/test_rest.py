@@ -35,7 +35,7 @@ async def test_a_group_from_start_to_end(api, groups_path, nothing_left, tmp_pat
 
     status, error = await api.refused("POST", "groups", {"name": "train"})
     assert (status, error["code"]) == (409, "name_taken")
-    assert await api.ask("DELETE", "groups/train") is None
+    assert await api.ask("DELETE", "groups/train") == {"killed": []}
     assert await api.ask("GET", "groups") == {"groups": []}
     await nothing_left()
 

@@ -1,0 +1,82 @@
+"""Naming how a rank's process ended."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_CGROUP_ROOT = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the kernel told whoever reaped the process."""
+
+    code: int | None
+    signal: int | None
+    peak_bytes: int | None = None  # the most memory it ever held
+
+
+def _counter_files() -> tuple[Path, ...]:
+    """The files that count for this process's control group (v2 and v1), and for the machine."""
+    found = [Path("/proc/vmstat")]
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        below = path.lstrip("/")
+        if controllers == "":
+            found += [_CGROUP_ROOT / below / "memory.events", _CGROUP_ROOT / "unified" / below / "memory.events"]
+        elif "memory" in controllers.split(","):
+            # In a container the path may be the host's, and the mount begins where the container does.
+            found += [
+                _CGROUP_ROOT / "memory" / below / "memory.oom_control",
+                _CGROUP_ROOT / "memory/memory.oom_control",
+            ]
+    return tuple(dict.fromkeys(path for path in found if path.exists()))
+
+
+@dataclass
+class OutOfMemory:
+    """Notices when the kernel's out-of-memory killer was at work: in this control group, or on this machine."""
+
+    files: tuple[Path, ...] = field(default_factory=_counter_files)
+    _seen: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._seen = self._count()
+
+    def struck(self) -> bool:
+        """Whether it has killed since this was last asked."""
+        before, self._seen = self._seen, self._count()
+        return self._seen > before
+
+    def _count(self) -> int:
+        return sum(_oom_kills(path) for path in self.files)
+
+
+def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
+    """What happened to it, to stand behind "Rank 1 "; `because`: why we ourselves killed it, if we did."""
+    if ending.signal is None:
+        return f"exited with code {ending.code}"
+    if because is not None:
+        return f"was killed ({because})"
+    number = ending.signal
+    name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
+    if number != signal.SIGKILL:
+        return f"was killed ({name})"
+    if out_of_memory:
+        held = f" when it held {ending.peak_bytes / 2**30:.1f} GiB" if ending.peak_bytes else ""
+        return f"was killed (out of memory{held}: SIGKILL)"
+    return f"was killed ({name}; the system may have run out of memory)"
+
+
+def _oom_kills(path: Path) -> int:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
