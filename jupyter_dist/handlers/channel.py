@@ -57,6 +57,8 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
     def open(self, *args: Any, **kwargs: Any) -> None:
         """The page is there: begin to tell it."""
         super().open(*args, **kwargs)
+        # Else the second of two small messages waits until the client's kernel acknowledges the first: 40 ms.
+        self.set_nodelay(True)
         self._client = ChannelClient(self.settings["jupyter_dist"].manager, self._send)
         # Held here so that it is not collected, and ends with the connection.
         self._sender = asyncio.ensure_future(self._serve(self._client))
