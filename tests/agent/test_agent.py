@@ -296,3 +296,18 @@ def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(own_agent):
     assert own_agent.text(1, execution["id"]) == "82.0\n"
     with pytest.raises(JupyterDistError, match="No rank"):
         own_agent.request("replace")
+
+
+def test_where_forking_is_not_safe_ranks_are_fresh_processes_and_the_group_says_so(tmp_path):
+    (tmp_path / "starts_a_thread.py").write_text(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    )
+    env = {"JUPYTER_DIST_PRELOAD": '["starts_a_thread"]', "PYTHONPATH": str(tmp_path)}
+    with AgentProcess(tmp_path / "g", env) as client:
+        client.start(2, preload=["starts_a_thread"])
+        client.wait(lambda: "fresh processes" in (client.group["note"] or ""))
+        assert "1 thread" in client.group["note"]
+        assert client.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
+        client.request("restart")
+        client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready", timeout=40)
+        assert client.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
