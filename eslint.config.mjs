@@ -111,7 +111,18 @@ export default defineConfig([
   {
     // Tests read the interface as it is.
     files: ['ui-tests/**'],
-    rules: { 'jupyter/no-untranslated-string': 'off' }
+    rules: {
+      'jupyter/no-untranslated-string': 'off',
+      'jupyter/galata-prefer-notebook-cell-helper': 'off'
+    }
+  },
+  {
+    files: ['ui-tests/**/*.js'],
+    languageOptions: {
+      sourceType: 'commonjs',
+      globals: { process: 'readonly', window: 'readonly', document: 'readonly' }
+    },
+    rules: { '@typescript-eslint/no-require-imports': 'off' }
   },
   ...layerRules
 ]);

@@ -1,6 +1,6 @@
 // `make screenshots`: the pictures of docs/images, from a real JupyterLab with real ranks.
 process.env.JUPYTER_DIST_TEST_PORT ??= '18979';
-const base = require('./playwright.config.js');
+const base = require('./playwright.config.ts').default;
 
 module.exports = {
   ...base,
