@@ -120,7 +120,7 @@ export default defineConfig([
     files: ['ui-tests/**/*.js'],
     languageOptions: {
       sourceType: 'commonjs',
-      globals: { process: 'readonly', window: 'readonly', document: 'readonly' }
+      globals: { process: 'readonly', window: 'readonly', document: 'readonly', __dirname: 'readonly' }
     },
     rules: { '@typescript-eslint/no-require-imports': 'off' }
   },

@@ -1,7 +1,7 @@
 // Each surface in light and dark, at 2, 8 and 64 ranks, into docs/images.
 const { expect, test } = require('@playwright/test');
 const path = require('path');
-const lab = require('../tests/lab.js');
+const lab = require('../tests/lab');
 
 const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
 const THEMES = { light: 'JupyterLab Light', dark: 'JupyterLab Dark' };
