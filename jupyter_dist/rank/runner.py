@@ -105,7 +105,8 @@ class Runner:
         code, failure, awaits = execution.code, None, False
         try:
             code = self.shell.transform_cell(code)
-            awaits = self.shell.should_run_async(code, transformed_cell=code)
+            # Asking IPython compiles the cell once more.
+            awaits = ("await" in code or "async" in code) and self.shell.should_run_async(code, transformed_cell=code)
         except Exception as err:  # IPython shows it as the cell's error
             failure = (type(err), err, err.__traceback__)
         coroutine = self.shell.run_cell_async(

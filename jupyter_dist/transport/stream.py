@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
 from collections.abc import Iterable
 
-from jupyter_dist.protocol.frames import LENGTHS, Header, check_lengths, decode_header, encode_frame
+from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
+
+READ_BYTES = 1 << 18
 
 
 class FrameStream:
@@ -15,6 +18,8 @@ class FrameStream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._decoder = FrameDecoder()
+        self._frames: deque[tuple[Header, bytes]] = deque()
 
     @classmethod
     async def connect(cls, path: str, timeout_seconds: float) -> FrameStream:
@@ -35,10 +40,12 @@ class FrameStream:
             FrameError: the peer does not speak our framing.
             OSError: the connection broke.
         """
-        header_length, payload_length = LENGTHS.unpack(await self._reader.readexactly(LENGTHS.size))
-        check_lengths(header_length, payload_length)
-        header = decode_header(await self._reader.readexactly(header_length))
-        return header, await self._reader.readexactly(payload_length) if payload_length else b""
+        while not self._frames:
+            data = await self._reader.read(READ_BYTES)
+            if not data:
+                raise EOFError("the peer closed the connection")
+            self._frames.extend(self._decoder.feed(data))
+        return self._frames.popleft()
 
     def send(self, header: Header, payload: bytes = b"") -> None:
         """Queue a frame. Await `drain` after sending much."""
