@@ -90,6 +90,18 @@ describe('ExecutionsModel', () => {
     expect(followed.items[0].output?.text).toBe('all');
   });
 
+  it('does not end before what was asked for anew is here', async () => {
+    const { followed } = model.follow('g', 'e');
+    wire.view(0, 3, 'a');
+    wire.view(5, 7, 'b');
+    wire.state('ok');
+    expect(followed.isEnded).toBe(false);
+    expect(followed.items).toHaveLength(1);
+    wire.view(0, 8, 'all');
+    await followed.ended;
+    expect(followed.items[0].output?.text).toBe('all');
+  });
+
   it('gives up on a server that never makes sense', async () => {
     const { followed } = model.follow('g', 'e');
     wire.view(0, 3, 'a');

@@ -151,6 +151,7 @@ export class FollowedExecution
     if (applied === 'applied') {
       this._gaps = 0;
       this._changed.emit({ execution: false, items: true });
+      this._endIfComplete();
     } else if (applied === 'gap') {
       this._recover();
     }
@@ -161,10 +162,19 @@ export class FollowedExecution
       return;
     }
     this._execution = execution;
-    // The server sends a final state after the last item of the view.
-    this._isEnded = FINAL_STATES.has(execution.state);
     this._changed.emit({ execution: true, items: false });
-    if (this._isEnded) {
+    this._endIfComplete();
+  }
+
+  /**
+   * The server sends a final state after the last item of the view; but when
+   * the view was asked for anew, a state that was on its way comes before it.
+   */
+  private _endIfComplete(): void {
+    const state = this._execution?.state;
+    if (!this._isEnded && state && FINAL_STATES.has(state) && !this._gaps) {
+      this._isEnded = true;
+      this._changed.emit({ execution: true, items: false });
       this._ended.resolve();
     }
   }
@@ -180,8 +190,9 @@ export class FollowedExecution
       );
       return;
     }
-    // What is here may be the cause: start from nothing.
-    this._view.reset();
+    console.warn('jupyter_dist: a view is asked for anew after a gap');
+    // What is here may be the cause: ask for all of it.
+    this._view.restart();
     this._subscription.resubscribe();
   }
 

@@ -53,9 +53,8 @@ export class ViewModel {
     return 'applied';
   }
 
-  /** Forget everything, so that the next subscription starts from nothing. */
-  reset(): void {
-    this._items = [];
+  /** Forget the cursor: the next message must be whole. The items stay until then. */
+  restart(): void {
     this._seq = 0;
   }
 
