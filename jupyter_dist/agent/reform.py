@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .starter import Starter
 
 REJOIN_SECONDS = 60.0
+DIE_SECONDS = 5.0
 
 
 class Reform:
@@ -39,6 +40,8 @@ class Reform:
     def rank_died(self, dead: RankProcess) -> None:
         """Let nobody wait for it: collectives with it, and a meeting that it will not come to, fail at once."""
         group = self._group
+        if group.state == "ending" or dead not in group.ranks:
+            return
         assert dead.exit is not None
         for rank in group.living():
             rank.send({"t": "peer_lost", "rank": dead.rank, "reason": dead.exit["reason"]})
@@ -90,6 +93,8 @@ class Reform:
         except JupyterDistError as err:
             for rank in fresh:
                 rank.kill()
+            # A death that is told later would be taken for one of the next attempt.
+            await asyncio.wait([asyncio.create_task(rank.gone.wait()) for rank in fresh], timeout=DIE_SECONDS)
             group.tell(f"Rank {numbers} could not be replaced: {err.message}")
         else:
             group.tell(f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs.")
@@ -117,7 +122,12 @@ class Reform:
         """Have these ranks join over this store; return how many DDP models they took along."""
         for rank in ranks:
             rank.set_state("joining")
-        return sum(await asyncio.gather(*(self._rejoin_one(rank, store_path) for rank in ranks)))
+        joins = (self._rejoin_one(rank, store_path) for rank in ranks)
+        outcomes = await asyncio.gather(*joins, return_exceptions=True)  # nobody is left behind half way
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return sum(revived for revived in outcomes if isinstance(revived, int))
 
     async def _rejoin_one(self, rank: RankProcess, store_path: str) -> int:
         try:

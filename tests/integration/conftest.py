@@ -9,6 +9,13 @@ from pathlib import Path
 
 import pytest
 from apiclient import Api
+from leaks import nothing_left
+
+
+@pytest.fixture(autouse=True)
+def _no_leaks():
+    with nothing_left():
+        yield
 
 
 @pytest.fixture

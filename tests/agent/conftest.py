@@ -1,0 +1,10 @@
+"""Every test of this room ends with what it began with."""
+
+import pytest
+from leaks import nothing_left
+
+
+@pytest.fixture(autouse=True)
+def _no_leaks():
+    with nothing_left():
+        yield

@@ -1,0 +1,184 @@
+"""Faults 1 to 8: a rank's end is named, costs nobody else anything, and there is a way on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from agent.harness import AgentProcess
+
+from jupyter_dist.agent.death import Ending, OutOfMemory, describe
+from jupyter_dist.protocol.errors import JupyterDistError
+
+NAMED_SECONDS = 1.0
+LOAD = 3.0  # what a busy CI machine may add to a figure
+
+
+def test_an_idle_rank_that_is_killed_is_named_within_a_second(own):
+    own.start(2)
+    own.run("x = 5")
+    killed_at = time.monotonic()
+    own.kill_rank(1)
+    own.wait(lambda: own.group["ranks"][1]["state"] == "dead", timeout=NAMED_SECONDS + LOAD)
+    assert time.monotonic() - killed_at < NAMED_SECONDS + LOAD
+    assert own.group["ranks"][1]["exit"]["reason"].startswith("was killed (SIGKILL")
+    assert own.group["ranks"][1]["exit"]["peak_bytes"] > 50_000_000
+    with pytest.raises(JupyterDistError, match=r"Rank 1 was killed.*Run on the other ranks .*restart"):
+        own.submit("1", [0, 1])
+    execution = own.run("print(x)", [0])
+    assert own.text(0, execution["id"]) == "5\n"
+
+
+@pytest.mark.parametrize("world_size", [3, 4])
+def test_no_survivor_waits_for_a_dead_rank(own, world_size):
+    """Neighbours in the ring see the broken connection; the others must be told."""
+    own.start(world_size)
+    ranks = range(world_size)
+    own.run("kept = rank", ranks)
+    code = "print('in', flush=True)\nif rank == 1:\n    import time; time.sleep(60)\ndist.all_reduce(torch.ones(1))"
+    hung = own.submit(code, ranks)
+    own.wait(lambda: all(own.text(rank, hung) == "in\n" for rank in ranks))
+    own.kill_rank(1)
+    ended = own.ended(hung, timeout=5)
+    assert ended["state"] == "lost"
+    assert {s["ranks"]: s["status"] for s in ended["statuses"]}["1"] == "lost"
+    errors = {h["rank"]: p for h, p in own.records if h["kind"] == "error" and h["execution_id"] == hung}
+    assert set(errors) == set(ranks) - {1}
+    assert all(b"Rank 1 was killed" in text for text in errors.values()), errors
+    # The next one ends too, on any set of ranks, and does not wait for torch's half an hour.
+    again = own.run("dist.all_reduce(torch.ones(1))", [0, 2], timeout=5)
+    assert again["state"] == "error"
+    own.request("replace")
+    own.wait_group("ready")
+    execution = own.run("t = torch.ones(1); dist.all_reduce(t); print(t.item(), globals().get('kept'))", ranks)
+    assert [own.text(rank, execution["id"]) for rank in ranks] == [
+        f"{world_size}.0 {None if rank == 1 else rank}\n" for rank in ranks
+    ]
+
+
+def test_a_rank_that_dies_while_the_group_forms_anew_holds_nobody_up(own):
+    own.start(3)
+    own.kill_rank(1)
+    own.wait_group("degraded")
+    own.request("replace")
+    own.wait(lambda: own.group["ranks"][1]["state"] in ("starting", "joining"))
+    own.kill_rank(2)
+    own.wait_group("degraded", "ready", timeout=15)
+    assert own.group["ranks"][2]["state"] == "dead"
+    assert own.run("print('here')", [0])["state"] == "ok"
+    own.wait(lambda: own.group["state"] == "degraded")
+    own.request("replace")
+    own.wait_group("ready")
+    assert own.run("dist.barrier()", range(3))["state"] == "ok"
+
+
+def test_all_ranks_at_once(own):
+    own.start(2)
+    own.run("print('before')")
+    for rank in (0, 1):
+        own.kill_rank(rank)
+    own.wait_group("dead")
+    with pytest.raises(JupyterDistError, match="Restart it"):
+        own.submit("1", [0])
+    _, page = own.request("page", rank=0, before=None, max_bytes=100_000)
+    assert b"before" in page
+    own.request("restart")
+    own.wait_group("ready", timeout=30)
+    assert own.run("dist.barrier()")["state"] == "ok"
+
+
+def test_one_rank_is_killed_on_request(own):
+    own.start(2)
+    own.run("kept = 1")
+    stuck = own.submit("import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(100)", [1])
+    own.wait(lambda: own.text(1, stuck) == "in\n")
+    other = own.submit("import time; time.sleep(0.5); print(kept)", [0])
+    own.request("kill", rank=1)
+    assert own.ended(stuck)["error"]["message"] == "Rank 1 was killed (on request)."
+    assert own.ended(other)["state"] == "ok"
+
+
+def test_a_rank_that_became_another_program_is_ended(own):
+    own.start(2)
+    execution = own.run("import os\nif rank == 1: os.execv('/bin/sleep', ['sleep', '100'])", timeout=15)
+    assert execution["state"] == "lost"
+    assert "lost its channel" in execution["error"]["message"]
+    assert own.run("1", [0])["state"] == "ok"
+
+
+def test_a_zygote_that_is_killed(own):
+    """Its ranks die with it and are named; a restart brings a new one."""
+    own.start(2)
+    zygote = Path(f"/proc/{own.group['ranks'][0]['pid']}/stat").read_text().rpartition(")")[2].split()[1]
+    os.kill(int(zygote), signal.SIGKILL)
+    own.wait_group("dead")
+    own.request("restart")
+    own.wait_group("ready", timeout=50)
+    assert own.run("dist.barrier()")["state"] == "ok"
+
+
+def test_what_the_ranks_of_a_killed_agent_started_ends_too(tmp_path):
+    process = AgentProcess(tmp_path / "g")
+    client = process.client()
+    client.start(2)
+    code = """
+import multiprocessing, os, subprocess, time
+subprocess.Popen(['sleep', '1000'], start_new_session=True)
+os.system('sleep 1000 &')
+multiprocessing.get_context('fork').Process(target=time.sleep, args=(1000,)).start()
+ctypes = __import__('ctypes'); print('stuck', flush=True); ctypes.PyDLL(None).sleep(1000)
+"""
+    execution = client.submit(code, [0, 1])
+    client.wait(lambda: all(client.text(rank, execution) == "stuck\n" for rank in (0, 1)))
+    os.kill(process.process.pid, signal.SIGKILL)
+    process.process.wait()
+    client.close()
+    # That nothing is left is what the fixture of this folder checks; the journal can still be read.
+    assert any((process.directory / "journal").iterdir())
+
+
+def test_out_of_memory_is_said_only_when_the_kernel_says_so(tmp_path):
+    counter = tmp_path / "memory.events"
+    counter.write_text("low 0\noom 3\noom_kill 2\n")
+    watch = OutOfMemory((counter,))
+    assert not watch.struck()
+    counter.write_text("low 0\noom 4\noom_kill 3\n")
+    assert watch.struck()
+    assert not watch.struck()
+    ending = Ending(None, signal.SIGKILL, 3 << 30)
+    assert describe(ending, True, None) == "was killed (out of memory when it held 3.0 GiB: SIGKILL)"
+    assert describe(ending, False, None) == "was killed (SIGKILL; the system may have run out of memory)"
+    assert describe(Ending(None, 34), False, None) == "was killed (SIGRTMIN)"
+
+
+@pytest.fixture
+def small_cgroup():
+    """A control group with 1 GiB, where we may make one."""
+    path = Path("/sys/fs/cgroup/memory") / f"jupyter-dist-test-{os.getpid()}"
+    try:
+        path.mkdir()
+        (path / "memory.limit_in_bytes").write_text(str(1 << 30))
+        if not (path / "memory.oom_control").read_text().count("oom_kill "):
+            pytest.skip("this kernel does not count")
+    except OSError:
+        pytest.skip("needs a writable memory control group (v1)")
+    yield path
+    deadline = time.monotonic() + 5
+    while path.exists() and time.monotonic() < deadline:
+        subprocess.run(["rmdir", str(path)], check=False, stderr=subprocess.DEVNULL)
+
+
+def test_the_real_out_of_memory_killer(small_cgroup, make_agent):
+    process = make_agent()
+    client = process.client()
+    (small_cgroup / "cgroup.procs").write_text(str(process.process.pid))
+    client.start(2)
+    client.run("x = 1")
+    execution = client.run("hog = [bytearray(b'x') * (64 << 20) for _ in range(40)]", [1], timeout=40)
+    if execution["state"] == "ok":
+        pytest.skip("this kernel does not enforce the limit")
+    assert "out of memory" in str(execution["error"]) or "MemoryError" in str(client.records)

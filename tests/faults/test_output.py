@@ -1,0 +1,111 @@
+"""Faults 16, 17, 26: no byte is lost, no memory grows with what is said, and a full disk stops nobody."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist.journal.reader import JournalCursor
+
+AGENT_GROWTH_BYTES = 64 << 20
+RANK_GROWTH_BYTES = 64 << 20
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def journal_digests(directory: Path, world_size: int, execution_id: str) -> tuple[list[str], list[int]]:
+    """SHA-256 and length of what each rank said, from the files."""
+    digests, sizes = [hashlib.sha256() for _ in range(world_size)], [0] * world_size
+    with closing(JournalCursor(directory)) as cursor:
+        while records := cursor.read():
+            for record in records:
+                if record.header["kind"] == "stream" and record.header["execution_id"] == execution_id:
+                    digests[record.header["rank"]].update(record.payload)
+                    sizes[record.header["rank"]] += len(record.payload)
+    return [digest.hexdigest() for digest in digests], sizes
+
+
+def flood_digest(rank: int, lines: int) -> str:
+    return hashlib.sha256(b"".join(b"%d line %d\n" % (rank, n) for n in range(lines))).hexdigest()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("world_size", [2, 8])
+def test_a_flood_is_byte_exact_and_costs_no_memory(make_agent, request, world_size):
+    """`--flood-lines 1000000` for the figure of docs/reliability.md; nobody follows, nobody is waited for."""
+    lines = request.config.getoption("--flood-lines") // (1 if world_size == 2 else 4)
+    process = make_agent()
+    client = process.client()
+    client.start(world_size)
+    client.close()
+    client = process.client()  # a server that does not follow: the journal is what counts
+    client.hello()
+    before = [resident_bytes(pid) for pid in (process.process.pid, client.group["ranks"][0]["pid"])]
+    everyone = range(world_size)
+    execution = client.run(f"for n in range({lines}): print(rank, 'line', n)", everyone, timeout=500)
+    assert execution["state"] == "ok"
+    after = [resident_bytes(pid) for pid in (process.process.pid, client.group["ranks"][0]["pid"])]
+    assert after[0] - before[0] < AGENT_GROWTH_BYTES
+    assert after[1] - before[1] < RANK_GROWTH_BYTES
+    digests, _ = journal_digests(process.directory / "journal", world_size, execution["id"])
+    assert digests == [flood_digest(rank, lines) for rank in everyone]
+
+
+@pytest.mark.timeout(120)
+def test_a_line_of_a_hundred_megabytes(make_agent):
+    process = make_agent()
+    client = process.client()
+    client.start(2)
+    client.close()
+    client = process.client()
+    client.hello()
+    before = resident_bytes(process.process.pid)
+    execution = client.run("print('x' * 100_000_000)\nprint('next')", [1], timeout=100)
+    assert execution["state"] == "ok"
+    assert resident_bytes(process.process.pid) - before < AGENT_GROWTH_BYTES
+    digests, sizes = journal_digests(process.directory / "journal", 2, execution["id"])
+    assert sizes == [0, 100_000_000 + len("\nnext\n")]
+    assert digests[1] == hashlib.sha256(b"x" * 100_000_000 + b"\nnext\n").hexdigest()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 4 MiB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "none", path], check=False)
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a tmpfs")
+    yield path
+    subprocess.run(["umount", "-l", path], check=True)
+
+
+def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent):
+    process = make_agent(small_disk)
+    client = process.client()
+    client.start(2)
+    (small_disk / "ballast").write_bytes(b"x" * (2 << 20))
+    execution = client.run("for n in range(100_000): print('%050d' % n)", [0], timeout=30)
+    assert execution["state"] == "ok"
+    client.wait(lambda: "disk is full" in (client.group["note"] or ""))
+    kept = len(client.text(0, execution["id"]))
+    assert 0 < kept < 100_000 * 51
+    # Cells run as ever; their states come beside the journal.
+    unseen = client.run("print('unseen')", [0])
+    assert unseen["state"] == "ok"
+    kept += len(client.text(0, unseen["id"]))
+    (small_disk / "ballast").unlink()
+    again = client.run("print('here again')", [0])
+    assert client.text(0, again["id"]) == "here again\n"
+    notes = [payload.decode() for header, payload in client.records if header["kind"] == "note"]
+    unkept = sum(int(re.search(r"(\d+) bytes of output", note)[1]) for note in notes if "bytes of output" in note)
+    assert kept + unkept == 100_000 * 51 + len("unseen\n")
+    assert "bytes of output were not kept" in client.group["note"]

@@ -1,0 +1,146 @@
+"""Faults 33 to 38: a start or an end leaves nothing, whatever the ranks are at."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import time
+
+import pytest
+from leaks import abandoned_shared_memory, children_of
+
+WHOLE_END_SECONDS = 10.0
+LOAD = 5.0
+
+FORKS = "import os, time\nfor _ in range({number}):\n    if os.fork() == 0:\n        os.setsid(); time.sleep(1000)"
+LOADER = """
+class Slow(torch.utils.data.Dataset):
+    def __len__(self): return 10_000
+    def __getitem__(self, index):
+        import time; time.sleep(0.01); return torch.zeros(1000)
+print('go', flush=True)
+for _ in torch.utils.data.DataLoader(Slow(), num_workers=2, batch_size=4): pass
+"""
+IGNORES = """
+import signal, ctypes
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
+print('go', flush=True)
+ctypes.PyDLL(None).sleep(1000)
+"""
+SEGMENT = "shared = torch.zeros(1_000_000).share_memory_()\nprint('go', flush=True)\nimport time; time.sleep(1000)"
+
+
+@pytest.mark.parametrize("code", [LOADER, IGNORES, SEGMENT], ids=["loader", "ignores", "segment"])
+def test_a_busy_group_ends_within_ten_seconds_and_says_what_it_killed(make_agent, code):
+    process = make_agent()
+    client = process.client()
+    client.start(2)
+    segments = abandoned_shared_memory()
+    running = client.submit(code, [0, 1])
+    client.wait(lambda: all("go\n" in client.text(rank, running) for rank in (0, 1)))
+    began = time.monotonic()
+    header, _ = client.request("shutdown", timeout=20)
+    assert process.process.wait(WHOLE_END_SECONDS) == 0
+    assert time.monotonic() - began < WHOLE_END_SECONDS + LOAD
+    if code is IGNORES:
+        assert header["killed"] == [f"Rank {rank} did not leave by itself and was killed." for rank in (0, 1)]
+    assert abandoned_shared_memory() <= segments
+
+
+def test_a_burst_of_processes_is_ended_and_named(make_agent):
+    process = make_agent()
+    client = process.client()
+    client.start(2)
+    assert client.run(FORKS.format(number=60), [0, 1], timeout=40)["state"] == "ok"
+    assert len(children_of(process.process.pid)) > 120
+    header, _ = client.request("shutdown", timeout=20)
+    assert len(header["killed"]) == 120
+    assert process.process.wait(10) == 0
+
+
+def test_a_restart_ends_what_ranks_had_started(own):
+    own.start(2)
+    own.run(FORKS.format(number=3))
+    own.run("import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+    own.request("restart")
+    own.wait(lambda: own.group["generation"] == 1 and own.group["state"] == "ready", timeout=30)
+    left = children_of(own.agent.process.pid)
+    assert len(left) == 3, left  # the zygote and two ranks
+
+
+def test_a_start_that_is_ended_half_way_leaves_nothing(make_agent):
+    for wait_for in ("starting", "joining"):
+        process = make_agent()
+        client = process.client()
+        client.start(4, wait=False)
+        client.wait(lambda: any(rank["state"] == wait_for for rank in client.group.get("ranks", [])))
+        client.request("shutdown", timeout=20)
+        assert process.process.wait(10) == 0
+        assert not process.directory.exists()
+
+
+def test_a_rank_that_dies_while_the_group_starts_is_named(make_agent):
+    process = make_agent()
+    client = process.client()
+    client.start(2, wait=False)
+    client.wait(lambda: client.group["ranks"][1]["pid"] is not None)
+    client.kill_rank(1)
+    client.wait_group("dead", timeout=10)
+    assert client.group["error"]["code"] == "start_failed"
+    assert "Rank 1 was killed (SIGKILL" in client.group["error"]["message"]
+    assert process.process.wait(10) == 0
+    assert not process.directory.exists()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_nothing_is_open_to_others_whatever_the_umask(make_agent, umask):
+    old = os.umask(umask)
+    try:
+        process = make_agent()
+    finally:
+        os.umask(old)
+    client = process.client()
+    client.start(2)
+    client.run("print('x')")
+    for path in [process.directory, *process.directory.rglob("*")]:
+        if not path.is_symlink():
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    assert client.run("import os; old = os.umask(0); os.umask(old); assert old == 0o077, oct(old)")["state"] == "ok"
+
+
+def test_sigterm_ends_everything_in_order(make_agent):
+    process = make_agent()
+    client = process.client()
+    client.start(2)
+    client.submit("while True: pass", [0, 1])
+    process.process.send_signal(signal.SIGTERM)
+    assert process.process.wait(10) == 0
+    assert not process.directory.exists()
+
+
+@pytest.mark.timeout(600)
+def test_cycles_leave_things_where_they_were(make_agent, request):
+    """Restarts of one agent: its descriptors, threads and children come back to the first cycle's numbers."""
+    process = make_agent()
+    client = process.client()
+    client.start(2)
+    seen = []
+    for _ in range(request.config.getoption("--cycles")):
+        client.run("import subprocess; subprocess.run(['true']); t = torch.ones(1); dist.all_reduce(t)")
+        generation = client.group["generation"]
+        client.request("restart")
+        client.wait(
+            lambda g=generation: client.group["generation"] == g + 1 and client.group["state"] == "ready", timeout=60
+        )
+        agent = f"/proc/{process.process.pid}"
+        seen.append(
+            (
+                len(os.listdir(f"{agent}/fd")),
+                len(os.listdir(f"{agent}/task")),
+                len(children_of(process.process.pid)),
+                len([path for path in process.directory.iterdir() if not path.name.startswith("store-")]),
+            )
+        )
+    assert len(set(seen[1:])) == 1, seen
+    assert len(list(process.directory.glob("store-*"))) <= 2
