@@ -26,6 +26,7 @@ class Outbox:
 
     def __init__(self, wire: Wire) -> None:
         self.execution_id: str | None = None  # of the running cell, or of the last one
+        self.order = threading.RLock()  # held from taking a stream's buffer until its text is in `write`
         self.busy = False  # a cell runs: the side thread flushes on a timer, nobody needs to wake it
         self._wire = wire
         self._pid = os.getpid()

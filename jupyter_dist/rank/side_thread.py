@@ -79,7 +79,7 @@ class SideThread(threading.Thread):
 
     def _flush(self) -> None:
         self._flushed_at = time.monotonic()
-        self._streams.flush()
+        self._streams.flush(wait=False)
         self._outbox.flush_on_timer()
 
     def _receive(self) -> None:

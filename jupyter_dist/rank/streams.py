@@ -6,6 +6,7 @@ import fcntl
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -30,11 +31,12 @@ class StreamWriter(io.BufferedIOBase):
     def write(self, data: Any, /) -> int:
         """Take bytes; the other stream's pending text goes first."""
         block = data if type(data) is bytes else bytes(data)
-        try:
-            self._before()
-        finally:  # an interrupt must not lose the text
-            if block:
-                self._outbox.write(self._stream, block)
+        with self._outbox.order:
+            try:
+                self._before()
+            finally:  # an interrupt must not lose the text
+                if block:
+                    self._outbox.write(self._stream, block)
         self._after()
         return len(block)
 
@@ -67,10 +69,19 @@ class Streams:
         # Nobody flushes a child's buffer on a timer; whole lines, because several children share the pipes.
         os.register_at_fork(after_in_child=self._write_lines)
 
-    def flush(self) -> None:
-        """Hand what Python buffers to the outbox."""
-        for stream in (self.stdout, self.stderr):
-            _flush(stream)
+    def flush(self, wait: bool = True) -> None:
+        """Hand what Python buffers to the outbox.
+
+        The buffer is taken before `write` is called: whoever flushes keeps later text out until it is written.
+        The side thread does not wait for a writer, which may wait for the side thread to make room.
+        """
+        if not self._outbox.order.acquire(blocking=wait):
+            return  # somebody writes just now, the buffer is on its way
+        try:
+            for stream in (self.stdout, self.stderr):
+                _flush(stream)
+        finally:
+            self._outbox.order.release()
 
     def begin_cell(self) -> None:
         """Put back what the last cell closed or lost, then buffer for speed."""
@@ -93,6 +104,7 @@ class Streams:
             self.stdout.reconfigure(write_through=True)
 
     def _write_lines(self) -> None:
+        self._outbox.order = threading.RLock()  # a thread that is not in the child may have held it
         for stream in (self.stdout, self.stderr):
             if _is_usable(stream):
                 stream.reconfigure(write_through=False, line_buffering=True)
