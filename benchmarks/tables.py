@@ -78,12 +78,20 @@ class Table:
         return "\n".join([*lines, "", *(f"- {text}" for text in self.targets)]).rstrip() + "\n"
 
     def _cells(self, row: Row, with_cpu: bool) -> list[str]:
+        if not row.values:
+            return [row.system, *["-"] * (3 + bool(self.reference) + with_cpu), row.note]
         cells = [row.system, number(row.median), number(row.minimum), str(len(row.values))]
         if self.reference:
             cells.append(f"{self.ratio(row.system):.1f}")
         if with_cpu:
             cells.append(number(statistics.median(row.cpu)) if row.cpu else "")
         return [*cells, row.note]
+
+
+def note_failure(tables: list[Table], system: str, error: Exception) -> None:
+    """A rival that fails costs its row, not the run."""
+    for table in tables:
+        table.row(system).note = f"failed: {str(error).strip().splitlines()[-1][:100]}"
 
 
 def number(value: float) -> str:

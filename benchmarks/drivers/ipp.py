@@ -53,12 +53,12 @@ class Rival:
         self._view.execute(code, block=True)
         return {"seconds": time.perf_counter() - began}
 
-    def flood(self, code: str, timeout: float) -> dict[str, Any]:
+    def flood(self, code: str, patience: float) -> dict[str, Any]:
         """Run the code and count the lines that the client has in the end."""
         began = time.perf_counter()
         result = self._view.execute(code, block=False)
-        result.wait(timeout)
-        left = max(1.0, timeout - (time.perf_counter() - began))
+        result.wait(patience)
+        left = max(1.0, patience - (time.perf_counter() - began))
         ended = result.ready() and result.wait_for_output(left)
         seconds = time.perf_counter() - began
         return {"seconds": seconds, "ended": ended, "lines": sum(text.count("\n") for text in result.stdout)}

@@ -71,12 +71,12 @@ class Rival:
             self._magic.distributed("", code)
         return {"seconds": time.perf_counter() - began}
 
-    def flood(self, code: str, timeout: float) -> dict[str, Any]:
+    def flood(self, code: str, patience: float) -> dict[str, Any]:
         """Run the code and count the lines that reach its output callback."""
         self._lines = dict.fromkeys(range(self._ranks), 0)
         began = time.perf_counter()
         try:
-            self._run(code, timeout)
+            self._run(code, patience)
             ended = True
         except TimeoutError:
             ended = False

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 from benchmarks import rivals
-from benchmarks.driver import Driver
+from benchmarks.driver import Driver, DriverError
 from benchmarks.options import Options
 from benchmarks.ours import Client, Server
 from benchmarks.processes import MemoryWatch
-from benchmarks.tables import Table
+from benchmarks.tables import Table, note_failure
 from jupyter_dist.journal.reader import JournalCursor
 
 RANKS = 2
@@ -43,7 +43,10 @@ def measure(options: Options) -> list[Table]:
             _floor(floor, table)
     if options.rivals:
         for system, module in RIVALS.items():
-            _rival(system, module, table)
+            try:
+                _rival(system, module, table)
+            except DriverError as error:
+                note_failure([table], system, error)
     return [table]
 
 
@@ -111,9 +114,8 @@ def _expected(rank: int) -> bytes:
 
 def _rival(system: str, module: str, table: Table) -> None:
     with Driver(module, rivals.ensure()) as driver:
-        extra = {"join": False} if module == "ipp" else {}
-        driver.ask("start", 120, ranks=RANKS, code="pass", **extra)
-        answer = driver.ask("flood", RIVAL_SECONDS + 30, code=FLOOD, timeout=RIVAL_SECONDS)
+        driver.ask("start", 120, ranks=RANKS, code="pass", **({"join": False} if module == "ipp" else {}))
+        answer = driver.ask("flood", RIVAL_SECONDS + 30, code=FLOOD, patience=RIVAL_SECONDS)
     row = table.row(system)
     row.values.append(answer["seconds"])
     lost = f"{LINES * RANKS - answer['lines']:,} lines lost".replace(",", " ")

@@ -7,10 +7,10 @@ import time
 from contextlib import ExitStack
 
 from benchmarks import rivals
-from benchmarks.driver import Driver
+from benchmarks.driver import Driver, DriverError
 from benchmarks.options import Options
 from benchmarks.ours import Client, Server
-from benchmarks.tables import Table
+from benchmarks.tables import Table, note_failure
 
 FIRST_CELL = "import torch, torch.distributed as dist; dist.all_reduce(torch.ones(1))"
 FLOOR, US = "bare fork", "jupyter_dist"
@@ -67,8 +67,11 @@ def _rivals(options: Options, tables: dict[str, Table]) -> None:
     python = rivals.ensure()
     for _ in range(options.rival_rounds):
         for system, module in RIVALS.items():
-            with Driver(module, python) as driver:
-                _driven(driver, system, tables, options, stop=module != "torchrun")
+            try:
+                with Driver(module, python) as driver:
+                    _driven(driver, system, tables, options, stop=module != "torchrun")
+            except DriverError as error:
+                note_failure(list(tables.values()), system, error)
     tables["restart"].row("torchrun").note = "has no restart: a start"
     tables["restart"].row("nbdistributed").note = "has no restart: shutdown and start"
 
@@ -89,6 +92,6 @@ def _judge(table: Table, options: Options) -> None:
     ratio, least = table.ratio(US), table.least_ratio(US)
     table.aim(f"at most 2x the bare fork: {ratio:.1f}x (least against least {least:.1f}x)", min(ratio, least) <= 2)
     if options.rivals:
-        for system in RIVALS:
+        for system in (system for system in RIVALS if table.row(system).values):
             faster = 1 / table.ratio(US, system)
             table.aim(f"at least 10x faster than {system}: {faster:.0f}x", faster >= 10)
