@@ -288,11 +288,10 @@ class Group:
 
     async def _reconnect(self) -> None:
         delays = itertools.chain(RECONNECT_AFTER_SECONDS, itertools.repeat(RECONNECT_AFTER_SECONDS[-1]))
-        for attempt, delay in enumerate(delays, 1):
+        for delay in delays:
             await asyncio.sleep(delay)
-            # An agent that lives is only slow, or stopped: its ranks are not lost.
-            if attempt > len(RECONNECT_AFTER_SECONDS) and not self.directory.agent_lives():
-                break
+            if not self.directory.agent_lives():
+                break  # one that lives is only slow, or stopped: its ranks are not lost
             with contextlib.suppress(JupyterDistError):
                 await self.attach()
                 if self._watchers:

@@ -70,11 +70,11 @@ def test_a_restart_ends_what_ranks_had_started(own):
 
 
 def test_a_start_that_is_ended_half_way_leaves_nothing(make_agent):
-    for wait_for in ("starting", "joining"):
+    for is_so in (lambda _: True, lambda ranks: any(rank["pid"] for rank in ranks)):
         process = make_agent()
         client = process.client()
         client.start(4, wait=False)
-        client.wait(lambda: any(rank["state"] == wait_for for rank in client.group.get("ranks", [])))
+        client.wait(lambda c=client, is_so=is_so: is_so(c.group.get("ranks", [])))
         client.request("shutdown", timeout=20)
         assert process.process.wait(10) == 0
         assert not process.directory.exists()
@@ -83,12 +83,13 @@ def test_a_start_that_is_ended_half_way_leaves_nothing(make_agent):
 def test_a_rank_that_dies_while_the_group_starts_is_named(make_agent):
     process = make_agent()
     client = process.client()
-    client.start(2, wait=False)
-    client.wait(lambda: client.group["ranks"][1]["pid"] is not None)
-    client.kill_rank(1)
+    client.start(8, wait=False)
+    client.wait(lambda: any(rank["pid"] for rank in client.group.get("ranks", [])))
+    number = next(rank["rank"] for rank in client.group["ranks"] if rank["pid"])
+    client.kill_rank(number)
     client.wait_group("dead", timeout=10)
     assert client.group["error"]["code"] == "start_failed"
-    assert "Rank 1 was killed (SIGKILL" in client.group["error"]["message"]
+    assert f"Rank {number} was killed (SIGKILL" in client.group["error"]["message"]
     assert process.process.wait(10) == 0
     assert not process.directory.exists()
 

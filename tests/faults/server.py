@@ -1,0 +1,168 @@
+"""A real `jupyter server` in a process of its own, and blocking clients for HTTP and the WebSocket."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+TOKEN = "a-token-that-must-be-seen-nowhere"
+START_SECONDS = 40.0
+
+
+class JupyterServer:
+    """`home` is where it and the servers after it keep everything."""
+
+    def __init__(self, home: Path, **options: Any) -> None:
+        self.home = home
+        self.runtime = home / "runtime"
+        self.log_path = home / "server.log"
+        traits = {"warm_environment": False, "on_server_stop": "keep", "lease_seconds": 60, **options}
+        command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--port=0", "--allow-root"]
+        command += [f"--ServerApp.root_dir={home}", "--ServerApp.jpserver_extensions={'jupyter_dist': True}"]
+        command += [f"--DistApp.{name}={value}" for name, value in traits.items()]
+        known = set(self.runtime.glob("jpserver-*.json"))
+        environment = {
+            **os.environ,
+            "HOME": str(home),
+            "JUPYTER_RUNTIME_DIR": str(self.runtime),
+            "JUPYTER_CONFIG_DIR": str(home / "config"),
+            "JUPYTER_TOKEN": TOKEN,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=home
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not (new := set(self.runtime.glob("jpserver-*.json")) - known):
+            assert self.process.poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.02)
+        self.info_path = new.pop()
+        while not self.info_path.read_text().endswith("}"):
+            time.sleep(0.005)
+        self.info = json.loads(self.info_path.read_text())
+
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    def end(self, sig: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(sig)
+        try:
+            return self.process.wait(30)
+        finally:
+            self.process.kill()
+            with contextlib.suppress(FileNotFoundError):
+                self.info_path.unlink()
+
+    def ask(self, method: str, path: str, body: Any = None, token: str | None = TOKEN) -> Any:
+        headers = {"Authorization": f"token {token}"} if token else {}
+        data = json.dumps(body or {}).encode() if method == "POST" else None
+        url = f"{self.info['url']}jupyter-dist/api/{path}"
+        request = urllib.request.Request(url, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as response:
+            content = response.read()
+        return json.loads(content) if content.startswith(b"{") else content
+
+    def refused(self, *arguments: Any, **options: Any) -> tuple[int, Any]:
+        try:
+            answer = self.ask(*arguments, **options)
+        except urllib.error.HTTPError as err:
+            with err:
+                return err.code, json.loads(err.read())["error"]
+        raise AssertionError(answer)
+
+    def start(self, num_ranks: int = 2, **fields: Any) -> dict[str, Any]:
+        group = self.ask("POST", "groups", {"num_ranks": num_ranks, **fields})
+        group = self.ask("GET", f"groups/{group['id']}?wait=40&not_state=starting")
+        assert group["state"] == "ready", group
+        return group
+
+    def submit(self, group: str, code: str, ranks: str = "all", **fields: Any) -> str:
+        return self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})["id"]
+
+    def view(self, group: str, execution: str, wait: int = 40) -> dict[str, Any]:
+        return self.ask("GET", f"groups/{group}/executions/{execution}?wait={wait}")
+
+    def run(self, group: str, code: str, ranks: str = "all") -> dict[str, Any]:
+        return self.view(group, self.submit(group, code, ranks))
+
+    def download(self, group: str, rank: int) -> str:
+        return self.ask("GET", f"groups/{group}/ranks/{rank}/log/download").decode()
+
+    def channel(self) -> Channel:
+        return Channel(self.info["port"])
+
+    def agent_pid(self, group_id: str) -> int:
+        (path,) = (*self.runtime.rglob(f"{group_id}/group.json"), *Path("/tmp").glob(f"jupyter_dist-*/{group_id}/group.json"))
+        return int(json.loads(path.read_text())["agent_pid"])
+
+
+class Channel:
+    """The WebSocket, by hand: so that a client can be as slow or as broken as a test wants."""
+
+    def __init__(self, port: int, token: str = TOKEN) -> None:
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.sock.sendall(
+            f"GET /jupyter-dist/api/channel HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
+            f"Authorization: token {token}\r\n\r\n".encode()
+        )
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += self.sock.recv(1)
+        assert b" 101 " in head.split(b"\r\n")[0], head
+
+    def send(self, data: bytes | dict[str, Any], opcode: int = 1) -> None:
+        payload = data if isinstance(data, bytes) else json.dumps(data).encode()
+        if len(payload) < 126:
+            length = struct.pack("!B", 0x80 | len(payload))
+        else:
+            length = struct.pack("!BQ", 0x80 | 127, len(payload))
+        self.sock.sendall(bytes([0x80 | opcode]) + length + b"\0\0\0\0" + payload)
+
+    def next(self) -> dict[str, Any] | None:
+        """The next message; None when the server closed."""
+        while True:
+            first, length = self._exactly(2)
+            if length & 127 == 126:
+                (length,) = struct.unpack("!H", self._exactly(2))
+            elif length & 127 == 127:
+                (length,) = struct.unpack("!Q", self._exactly(8))
+            payload = self._exactly(length)
+            if first & 15 == 8:
+                return None
+            if first & 15 == 1:
+                return json.loads(payload)
+
+    def next_of(self, kind: str) -> dict[str, Any]:
+        while (message := self.next()) is not None:
+            if message["type"] == kind:
+                return message
+        raise EOFError
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def _exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self.sock.recv(size - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return bytes(data)

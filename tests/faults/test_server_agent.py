@@ -1,0 +1,185 @@
+"""Faults 39 to 44 and the promise to outlive everything above: real servers that are killed, stopped, flooded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from leaks import children_of
+
+from .server import JupyterServer
+
+LOAD = 4.0
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Start a server over the same home; every group and every server is ended after the test."""
+    servers = []
+
+    def start(**options):
+        servers.append(JupyterServer(tmp_path, **options))
+        return servers[-1]
+
+    yield start
+    try:
+        last = servers[-1] if servers[-1].process.poll() is None else start()
+        for group in last.ask("GET", "groups")["groups"]:
+            last.ask("DELETE", f"groups/{group['id']}")
+    finally:
+        for server in servers:
+            server.end(signal.SIGKILL)
+
+
+STEPS = "import time\nfor step in range(120):\n    print('step', step, flush=True); time.sleep(0.05)"
+
+
+def test_a_killed_server_costs_no_line_and_no_variable(serve):
+    server = serve()
+    group = server.start(name="g")
+    server.run("g", "kept = rank")
+    execution = server.submit("g", STEPS)
+    server.view("g", execution, wait=1)
+    server.end(signal.SIGKILL)
+    again = serve()
+    asked = time.monotonic()
+    adopted = again.ask("GET", "groups/g")
+    assert time.monotonic() - asked < 2
+    assert (adopted["id"], adopted["state"], adopted["running"]) == (group["id"], "ready", [execution])
+    assert again.view("g", execution)["execution"]["state"] == "ok"
+    assert again.run("g", "print(kept)")["items"][0]["output"]["text"] == "0\n"
+    for rank in (0, 1):
+        said = [line for line in again.download("g", rank).splitlines() if line.startswith("step")]
+        assert said == [f"step {step}" for step in range(120)]
+
+
+@pytest.mark.parametrize("policy", ["keep", "end"])
+def test_a_server_that_stops_in_order_says_what_becomes_of_groups(serve, policy):
+    server = serve(on_server_stop=policy)
+    group = server.start(name="g")
+    server.submit("g", "while True: pass")
+    agent = server.agent_pid(group["id"])
+    server.end(signal.SIGTERM)
+    if policy == "keep":
+        assert "group 'g' (2 ranks) goes on without this server" in server.log()
+        assert Path(f"/proc/{agent}").exists()
+        assert serve().ask("GET", "groups/g")["id"] == group["id"]
+    else:
+        assert "group 'g' (2 ranks) ends with this server" in server.log()
+        assert not children_of(agent)
+
+
+def test_a_killed_agent_is_told_and_a_new_group_starts(serve):
+    server = serve()
+    group = server.start(name="g")
+    server.run("g", "print('before')")
+    pids = [rank["pid"] for rank in group["ranks"]]
+    running = server.submit("g", "import os\nos.system('sleep 1000')")
+    os.kill(server.agent_pid(group["id"]), signal.SIGKILL)
+    killed = time.monotonic()
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in pids):
+        assert time.monotonic() - killed < 2 + LOAD
+        time.sleep(0.01)
+    lost = server.ask("GET", "groups/g?wait=20&not_state=ready")
+    assert lost["state"] == "lost"
+    assert "agent of group 'g' has ended" in lost["error"]["message"]
+    assert server.view("g", running, wait=5)["execution"]["state"] == "lost"
+    assert "before\n" in server.download("g", 0)
+    assert server.start(name="g")["id"] != group["id"]
+    assert server.run("g", "print('new')")["execution"]["state"] == "ok"
+
+
+def test_two_starts_of_one_name_at_once_give_one_group(serve):
+    server = serve()
+    outcomes = []
+
+    def start():
+        try:
+            outcomes.append(server.ask("POST", "groups", {"name": "g", "num_ranks": 2})["state"])
+        except Exception as err:
+            outcomes.append(err.code)
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, outcomes)) == ["409", "409", "409", "starting"]
+    assert len(server.ask("GET", "groups")["groups"]) == 1
+    server.ask("DELETE", "groups/g")  # while it starts
+    assert server.ask("GET", "groups") == {"groups": []}
+
+
+FLOOD = """
+import time
+for n in range({lines}):
+    print(rank, 'line', n)
+    if n % {pause} == 0: time.sleep(0.05)
+"""
+
+
+def test_a_slow_client_and_a_flood_hold_nobody_up(serve, request):
+    """A page that does not read at all, one that is cut again and again, and a program that asks meanwhile."""
+    server = serve()
+    server.start(name="g")
+    server.run("g", "1")
+    deaf = server.channel()
+    before = _resident(server.process.pid)
+    lines = request.config.getoption("--flood-lines")
+    execution = server.submit("g", FLOOD.format(lines=lines, pause=lines // 40))
+    deaf.send({"type": "subscribe", "topic": "execution", "group": "g", "execution": execution, "since": 0})
+    deaf.send({"type": "subscribe", "topic": "log", "group": "g", "rank": 0, "since": 0})
+    waits, cuts = [], 0
+    while not waits or server.view("g", execution, wait=0)["execution"]["state"] == "running":
+        channel = server.channel()
+        channel.send({"type": "subscribe", "topic": "execution", "group": "g", "execution": execution, "since": 0})
+        channel.next_of("view")
+        channel.close()
+        cuts += 1
+        began = time.monotonic()
+        server.ask("GET", "groups/g")
+        waits.append(time.monotonic() - began)
+    assert server.view("g", execution)["execution"]["state"] == "ok"
+    grown = _resident(server.process.pid) - before
+    print(f"slowest answer {max(waits):.3f} s of {len(waits)}, server grew {grown >> 20} MiB, {cuts} cuts")
+    assert sorted(waits)[len(waits) // 2] < 0.2 + LOAD / 10
+    assert grown < 96 << 20
+    for rank in (0, 1):
+        said = "".join(line + "\n" for line in server.download("g", rank).splitlines() if line.startswith(f"{rank} "))
+        whole = "".join(f"{rank} line {n}\n" for n in range(lines))
+        assert hashlib.sha256(said.encode()).digest() == hashlib.sha256(whole.encode()).digest()
+    deaf.close()
+
+
+def test_two_pages_see_the_same_and_cells_queue_with_their_owner(serve):
+    server = serve()
+    server.start(name="g")
+    pages = [server.channel(), server.channel()]
+    first = server.submit("g", "import time; time.sleep(0.3); print('one')", notebook="a.ipynb")
+    second = server.submit("g", "print('two')", notebook="b.ipynb")
+    listed = {e["id"]: e for e in server.ask("GET", "groups/g/executions")["executions"]}
+    assert [listed[first]["notebook"], listed[second]["notebook"]] == ["a.ipynb", "b.ipynb"]
+    assert listed[first]["owner"]
+    assert listed[second]["state"] == "queued"
+    seen = []
+    for page in pages:
+        page.send({"type": "subscribe", "topic": "execution", "group": "g", "execution": first, "since": 0})
+        while True:
+            message = page.next_of("execution")
+            if message["execution"]["ended_at"] is not None:
+                break
+        page.close()
+        seen.append(message["execution"]["statuses"])
+    assert seen[0] == seen[1]
+    views = [server.view("g", execution) for execution in (first, second)]
+    assert [view["items"][0]["output"]["text"] for view in views] == ["one\n", "two\n"]
+    assert views[0]["execution"]["ended_at"] <= views[1]["execution"]["started_at"]
+
+
+def _resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
