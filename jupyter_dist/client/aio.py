@@ -1,0 +1,204 @@
+"""Groups for asyncio programs: the one implementation. group.py says the same without `await`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.states import GONE_GROUP_STATES
+
+from .aioexecution import AsyncExecution
+from .channel import Channel
+from .feeds import LogFeed, MemoryFeed
+from .http import Api
+from .private import PrivateServer
+from .result import Result
+from .servers import Server, running_servers, server_of
+
+POLL_SECONDS = 30
+PROBE_SECONDS = 5.0
+
+Fields = dict[str, Any]
+
+
+class AsyncClient:
+    """One Jupyter server's groups."""
+
+    def __init__(self, server: Server, private: PrivateServer | None = None) -> None:
+        self.server = server
+        self.api = Api(server)
+        self.channel = Channel(self.api)
+        self._private = private
+
+    @classmethod
+    async def connect(cls, url: str | None = None, token: str | None = None, *, private: bool = True) -> AsyncClient:
+        """The server at `url`, else this user's running one, else a private one of this process.
+
+        Raises:
+            JupyterDistError: `server_gone`, `forbidden`, `not_found`, `no_server`.
+        """
+        if url is not None:
+            client = cls(server_of(url, token))
+            await client.api.ask("GET", timeout_seconds=PROBE_SECONDS)
+            return client
+        for server in running_servers():
+            client = cls(server)
+            try:
+                await client.api.ask("GET", timeout_seconds=PROBE_SECONDS)
+                return client
+            except JupyterDistError:  # it has no jupyter_dist, or its token is elsewhere
+                client.api.close()
+        if not private:
+            message = "No Jupyter server of yours runs with jupyter_dist."
+            raise JupyterDistError("no_server", message, "Start one: jupyter lab, or jupyter server.")
+        started = await PrivateServer.start()
+        return cls(started.server, started)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the server is this process's own."""
+        return self._private is not None
+
+    async def groups(self) -> list[AsyncGroup]:
+        """All groups, oldest first; also those that are dead, whose logs can be read."""
+        answer = await self.api.ask("GET", "groups")
+        return [AsyncGroup(self, model) for model in answer["groups"]]
+
+    async def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> AsyncGroup:
+        """Start a group: the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
+        body = {key: value for key, value in {"name": name, **fields}.items() if value is not None}
+        group = AsyncGroup(self, await self.api.ask("POST", "groups", body=body))
+        return await group.ready() if wait else group
+
+    async def attach(self, name: str | None = None) -> AsyncGroup:
+        """The group of that name or id; without one, the only one that lives.
+
+        Raises:
+            JupyterDistError: `unknown_group`, naming those that there are.
+        """
+        if name is not None:
+            return AsyncGroup(self, await self.api.ask("GET", "groups", name))
+        living = [group for group in await self.groups() if group.model["state"] not in GONE_GROUP_STATES]
+        if len(living) == 1:
+            return living[0]
+        if not living:
+            raise JupyterDistError("unknown_group", "No group is running.", "Start one: Group.start(num_ranks=2).")
+        names = ", ".join(f"'{group.name}'" for group in living)
+        raise JupyterDistError("unknown_group", f"{len(living)} groups are running.", f"Name one of: {names}.")
+
+    async def close(self) -> None:
+        """Let go of the server; a private one ends, the groups stay. Idempotent."""
+        await self.channel.close()
+        self.api.close()
+        if self._private is not None:
+            await asyncio.to_thread(self._private.close)
+
+
+class AsyncGroup:
+    """One group; `model` is what was last heard of it (docs/api.md, Group)."""
+
+    def __init__(self, client: AsyncClient, model: Fields) -> None:
+        self.client = client
+        self.model = model
+
+    @property
+    def id(self) -> str:
+        """Its id, which no other group ever has."""
+        return str(self.model["id"])
+
+    @property
+    def name(self) -> str:
+        """The name that its user gave it."""
+        return str(self.model["name"])
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks it has."""
+        return int(self.model["world_size"])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} '{self.name}': {self.world_size} ranks, {self.model['state']}>"
+
+    async def status(self) -> Fields:
+        """The Group of docs/api.md, now."""
+        self.model = await self._ask("GET")
+        return self.model
+
+    async def ready(self, not_state: str = "starting") -> AsyncGroup:
+        """Wait until it has left that state. Raises why it is not ready."""
+        while self.model["state"] == not_state:
+            self.model = await self._ask("GET", params={"wait": POLL_SECONDS, "not_state": not_state})
+        if self.model["state"] in GONE_GROUP_STATES:
+            message = f"The group '{self.name}' is {self.model['state']}."
+            raise JupyterDistError.from_dict(self.model["error"] or {"code": "group_not_ready", "message": message})
+        return self
+
+    async def submit(self, code: str, ranks: str = "all", **fields: Any) -> AsyncExecution:
+        """Queue a cell; the fields of `POST .../executions` (docs/api.md) may be given."""
+        answer = await self._ask("POST", "executions", body={"code": code, "ranks": ranks, **fields})
+        return AsyncExecution(self, answer)
+
+    async def run(self, code: str, ranks: str = "all", **fields: Any) -> Result:
+        """Run a cell to its end, however long it takes."""
+        return await (await self.submit(code, ranks, **fields)).result()
+
+    async def stream(self, code: str, ranks: str = "all", **fields: Any) -> AsyncIterator[Result]:
+        """Run a cell; what is there so far, again and again, the last time `done`."""
+        execution = await self.submit(code, ranks, **fields)
+        async for result in execution.stream():
+            yield result
+
+    async def memory(self) -> Fields:
+        """A fresh MemorySample of docs/api.md."""
+        feed = MemoryFeed(self.id)
+        async with self.client.channel.following(feed):
+            while feed.sample is None:
+                await feed.wait()
+        return feed.sample
+
+    async def interrupt(self, ranks: str = "all") -> Fields:
+        """Interrupt what runs; the ranks and their variables stay."""
+        answer: Fields = await self._ask("POST", "interrupt", body={"ranks": ranks})
+        return answer
+
+    async def restart(self) -> AsyncGroup:
+        """Fresh processes for all ranks; returns when they are ready."""
+        self.model = await self._ask("POST", "restart")
+        return await self.ready("restarting")
+
+    async def replace(self) -> AsyncGroup:
+        """Fresh processes for dead ranks, the others keep theirs; returns when they have joined."""
+        self.model = await self._ask("POST", "replace")
+        return await self.ready("restarting")
+
+    async def empty_cache(self, ranks: str = "all") -> dict[int, int]:
+        """Collect garbage and empty the device caches of idle ranks; freed bytes by rank."""
+        freed = (await self._ask("POST", "empty-cache", body={"ranks": ranks}))["freed_bytes"]
+        return {int(rank): size for rank, size in freed.items()}
+
+    async def shutdown(self) -> list[str]:
+        """End the group; returns sentences about what did not leave by itself."""
+        killed: list[str] = (await self._ask("DELETE"))["killed"]
+        self.model = {**self.model, "state": "dead"}
+        return killed
+
+    async def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[Fields]:
+        """The last records of a rank's log (docs/api.md, LogRecord)."""
+        page = await self._ask("GET", "ranks", str(rank), "log", params={"tail": tail_bytes})
+        records: list[Fields] = page["records"]
+        return records
+
+    async def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> AsyncIterator[list[Fields]]:
+        """The last records of a rank's log, then what comes, for ever."""
+        records = await self.logs(rank, tail_bytes)
+        yield records
+        feed = LogFeed(self.id, rank, records[-1]["seq"] if records else 0)
+        async with self.client.channel.following(feed):
+            while True:
+                await feed.wait()
+                yield feed.taken()
+
+    async def _ask(self, method: str, *path: str, **options: Any) -> Any:
+        return await self.client.api.ask(method, "groups", self.id, *path, **options)

@@ -1,0 +1,88 @@
+"""What a notebook keeps of a rank cell, and its text. The twin of labextension/src/model/bundle.ts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
+
+# The fallback is for readers without the extension: enough to follow.
+MAX_FALLBACK_CHARS = 16000
+MAX_FALLBACK_LINES = 200
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+Item = dict[str, Any]
+
+
+def make_bundle(group: dict[str, Any], execution: dict[str, Any], items: Iterable[Item]) -> dict[str, Any]:
+    """The bundle of docs/api.md, In the notebook file."""
+    bundle: dict[str, Any] = {
+        "version": 1,
+        "group": {name: group[name] for name in ("id", "name", "world_size")},
+        "execution_id": execution["id"],
+        "items": [{name: item[name] for name in ("ranks", "output", "elided") if name in item} for item in items],
+    }
+    bundle |= {name: execution[name] for name in ("ranks", "state", "statuses", "started_at", "ended_at")}
+    return bundle | ({"error": execution["error"]} if execution["error"] else {})
+
+
+def mime_bundle(bundle: dict[str, Any]) -> dict[str, Any]:
+    """What is displayed: the bundle, and text for those who cannot show it."""
+    return {RANKS_MIME: bundle, "text/plain": _bounded(list(text_lines(bundle)))}
+
+
+def text_lines(bundle: dict[str, Any]) -> Iterator[str]:
+    """All that the ranks said, each run of items under the ranks that said it."""
+    ranks = None
+    for item in bundle["items"]:
+        text = item_text(item).removesuffix("\n")
+        if not text:
+            continue
+        if item["ranks"] != ranks:
+            ranks = item["ranks"]
+            yield f"[{rank_label(ranks)}]"
+        yield from text.split("\n")
+    if error := bundle.get("error"):
+        yield f"[{bundle['state']}] {error['message']}"
+    elif ranks is None:
+        yield f"[{rank_label(bundle['ranks'])}] {bundle['state']}"
+
+
+def item_text(item: Item) -> str:
+    """One item as text, without colours."""
+    if (elided := item.get("elided")) is not None:
+        return f"... {elided['lines']} lines ({elided['bytes']} bytes) are in the log of the rank\n"
+    return output_text(item["output"])
+
+
+def output_text(output: dict[str, Any]) -> str:
+    """One nbformat output as text, without colours."""
+    kind = output["output_type"]
+    if kind == "stream":
+        return without_ansi("".join(output["text"]))
+    if kind == "error":
+        return without_ansi("\n".join(output["traceback"]) or f"{output['ename']}: {output['evalue']}")
+    return "".join(output["data"].get("text/plain", ""))
+
+
+def rank_label(ranks: str) -> str:
+    """`rank 3` or `ranks 0-2`."""
+    return f"rank {ranks}" if ranks.isdigit() else f"ranks {ranks}"
+
+
+def without_ansi(text: str) -> str:
+    """Text without colours."""
+    return _ANSI.sub("", text)
+
+
+def _bounded(lines: list[str]) -> str:
+    """The first lines and the last: an error stands at the end."""
+    if len(lines) > MAX_FALLBACK_LINES:
+        half = MAX_FALLBACK_LINES // 2
+        lines = [*lines[:half], f"... {len(lines) - MAX_FALLBACK_LINES} lines ...", *lines[-half:]]
+    text = "\n".join(lines)
+    half = MAX_FALLBACK_CHARS // 2
+    return text if len(text) <= MAX_FALLBACK_CHARS else f"{text[:half]}\n...\n{text[-half:]}"

@@ -1,0 +1,114 @@
+"""The WebSocket of one client: what is followed is asked for again after a cut, from the number that is known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tornado.httpclient import HTTPClientError
+from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .feeds import Feed, Key, Message, message_key, request_key
+from .http import Api
+
+MAX_MESSAGE_BYTES = 1 << 30
+CLOSE_SECONDS = 1.0
+RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
+
+
+class Channel:
+    """Opened when something is first followed, then kept: the next cell finds it open."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._feeds: dict[Key, list[Feed]] = {}
+        self._socket: WebSocketClientConnection | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def following(self, feed: Feed) -> AsyncIterator[None]:
+        """Feed it until the block is left."""
+        self._feeds.setdefault(feed.key, []).append(feed)
+        try:
+            if self._reader is None or self._reader.done():
+                self._reader = asyncio.ensure_future(self._read())
+            elif self._socket is not None:
+                self._send(feed.subscription())
+            yield
+        finally:
+            self._forget(feed)
+
+    async def close(self) -> None:
+        """Idempotent."""
+        self._feeds.clear()
+        if self._socket is not None:
+            self._socket.close()  # the reader ends when the server has answered that
+        if self._reader is not None:
+            _, waiting = await asyncio.wait([self._reader], timeout=CLOSE_SECONDS if self._socket else 0)
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            self._reader = None
+
+    def _forget(self, feed: Feed) -> None:
+        feeds = self._feeds.get(feed.key, [])
+        if feed in feeds:
+            feeds.remove(feed)
+        if not feeds and feed.key in self._feeds:
+            del self._feeds[feed.key]
+            self._send({"type": "unsubscribe", **feed.request})
+
+    def _send(self, message: Message) -> None:
+        if self._socket is not None:
+            try:
+                self._socket.write_message(json.dumps(message))
+            except WebSocketError:  # cut: the reader sees it too, and asks anew
+                self._socket = None
+
+    async def _read(self) -> None:
+        try:
+            while self._feeds:
+                socket = await self._connected()
+                for feed in self._all_feeds():
+                    self._send(feed.subscription())
+                while (message := await socket.read_message()) is not None:
+                    self._dispatch(json.loads(message))
+                self._socket = None
+        except JupyterDistError as err:
+            for feed in self._all_feeds():
+                feed.fail(err)
+        finally:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+
+    async def _connected(self) -> WebSocketClientConnection:
+        reason: Exception | None = None
+        for pause in (0.0, *RETRY_AFTER_SECONDS):
+            await asyncio.sleep(pause)
+            try:
+                request = self._api.channel_request()
+                self._socket = await websocket_connect(request, max_message_size=MAX_MESSAGE_BYTES)
+                return self._socket
+            except (OSError, HTTPClientError, WebSocketError) as err:
+                reason = err
+                if isinstance(err, HTTPClientError) and err.code in (401, 403, 404):
+                    break
+        raise self._api.gone(reason or "no connection")
+
+    def _all_feeds(self) -> list[Feed]:
+        return [feed for feeds in self._feeds.values() for feed in feeds]
+
+    def _dispatch(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "error":
+            error = JupyterDistError.from_dict(message["error"])
+            for feed in self._feeds.get(request_key(message.get("request") or {}), []):
+                feed.fail(error)
+        elif kind in ("view", "execution", "log", "memory"):
+            for feed in self._feeds.get(message_key(message), []):
+                feed.take(message)

@@ -1,0 +1,131 @@
+"""What can be followed on the WebSocket, and what is known of it so far."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+
+from .liveview import LiveView
+
+Message = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+class Feed:
+    """One thing that is followed."""
+
+    def __init__(self, **request: Any) -> None:
+        self.request = request
+        self.changed = asyncio.Event()
+        self.error: JupyterDistError | None = None
+
+    @property
+    def key(self) -> Key:
+        """What its messages have in common."""
+        return request_key(self.request)
+
+    def subscription(self) -> Message:
+        """The message that asks for it, now."""
+        return {"type": "subscribe", **self.request}
+
+    def take(self, message: Message) -> None:
+        """A message for it."""
+
+    def fail(self, error: JupyterDistError) -> None:
+        """There will be no more."""
+        self.error = error
+        self.changed.set()
+
+    async def wait(self) -> None:
+        """Until something is new. Raises the error that ended it."""
+        await self.changed.wait()
+        self.changed.clear()
+        if self.error is not None:
+            raise self.error
+
+
+class ExecutionFeed(Feed):
+    """An execution and its view."""
+
+    def __init__(self, group_id: str, execution: dict[str, Any]) -> None:
+        super().__init__(topic="execution", group=group_id, execution=execution["id"])
+        self.execution = execution
+        self.view = LiveView()
+        self.over = asyncio.Event()  # it ended, or cannot be followed
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing will follow."""
+        return self.execution["state"] in FINAL_EXECUTION_STATES
+
+    def subscription(self) -> Message:
+        """From what is known."""
+        return {**super().subscription(), "since": self.view.seq}
+
+    def take(self, message: Message) -> None:
+        """Items, or the execution itself."""
+        if message["type"] == "view":
+            self.view.apply(message)
+        else:
+            self.execution = message["execution"]
+        if self.ended:
+            self.over.set()
+        self.changed.set()
+
+    def fail(self, error: JupyterDistError) -> None:
+        """There will be no more."""
+        super().fail(error)
+        self.over.set()
+
+
+class LogFeed(Feed):
+    """A rank's log."""
+
+    def __init__(self, group_id: str, rank: int, since: int) -> None:
+        super().__init__(topic="log", group=group_id, rank=rank)
+        self._since = since
+        self._records: list[dict[str, Any]] = []
+
+    def subscription(self) -> Message:
+        """From what is known."""
+        return {**super().subscription(), "since": self._since}
+
+    def take(self, message: Message) -> None:
+        """Records."""
+        self._records += [record for record in message["records"] if record["seq"] > self._since]
+        self._since = message["seq"]
+        self.changed.set()
+
+    def taken(self) -> list[dict[str, Any]]:
+        """What came since the last call."""
+        records, self._records = self._records, []
+        return records
+
+
+class MemoryFeed(Feed):
+    """A group's memory; samples are taken while somebody follows."""
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(topic="memory", group=group_id)
+        self.sample: dict[str, Any] | None = None
+
+    def take(self, message: Message) -> None:
+        """The newest."""
+        self.sample = message["sample"]
+        self.changed.set()
+
+
+def request_key(request: Message) -> Key:
+    """What a subscription and the error about it have in common."""
+    return (request.get("topic"), request.get("group"), request.get("execution", request.get("rank")))
+
+
+def message_key(message: Message) -> Key:
+    """The subscription that a message belongs to."""
+    if message["type"] in ("log", "memory"):
+        return (message["type"], message["group"], message.get("rank"))
+    execution = message["execution_id"] if message["type"] == "view" else message["execution"]["id"]
+    return ("execution", message["group"], execution)

@@ -1,0 +1,221 @@
+"""Groups for everybody else: what aio.py does, without `await`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .aio import AsyncClient, AsyncGroup, Fields
+from .aioexecution import GAP_SECONDS, AsyncExecution
+from .display import show_live
+from .loop import LoopThread
+from .result import Result
+
+Show = Callable[[Result], None]
+
+
+class Client:
+    """One Jupyter server's groups."""
+
+    def __init__(self, client: AsyncClient, loop: LoopThread) -> None:
+        self._client = client
+        self._loop = loop
+
+    @classmethod
+    def connect(cls, url: str | None = None, token: str | None = None, *, private: bool = True) -> Client:
+        """See AsyncClient.connect."""
+        loop = LoopThread()
+        try:
+            return cls(loop.run(AsyncClient.connect(url, token, private=private)), loop)
+        except BaseException:
+            loop.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Where the server listens."""
+        return self._client.server.url
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the server is this process's own."""
+        return self._client.is_private
+
+    def ask(self, method: str, *path: str, body: Any = None, params: Fields | None = None) -> Any:
+        """Any request of docs/api.md."""
+        return self._loop.run(self._client.api.ask(method, *path, body=body, params=params))
+
+    def groups(self) -> list[Group]:
+        """All groups, oldest first; also those that are dead."""
+        return [Group(group, self) for group in self._loop.run(self._client.groups())]
+
+    def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> Group:
+        """Start a group: the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
+        return Group(self._loop.run(self._client.start(name, wait=wait, **fields)), self)
+
+    def attach(self, name: str | None = None) -> Group:
+        """The group of that name or id; without one, the only one that lives."""
+        return Group(self._loop.run(self._client.attach(name)), self)
+
+    def close(self) -> None:
+        """Let go of the server; a private one ends, the groups stay. Idempotent."""
+        if not self._loop.is_closed:
+            self._loop.run(self._client.close())
+            self._loop.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Client of {self.url}{', private' if self.is_private else ''}>"
+
+
+class Group:
+    """One group; `model` is what was last heard of it (docs/api.md, Group)."""
+
+    def __init__(self, group: AsyncGroup, client: Client) -> None:
+        self.client = client
+        self._group = group
+        self._loop = client._loop
+
+    @classmethod
+    def start(cls, name: str | None = None, *, client: Client | None = None, **fields: Any) -> Group:
+        """Start a group: the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
+        return (client or Client.connect()).start(name, **fields)
+
+    @property
+    def model(self) -> Fields:
+        """What was last heard of it."""
+        return self._group.model
+
+    @property
+    def id(self) -> str:
+        """Its id, which no other group ever has."""
+        return self._group.id
+
+    @property
+    def name(self) -> str:
+        """The name that its user gave it."""
+        return self._group.name
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks it has."""
+        return self._group.world_size
+
+    def run(
+        self, code: str, ranks: str = "all", *, stream: bool | Show = False, check: bool = False, **fields: Any
+    ) -> Result:
+        """Run a cell to its end, however long it takes; Ctrl-C interrupts it and keeps the ranks.
+
+        Args:
+            code: The cell.
+            ranks: A rank expression.
+            stream: True shows outputs as they come; a function is given what is there so far, again and again.
+            check: Raise RankError when a rank failed.
+            fields: Of `POST .../executions` (docs/api.md).
+        """
+        result = self.submit(code, ranks, **fields).wait(stream)
+        return result.raise_for_error() if check else result
+
+    def submit(self, code: str, ranks: str = "all", **fields: Any) -> Execution:
+        """Queue a cell and return at once."""
+        return Execution(self._loop.run(self._group.submit(code, ranks, **fields)), self)
+
+    def status(self) -> Fields:
+        """The Group of docs/api.md, now."""
+        return self._loop.run(self._group.status())
+
+    def memory(self) -> Fields:
+        """A fresh MemorySample of docs/api.md."""
+        return self._loop.run(self._group.memory())
+
+    def interrupt(self, ranks: str = "all") -> Fields:
+        """Interrupt what runs; the ranks and their variables stay."""
+        return self._loop.run(self._group.interrupt(ranks))
+
+    def restart(self) -> Group:
+        """Fresh processes for all ranks; returns when they are ready."""
+        self._loop.run(self._group.restart())
+        return self
+
+    def replace(self) -> Group:
+        """Fresh processes for dead ranks, the others keep theirs; returns when they have joined."""
+        self._loop.run(self._group.replace())
+        return self
+
+    def empty_cache(self, ranks: str = "all") -> dict[int, int]:
+        """Collect garbage and empty the device caches of idle ranks; freed bytes by rank."""
+        return self._loop.run(self._group.empty_cache(ranks))
+
+    def shutdown(self) -> list[str]:
+        """End the group; returns sentences about what did not leave by itself."""
+        return self._loop.run(self._group.shutdown())
+
+    def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[Fields]:
+        """The last records of a rank's log (docs/api.md, LogRecord)."""
+        return self._loop.run(self._group.logs(rank, tail_bytes))
+
+    def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[list[Fields]]:
+        """The last records of a rank's log, then what comes, for ever."""
+        return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))
+
+    def __repr__(self) -> str:
+        return f"<Group '{self.name}': {self.world_size} ranks, {self.model['state']}>"
+
+
+class Execution:
+    """A cell that was submitted: a future."""
+
+    def __init__(self, execution: AsyncExecution, group: Group) -> None:
+        self.group = group
+        self._execution = execution
+        self._loop = group.client._loop
+
+    @property
+    def id(self) -> str:
+        """The execution's id."""
+        return self._execution.id
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._loop.run(self._execution.done())
+
+    def peek(self) -> Result:
+        """What is there now."""
+        return self._loop.run(self._execution.peek())
+
+    def result(self, timeout_seconds: float | None = None) -> Result:
+        """Wait for its end; Ctrl-C ends the wait alone. Raises TimeoutError."""
+        return self._loop.run(self._execution.result(timeout_seconds))
+
+    def stream(self, gap_seconds: float = GAP_SECONDS) -> Iterator[Result]:
+        """What is there so far, at most once in `gap_seconds`; the last one is `done`."""
+        return self._loop.iterate(self._execution.stream(gap_seconds))
+
+    def cancel(self) -> None:
+        """Take it from the queue, or interrupt it; the ranks keep their variables."""
+        self._loop.run(self._execution.cancel())
+
+    def wait(self, stream: bool | Show = False) -> Result:
+        """Wait for its end, showing what comes; Ctrl-C interrupts the ranks, and is raised when they have stopped."""
+        show: Show | None = show_live() if stream is True else stream or None
+        try:
+            if show is None:
+                return self.result()
+            for result in self.stream():
+                show(result)
+            result.is_shown = stream is True
+            return result
+        except KeyboardInterrupt:
+            self.cancel()
+            result = self.result()
+            if show is not None:
+                show(result)
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Execution {self.id} of '{self.group.name}'>"

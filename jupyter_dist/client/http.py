@@ -1,0 +1,118 @@
+"""Requests to the HTTP API (docs/api.md). Knows addresses and errors, nothing of groups."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+from .servers import Server
+
+CONNECT_SECONDS = 10.0
+# Starting a group probes its interpreter, shutting one down waits for its processes.
+REQUEST_SECONDS = 120.0
+MAX_BODY_BYTES = 1 << 30
+# Long polls of many executions at once must not wait for one another.
+MAX_REQUESTS_AT_ONCE = 1000
+
+UNSAFE = {"POST", "DELETE", "PUT", "PATCH"}
+
+
+class Api:
+    """One server's API. tornado's client is used: every kernel has it, the kernel itself needs it."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._base = f"{server.url.rstrip('/')}/jupyter-dist/api/"
+        self._http: AsyncHTTPClient | None = None
+
+    async def ask(
+        self,
+        method: str,
+        *path: str,
+        body: Any = None,
+        params: dict[str, Any] | None = None,
+        timeout_seconds: float = REQUEST_SECONDS,
+    ) -> Any:
+        """Make a request and return its JSON.
+
+        Raises:
+            JupyterDistError: what the server answered, or `server_gone` when it does not.
+        """
+        response = await self.fetch(method, *path, body=body, params=params, timeout_seconds=timeout_seconds)
+        return json.loads(response.body) if response.body else None
+
+    async def fetch(
+        self,
+        method: str,
+        *path: str,
+        body: Any = None,
+        params: dict[str, Any] | None = None,
+        timeout_seconds: float = REQUEST_SECONDS,
+    ) -> HTTPResponse:
+        """Make a request and return the whole answer. Raises like `ask`."""
+        request = self._request(method, path, body, params, timeout_seconds)
+        if self._http is None:  # here, because it belongs to the loop that runs now
+            self._http = AsyncHTTPClient(
+                force_instance=True, max_clients=MAX_REQUESTS_AT_ONCE, max_body_size=MAX_BODY_BYTES
+            )
+        try:
+            response = await self._http.fetch(request, raise_error=False)
+        except (OSError, HTTPClientError) as err:
+            raise self.gone(err) from err
+        if response.code >= 400:
+            raise _error_of(response)
+        return response
+
+    def channel_request(self) -> HTTPRequest:
+        """What opens the WebSocket."""
+        request = self._request("GET", ("channel",), None, None, CONNECT_SECONDS)
+        request.url = "ws" + request.url.removeprefix("http")
+        return request
+
+    def gone(self, reason: BaseException | str) -> JupyterDistError:
+        """The error of a server that does not answer."""
+        message = f"The Jupyter server at {self.server.url} does not answer: {reason}."
+        return JupyterDistError("server_gone", message, "Its groups live on; connect() again, then attach() by name.")
+
+    def close(self) -> None:
+        """Idempotent."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def _request(
+        self, method: str, path: tuple[str, ...], body: Any, params: dict[str, Any] | None, timeout: float
+    ) -> HTTPRequest:
+        url = self._base + "/".join(quote(part, safe="") for part in path)
+        if params:
+            url += "?" + urlencode({name: value for name, value in params.items() if value is not None})
+        headers = {"Content-Type": "application/json"}
+        if self.server.token:
+            headers["Authorization"] = f"token {self.server.token}"
+        return HTTPRequest(
+            url,
+            method=method,
+            headers=headers,
+            body=json.dumps(body or {}) if method == "POST" else None,
+            connect_timeout=CONNECT_SECONDS,
+            request_timeout=timeout,
+            follow_redirects=False,  # to a login page, which says nothing to a program
+            allow_nonstandard_methods=True,
+            validate_cert=not self.server.is_local,
+        )
+
+
+def _error_of(response: HTTPResponse) -> JupyterDistError:
+    try:
+        return JupyterDistError.from_dict(json.loads(response.body)["error"])
+    except (ValueError, KeyError, TypeError):
+        pass
+    if response.code in (401, 403):
+        return JupyterDistError("forbidden", "The Jupyter server refuses the token.", "Pass token= to connect().")
+    hint = "Is jupyter_dist installed in the server's environment, and enabled?"
+    return JupyterDistError("not_found", f"The Jupyter server answered {response.code} {response.reason}.", hint)

@@ -1,0 +1,51 @@
+"""A view as the WebSocket tells it: differences applied in order (docs/api.md, The WebSocket)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Item = dict[str, Any]
+
+
+class LiveView:
+    """The items of one execution, and the number up to which they are known."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.seq = 0
+
+    def apply(self, message: dict[str, Any]) -> None:
+        """Take a `view` message."""
+        if message.get("reset") or not message["since"]:
+            self.items = []
+        if message["removed"]:
+            removed = set(message["removed"])
+            self.items = [item for item in self.items if item["id"] not in removed]
+        known = {item["id"]: item for item in self.items}
+        for change in message["items"]:
+            self._put(change, known)
+        self.seq = message["seq"]
+
+    def _put(self, change: Item, known: dict[int, Item]) -> None:
+        new = {name: value for name, value in change.items() if name not in ("after", "append")}
+        old = known.get(new["id"])
+        if old is not None and "append" in change:
+            new["output"] = {**old["output"], "text": old["output"]["text"] + change["append"]}
+        known[new["id"]] = new
+        after = change["after"]
+        if old is not None:
+            position = self._position(old["id"])
+            before = self.items[position - 1]["id"] if position else None
+            if before == after:
+                self.items[position] = new
+                return
+            del self.items[position]
+        if after is None:
+            self.items.insert(0, new)
+        elif self.items and self.items[-1]["id"] == after:  # by far the most
+            self.items.append(new)
+        else:
+            self.items.insert(self._position(after) + 1, new)
+
+    def _position(self, item_id: int) -> int:
+        return next(position for position, item in enumerate(self.items) if item["id"] == item_id)

@@ -1,0 +1,184 @@
+"""What became of a cell: rank by rank, and as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+
+from .bundle import Item, item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
+
+
+@dataclass(frozen=True)
+class CellError:
+    """The exception that a cell raised on a rank; the traceback is text, with colours."""
+
+    ename: str
+    evalue: str
+    traceback: list[str] = field(default_factory=list, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.ename}: {self.evalue}" if self.evalue else self.ename
+
+
+@dataclass(frozen=True)
+class RankResult:
+    """What one rank did: `status`, `seconds`, `outputs` (nbformat), `text`, `value`, `error`."""
+
+    rank: int
+    status: str
+    seconds: float | None
+    outputs: list[dict[str, Any]] = field(repr=False)
+    text: str
+    value: str | None
+    error: CellError | None
+
+
+class RankError(JupyterDistError):
+    """A cell did not succeed on all its ranks; `errors` has the exception of each rank that raised one."""
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__("cell_failed", message)
+        self.result = result
+        self.errors = {rank: found.error for rank, found in result.items() if found.error is not None}
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython asks for this: the ranks' tracebacks stand above, ours says nothing."""
+        return [f"\x1b[0;31m{type(self).__name__}\x1b[0m: {self}"]
+
+
+class Result:
+    """The state and the outputs of one execution, at one moment; final when `done`."""
+
+    def __init__(self, group: dict[str, Any], execution: dict[str, Any], items: list[Item]) -> None:
+        self.group = group
+        self.execution = execution
+        self.folded = items
+        self.is_shown = False  # it was streamed to where the value of a cell would show it once more
+
+    @property
+    def id(self) -> str:
+        """The execution's id."""
+        return str(self.execution["id"])
+
+    @property
+    def state(self) -> str:
+        """The execution's state (docs/api.md, Execution)."""
+        return str(self.execution["state"])
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing will change."""
+        return self.state in FINAL_EXECUTION_STATES
+
+    @property
+    def ok(self) -> bool:
+        """Whether every rank succeeded."""
+        return self.state == "ok"
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that it ran on."""
+        return expand_ranks(self.execution["ranks"])
+
+    @property
+    def values(self) -> dict[int, str | None]:
+        """The value of the cell's last expression on each rank, as text."""
+        return {rank: found.value for rank, found in self.items()}
+
+    @property
+    def errors(self) -> dict[int, CellError]:
+        """The exceptions, of those ranks that raised one."""
+        return {rank: found.error for rank, found in self.items() if found.error is not None}
+
+    @property
+    def text(self) -> str:
+        """All that the ranks said, folded and labelled."""
+        return "\n".join(text_lines(self.bundle()))
+
+    def __getitem__(self, rank: int) -> RankResult:
+        """One rank's part."""
+        if rank not in self.ranks:
+            raise KeyError(f"This cell ran on {rank_label(self.execution['ranks'])}, not on rank {rank}.")
+        items = [item for item in self.folded if rank in expand_ranks(item["ranks"])]
+        outputs = _joined(item["output"] for item in items if "output" in item)
+        status, seconds = self._status(rank)
+        text = "".join(map(item_text, items))
+        return RankResult(rank, status, seconds, outputs, text, _value(outputs), _error(outputs))
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def items(self) -> list[tuple[int, RankResult]]:
+        """(rank, its part), in order."""
+        return [(rank, self[rank]) for rank in self.ranks]
+
+    def raise_for_error(self) -> Result:
+        """Return itself if all ranks succeeded.
+
+        Raises:
+            RankError: otherwise, naming what happened on which ranks.
+        """
+        if self.done and not self.ok:
+            raise RankError(self._failure(), self)
+        return self
+
+    def bundle(self) -> dict[str, Any]:
+        """What a notebook keeps of it."""
+        return make_bundle(self.group, self.execution, self.folded)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Result of {rank_label(self.execution['ranks'])} of '{self.group['name']}': {self.state}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {"text/plain": repr(self)} if self.is_shown else mime_bundle(self.bundle())
+
+    def _status(self, rank: int) -> tuple[str, float | None]:
+        for status in self.execution["statuses"]:
+            if rank in expand_ranks(status["ranks"]):
+                return status["status"], status["seconds"]
+        return self.state, None
+
+    def _failure(self) -> str:
+        same: dict[str, list[int]] = {}
+        for rank, error in self.errors.items():
+            same.setdefault(str(error), []).append(rank)
+        parts = [f"{rank_label(format_ranks(ranks))}: {text}" for text, ranks in same.items()]
+        if self.execution["error"]:
+            parts.append(str(JupyterDistError.from_dict(self.execution["error"])))
+        return "; ".join(parts) or f"The cell was {self.state} on {rank_label(self.execution['ranks'])}."
+
+
+def _joined(outputs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the fold took apart, one output again: neighbours of the same stream."""
+    joined: list[dict[str, Any]] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and output["output_type"] == last["output_type"] == "stream"
+            and output["name"] == last["name"]
+        ):
+            joined[-1] = {**last, "text": "".join(last["text"]) + "".join(output["text"])}
+        else:
+            joined.append(output)
+    return joined
+
+
+def _value(outputs: list[dict[str, Any]]) -> str | None:
+    results = [output for output in outputs if output["output_type"] == "execute_result"]
+    return output_text(results[-1]) if results else None
+
+
+def _error(outputs: list[dict[str, Any]]) -> CellError | None:
+    for output in reversed(outputs):
+        if output["output_type"] == "error":
+            return CellError(output["ename"], output["evalue"], list(output["traceback"]))
+    return None

@@ -1,0 +1,173 @@
+"""Cells through the client, on real ranks."""
+
+import asyncio
+import io
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from jupyter_dist.client import AsyncClient, Group, JupyterDistError, RankError, connect
+from jupyter_dist.client.bundle import RANKS_MIME
+from jupyter_dist.client.display import TextDisplay
+
+
+def test_outputs_values_and_text_by_rank(group):
+    result = group.run("print('hello')\nprint('I am', rank)\nrank * 10")
+    assert result.ok
+    assert result.ranks == (0, 1)
+    assert result.values == {0: "0", 1: "10"}
+    assert result[1].text == "hello\nI am 1\n10"
+    assert result[1].status == "ok"
+    assert [output["output_type"] for output in result[0].outputs] == ["stream", "execute_result"]
+    assert "[ranks 0-1]\nhello\n" in str(result)
+    with pytest.raises(KeyError, match="not on rank 5"):
+        result[5]
+
+
+def test_ranks_are_chosen_by_expression(group):
+    assert group.run("rank", "!0").values == {1: "1"}
+    with pytest.raises(JupyterDistError, match="no rank 7"):
+        group.run("rank", "7")
+
+
+def test_an_error_is_a_result_until_it_is_asked_for(group):
+    result = group.run("kept = 1\nif rank == 1: raise ValueError('only here')")
+    assert result.state == "error"
+    assert str(result.errors[1]) == "ValueError: only here"
+    assert set(result.errors) == {1}
+    with pytest.raises(RankError, match=r"rank 1: ValueError: only here") as raised:
+        result.raise_for_error()
+    assert raised.value.errors == result.errors
+    assert group.run("kept", check=True).values == {0: "1", 1: "1"}
+
+
+def test_streaming_hands_out_what_is_there_so_far(group):
+    seen = []
+    code = "import time\nfor i in range(4):\n    print('step', i)\n    time.sleep(0.2)"
+    result = group.run(code, stream=lambda result: seen.append((time.monotonic(), result.done, result[0].text)))
+    assert result[0].text == "".join(f"step {i}\n" for i in range(4))
+    assert [done for _, done, _ in seen] == [False] * (len(seen) - 1) + [True]
+    texts = [text for _, _, text in seen]
+    assert any(text and text in result[0].text and text != result[0].text for text in texts)
+    assert len(seen) <= 8  # four times a second
+
+
+def test_a_future_is_submitted_awaited_and_cancelled(group):
+    running = group.submit("import time\ntime.sleep(60)")
+    queued = group.submit("'after'", stop_on_error=False)
+    assert not running.done()
+    with pytest.raises(TimeoutError):
+        running.result(0.2)
+    queued.cancel()
+    running.cancel()
+    assert running.result(20).state == "interrupted"
+    assert queued.result(20).state == "aborted"
+    assert running.done()
+
+
+def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
+    group.run("kept = 'still here'")
+    timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        group.run("import time\ntime.sleep(60)", stream=lambda result: None)
+    assert time.monotonic() - started < 20
+    assert group.run("kept").values == {0: "'still here'", 1: "'still here'"}
+    assert group.status()["state"] == "ready"
+
+
+def test_status_memory_and_logs(group):
+    group.run("print('in the log')")
+    assert group.status()["world_size"] == 2
+    assert {sample["rank"] for sample in group.memory()["ranks"]} == {0, 1}
+    assert any(record.get("text") == "in the log\n" for record in group.logs(1))
+    assert set(group.empty_cache()) == {0, 1}
+    assert group.interrupt() == {"interrupted": "", "idle": "0-1"}
+
+
+def test_logs_are_followed(group):
+    group.run("print('before')")
+    pages = group.follow_logs(0)
+    assert any(record.get("text") == "before\n" for record in next(pages))
+    group.submit("print('since then')")
+    found = []
+    while not any(record.get("text") == "since then\n" for record in found):
+        found += next(pages)
+    assert not any(record.get("text") == "before\n" for record in found)
+    pages.close()
+
+
+def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(group):
+    group.run("mine = rank")
+    result = group.run("import os\nif rank == 1: os._exit(3)")
+    assert result.state == "lost"
+    with pytest.raises(RankError, match="exited with code 3"):
+        result.raise_for_error()
+    group.replace()
+    assert group.run("globals().get('mine')").values == {0: "0", 1: None}
+    group.restart()
+    assert group.run("'mine' in globals()").values == {0: "False", 1: "False"}
+
+
+def test_a_result_is_the_bundle_of_a_rank_cell(group):
+    result = group.run("print('x')")
+    data = result._repr_mimebundle_()
+    bundle = data[RANKS_MIME]
+    assert bundle["group"] == {"id": group.id, "name": "shared", "world_size": 2}
+    assert bundle["items"] == [
+        {"ranks": "0-1", "output": {"output_type": "stream", "name": "stdout", "text": "x\n"}},
+    ]
+    assert data["text/plain"] == "[ranks 0-1]\nx"
+    assert group.run("y = 1")._repr_mimebundle_()["text/plain"] == "[ranks 0-1] ok"
+
+
+def test_text_streams_whole_lines_once_under_those_who_said_them(group):
+    out = io.StringIO()
+    code = "import time\nprint('same')\nfor i in range(3):\n    print(f'\\r{i}', end='', flush=True)\n    time.sleep(0.1)\nprint()\nrank"
+    group.run(code, stream=TextDisplay(out))
+    text = out.getvalue()
+    assert text.count("same\n") == 1
+    assert text.startswith("[ranks 0-1]\nsame\n")
+    assert "2\n" in text
+    assert "[rank 0]" in text
+    assert text.rstrip().endswith("1")
+
+
+def test_asyncio_programs_await_the_same(client, group):
+    async def program():
+        twin = await AsyncClient.connect(client.url)
+        try:
+            found = await twin.attach("shared")
+            many = await asyncio.gather(*(found.run(f"rank + {n}", "0") for n in range(3)))
+            streamed = [result async for result in found.stream("print('x')")]
+            return [result.values[0] for result in many], streamed[-1]
+        finally:
+            await twin.close()
+
+    values, last = asyncio.run(program())
+    assert values == ["0", "1", "2"]
+    assert last.done
+    assert last[0].text == "x\n"
+
+
+def test_names_that_do_not_exist_are_answered_with_those_that_do(client, group):
+    with pytest.raises(JupyterDistError, match="Did you mean 'shared'"):
+        client.attach("sharde")
+    assert client.attach().id == group.id
+    other = Group.start("other", client=client, num_ranks=1, accelerator="cpu")
+    with pytest.raises(JupyterDistError, match=r"2 groups are running.*'shared', 'other'"):
+        client.attach()
+    assert other.shutdown() == []
+    with pytest.raises(JupyterDistError, match="1 to"):
+        client.start(num_ranks=0)
+
+
+def test_a_server_that_is_gone_is_named(client):
+    with pytest.raises(JupyterDistError, match=r"http://127.0.0.1:9 does not answer"):
+        connect("http://127.0.0.1:9", "token")
+    with pytest.raises(JupyterDistError, match="not allowed"):
+        connect(client.url, "wrong")
