@@ -24,3 +24,17 @@ def _jupyter_server_extension_points() -> list[dict[str, Any]]:
     from .app import DistApp
 
     return [{"module": "jupyter_dist", "app": DistApp}]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by `%load_ext jupyter_dist`."""
+    from .magics.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Called by `%unload_ext jupyter_dist`."""
+    from .magics.extension import unload
+
+    unload(shell)

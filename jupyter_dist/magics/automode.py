@@ -1,0 +1,50 @@
+"""Which cells go to the ranks by themselves, once `%dist_init` or `%autodip on` has said so."""
+
+from __future__ import annotations
+
+import re
+
+# Cells of these go to the ranks whole: what they time or capture is the cell's body there.
+WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture"})
+
+_RANK = re.compile(r"%%rank(?=[^\w\s])")
+_LOCAL_COMMENT = re.compile(r"#\s*dip_locally\b")
+
+
+class AutoMode:
+    """An input transformer: puts a cell magic before cells that do not choose for themselves."""
+
+    def __init__(self) -> None:
+        self.prefix: str | None = None  # the cell magic with its arguments, without %%; None: cells are local
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        """Called by IPython with every cell."""
+        lines = _with_space(lines)
+        if self.prefix is None or not goes_to_ranks(lines):
+            return lines
+        magic, _, line = self.prefix.partition(" ")
+        # A call, and not `%%magic`: IPython at a terminal would wait for an empty line.
+        return [f"get_ipython().run_cell_magic({magic!r}, {line!r}, {''.join(lines)!r})\n"]
+
+
+def goes_to_ranks(lines: list[str]) -> bool:
+    """Whether a cell is the ranks' in auto mode: not if it is empty, a magic's of the kernel, or says so itself."""
+    if any(_LOCAL_COMMENT.match(line) for line in lines[:1]):
+        return False
+    code = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not code:
+        return False
+    first = code[0]
+    if first.startswith("%%"):
+        return first[2:].partition(" ")[0] in WHOLE_CELLS
+    # Line magics alone are the kernel's (%pip, %load_ext, ours); before code they go with it (%matplotlib inline).
+    return not (all(line.startswith("%") for line in code) or _is_ours(first))
+
+
+def _is_ours(line: str) -> bool:
+    return re.match(r"%(dist_|dip|autodip|makedip|sync\b|timeline_|(re|un)?load_ext\b)", line) is not None
+
+
+def _with_space(lines: list[str]) -> list[str]:
+    """`%%rank[0,1]` means `%%rank [0,1]`."""
+    return [_RANK.sub("%%rank ", lines[0], count=1), *lines[1:]] if lines else lines

@@ -1,0 +1,137 @@
+"""Ddip's magics. Cells are the kernel's until %%dip or %autodip says otherwise."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+
+from jupyter_dist.client import Result
+from jupyter_dist.client.display import show_live
+from jupyter_dist.client.report import devices_line, status_text
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
+
+from .automode import AutoMode
+from .distmagics import start_fields
+from .failures import DistError, MagicParser, sentences
+from .session import Session
+
+
+def makedip_parser() -> MagicParser:
+    """The options of `%makedip`."""
+    parser = MagicParser("%makedip")
+    parser.add_argument("-g", "--gpus", help="CUDA devices, or all")
+    parser.add_argument("-n", "--num-ranks", type=int, help="ranks on CPU, where there is no device")
+    parser.add_argument("-a", "--app", help="accepted: what an app of Ddip set up, the ranks have")
+    parser.add_argument("-r", "--restart", action="store_true", help="fresh processes")
+    parser.add_argument("-k", "--kill", action="store_true", help="end the group")
+    parser.add_argument("-i", "--info", action="store_true", help="show the group")
+    parser.add_argument("-v", "--verbose", nargs="?", const="True")
+    parser.add_argument("-t", "--timeout", type=float, help="accepted: a start says itself when it fails")
+    return parser
+
+
+def dip_parser() -> MagicParser:
+    """The options of `%%dip`."""
+    parser = MagicParser("%%dip")
+    parser.add_argument("where", nargs="?", choices=["remote", "local", "everywhere"], default="remote")
+    parser.add_argument("-q", "--quiet", action="store_true")
+    parser.add_argument("-S", "--see", nargs="+", default=["0"], help="whose output is shown: ranks, or all (0)")
+    parser.add_argument("-a", "--appcmd", help="not supported")
+    return parser
+
+
+@magics_class
+class DipMagics(Magics):
+    """Cells on ranks, in the kernel, or on both."""
+
+    def __init__(self, shell: Any, session: Session, auto: AutoMode) -> None:
+        super().__init__(shell)
+        self.session = session
+        self._auto = auto
+
+    @line_magic
+    @sentences
+    def makedip(self, line: str) -> None:
+        """Start, show, restart or end this notebook's group."""
+        options = makedip_parser().parse_args(shlex.split(line))
+        if options.kill:
+            group = self.session.group()
+            print("\n".join([*group.shutdown(), f"Group '{group.name}' has ended."]))
+            self.session.forget()
+            self._auto.prefix = None
+        elif options.restart:
+            group = self.session.group().restart()
+            print(f"Group '{group.name}': {group.world_size} fresh ranks.")
+        elif options.info:
+            group = self.session.group()
+            print(status_text(group.status(), group.memory(), ""))
+        else:
+            fields = start_fields({"num_processes": options.num_ranks, "gpu_ids": options.gpus})
+            group, started = self.session.init(None, fields)
+            print(f"{'Started' if started else 'Attached to'} group '{group.name}' of {group.world_size} ranks.")
+            print(devices_line(group.model))
+
+    @cell_magic
+    @sentences
+    def dip(self, line: str, cell: str) -> None:
+        """Run the cell on all ranks, in the kernel, or in the kernel and then on all ranks."""
+        options = dip_parser().parse_args(shlex.split(line))
+        if options.appcmd:
+            raise DistError("There are no app functions here: call what you need in the cell.")
+        if options.where in ("local", "everywhere"):
+            self._run_here(cell)
+        if options.where in ("remote", "everywhere"):
+            self.session.run(cell, show=False if options.quiet else self._seen(" ".join(options.see)))
+
+    @line_magic
+    @sentences
+    def autodip(self, line: str) -> None:
+        """[on|off]: whether cells go to the ranks by themselves; -a "--see all" is added to their %%dip."""
+        parser = MagicParser("%autodip")
+        parser.add_argument("switch", nargs="?", choices=["on", "off"])
+        parser.add_argument("-a", "--append", default="")
+        options = parser.parse_args(_with_value(shlex.split(line)))
+        if options.switch == "on":
+            self.session.group()
+            self._auto.prefix = f"dip {options.append}".strip()
+        elif options.switch == "off":
+            self._auto.prefix = None
+        print(f"Auto execution on ranks: {'off' if self._auto.prefix is None else f'%%{self._auto.prefix}'}")
+
+    def _run_here(self, cell: str) -> None:
+        found = self.shell.run_cell(cell)
+        error = found.error_before_exec or found.error_in_exec
+        if error is not None:
+            raise DistError(f"The cell failed in the kernel ({type(error).__name__}) and was not run on the ranks.")
+
+    def _seen(self, ranks: str) -> Callable[[Result], None]:
+        """Show what those ranks say; errors of all ranks, as they fail the cell."""
+        expression = "all" if ranks == "all" else ranks.replace(" ", ",")
+        chosen = set(parse_ranks(expression, self.session.group().world_size))
+        show = show_live()
+        return lambda result: show(_only(result, chosen))
+
+
+def _only(result: Result, ranks: set[int]) -> Result:
+    items = []
+    for item in result.folded:
+        seen = [rank for rank in expand_ranks(item["ranks"]) if rank in ranks]
+        if item.get("output", {}).get("output_type") == "error":
+            items.append(item)
+        elif seen:
+            items.append({**item, "ranks": format_ranks(seen)})
+    return Result(result.group, result.execution, items)
+
+
+def _with_value(arguments: list[str]) -> list[str]:
+    """Argparse takes `-a "--see all"` for two options."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] in ("-a", "--append"):
+            joined[-1] = f"--append={argument}"
+        else:
+            joined.append(argument)
+    return joined

@@ -1,0 +1,164 @@
+"""nbdistributed's magics: a notebook that was written for it changes its %load_ext line, and nothing else."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+
+from jupyter_dist.client import JupyterDistError
+from jupyter_dist.client.report import debug_text, devices_line, status_text
+
+from .automode import AutoMode
+from .failures import DistError, MagicParser, sentences
+from .session import Session
+
+LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
+DEFAULT_RANKS = 2
+AUTO_PREFIX = "distributed"
+VARIABLES = "torch, dist, rank, local_rank, world_size, device"
+
+
+def init_parser() -> MagicParser:
+    """The options of `%dist_init`."""
+    parser = MagicParser("%dist_init", description="Start this notebook's group, or attach to it if it runs.")
+    parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="how many ranks (2)")
+    parser.add_argument("-a", "--master-addr", default="localhost", help="this machine is the only one so far")
+    parser.add_argument("-g", "--gpu-ids", "--devices", help="CUDA devices: 0,1,3")
+    parser.add_argument("--name", help="of the group (the notebook's name)")
+    parser.add_argument("--backend", choices=["auto", "nccl", "gloo"])
+    parser.add_argument("--accelerator", choices=["auto", "cuda", "cpu"])
+    return parser
+
+
+@magics_class
+class DistMagics(Magics):
+    """Cells on ranks."""
+
+    def __init__(self, shell: Any, session: Session, auto: AutoMode) -> None:
+        super().__init__(shell)
+        self.session = session
+        self._auto = auto
+
+    @line_magic
+    @sentences
+    def dist_init(self, line: str) -> None:
+        """Start this notebook's group, or attach to it if it runs; from now on cells go to its ranks."""
+        options = init_parser().parse_args(shlex.split(line))
+        if options.master_addr not in LOCAL_ADDRESSES:
+            raise DistError(f"There are no ranks on '{options.master_addr}': a group is on one machine. Leave -a out.")
+        group, started = self.session.init(options.name, start_fields(vars(options)), DEFAULT_RANKS)
+        self._auto.prefix = AUTO_PREFIX
+        if started:
+            print(f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s.")
+            print(f"Every rank has {VARIABLES}.")
+        else:
+            print(f"Attached to group '{group.name}' of {group.world_size} ranks; their variables are still there.")
+        print(devices_line(group.model))
+        print("Cells now run on all ranks; %dist_mode -d makes them local, %%rank [0,2] chooses ranks.")
+
+    @cell_magic
+    @sentences
+    def distributed(self, line: str, cell: str) -> None:
+        """Run the cell on all ranks."""
+        if line.strip():
+            raise DistError(f"%%distributed takes no arguments; to choose ranks: %%rank {line.strip()}")
+        self.session.run(cell)
+
+    @cell_magic
+    @sentences
+    def rank(self, line: str, cell: str) -> None:
+        """Run the cell on some ranks: %%rank [0,2], 0-3, ::2, !0, -1, all."""
+        ranks = line.strip().strip("\"'")
+        if not ranks:
+            raise DistError("Which ranks? %%rank [0,2], %%rank 0-3, %%rank ::2 or %%rank !0.")
+        self.session.run(cell, ranks)
+
+    @line_magic
+    @sentences
+    def sync(self, line: str) -> None:
+        """Wait until all ranks have arrived here."""
+        result = self.session.run("dist.barrier()", show=False)
+        seconds = max(part.seconds or 0.0 for _, part in result.items())
+        print(f"All {len(result)} ranks are in step ({seconds:.2f} s).")
+
+    @line_magic
+    @sentences
+    def dist_status(self, line: str) -> None:
+        """Each rank's state, process, device and memory."""
+        group = self.session.group()
+        print(status_text(group.status(), group.memory(), self._mode()))
+
+    @line_magic
+    @sentences
+    def dist_mode(self, line: str) -> None:
+        """-e: cells go to all ranks; -d: cells are the kernel's; without either: which of the two."""
+        parser = MagicParser("%dist_mode")
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument("-e", "--enable", action="store_true")
+        choice.add_argument("-d", "--disable", action="store_true")
+        options = parser.parse_args(shlex.split(line))
+        if options.enable:
+            self.session.group()  # or say that there is none, rather than in every cell from now on
+            self._auto.prefix = AUTO_PREFIX
+        elif options.disable:
+            self._auto.prefix = None
+        print(self._mode())
+
+    @line_magic
+    @sentences
+    def dist_shutdown(self, line: str) -> None:
+        """End the group: when this returns, no process of it is left."""
+        group = self.session.group()
+        killed = group.shutdown()
+        self.session.forget()
+        self._auto.prefix = None
+        print("\n".join([*killed, f"Group '{group.name}' has ended; cells are local."]))
+
+    @line_magic
+    @sentences
+    def dist_reset(self, line: str) -> None:
+        """Fresh processes for all ranks of this notebook's group, and no others; variables are gone."""
+        MagicParser("%dist_reset").parse_known_args(shlex.split(line))  # nbdistributed's --nuclear has no target here
+        try:
+            group = self.session.group()
+        except JupyterDistError:
+            self._auto.prefix = None
+            raise
+        if group.model["state"] == "lost":
+            raise DistError(f"The agent of group '{group.name}' is gone. Start anew: %dist_shutdown, then %dist_init.")
+        group.restart()
+        print(f"Group '{group.name}': {group.world_size} fresh ranks.")
+
+    @line_magic
+    @sentences
+    def dist_debug(self, line: str) -> None:
+        """The server, the group and its processes, as they are."""
+        client = self.session.client
+        print(debug_text(client, client.groups(), self._mode()))
+
+    def _mode(self) -> str:
+        if self._auto.prefix is None:
+            return "Cells run in the kernel; %dist_mode -e sends them to the ranks."
+        return f"Cells run on the ranks (%%{self._auto.prefix}); %dist_mode -d makes them local."
+
+
+def start_fields(options: dict[str, Any]) -> dict[str, Any]:
+    """The body of `POST /groups` for the options of a magic that were given."""
+    fields = {name: options.get(name) for name in ("backend", "accelerator")}
+    fields["num_ranks"] = options.get("num_processes")
+    if options.get("gpu_ids"):
+        fields["devices"] = parse_devices(options["gpu_ids"])
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def parse_devices(text: str) -> list[int] | str:
+    """`0,1,3`, `[0, 1]` or `all`; each once, in their order."""
+    inner = text.strip().strip("[]")
+    if inner in ("all", "-1"):
+        return "all"
+    try:
+        return list(dict.fromkeys(int(part) for part in inner.replace(",", " ").split()))
+    except ValueError:
+        raise DistError(f"'{text}' is not a list of devices. Write 0,1,3 or all.") from None

@@ -1,0 +1,142 @@
+"""The group that this kernel works with: found again by its name after a kernel restart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
+from jupyter_dist.client.display import show_live
+from jupyter_dist.protocol.states import GONE_GROUP_STATES
+
+MAX_NAME = 30
+
+
+class Session:
+    """A connection that is made when it is first needed, and made again when its server has gone."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._client: Client | None = None
+        self._group: Group | None = None
+
+    @property
+    def client(self) -> Client:
+        """The server; connected now if it was not, or is no more."""
+        if self._client is not None:
+            try:
+                self._client.ask("GET")
+            except JupyterDistError:
+                self.close()
+        if self._client is None:
+            self._client = Client.connect()
+        return self._client
+
+    def group(self) -> Group:
+        """The group of this kernel, which may be one of an earlier kernel of the same notebook.
+
+        Raises:
+            JupyterDistError: `unknown_group`, when there is none.
+        """
+        if self._group is not None:
+            try:
+                self._group.status()
+                return self._group
+            except JupyterDistError as err:
+                if err.code not in ("server_gone", "unknown_group"):
+                    raise
+                return self._found(self._group.name)
+        return self._found()
+
+    def init(self, name: str | None, fields: dict[str, Any], num_ranks: int | None = None) -> tuple[Group, bool]:
+        """Attach to the group of that name, or of this notebook, or start it; whether it was started.
+
+        What `fields` asks for, a running group must have; `num_ranks` is for a start that asks for nothing.
+        """
+        living = self._living()
+        for wanted in [name] if name else self._names():
+            group = living.get(wanted)
+            if group is not None and (name or self._is_mine(group)):
+                self._check_same(group, fields)
+                self._group = group
+                return group, False
+        wanted = name or next(name for name in self._names() if name not in living)
+        defaults: dict[str, Any] = {"python": sys.executable, "cwd": os.getcwd()}
+        if num_ranks is not None and "devices" not in fields:
+            defaults["num_ranks"] = num_ranks
+        self._group = self.client.start(wanted, **{**defaults, **fields})
+        return self._group, True
+
+    def run(self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True) -> Result:
+        """Run a cell and show it as it goes.
+
+        Raises:
+            RankError: when a rank failed. KeyboardInterrupt: when Ctrl-C has stopped the ranks.
+        """
+        # One request in the usual case: what is wrong with the group, the answer says.
+        group = self._group or self.group()
+        try:
+            execution = self._submit(group, code, ranks)
+        except JupyterDistError as err:
+            if err.code not in ("server_gone", "unknown_group"):
+                raise
+            execution = self._submit(self.group(), code, ranks)
+        return execution.wait(show_live() if show is True else show).raise_for_error()
+
+    def forget(self) -> None:
+        """The group was shut down."""
+        self._group = None
+
+    def close(self) -> None:
+        """Let go of the server; the group stays. Idempotent."""
+        if self._client is not None:
+            self._client.close()
+        self._client = self._group = None
+
+    def _submit(self, group: Group, code: str, ranks: str) -> Execution:
+        return group.submit(code, ranks, notebook=notebook_path(self._shell), stop_on_error=False)
+
+    def _living(self) -> dict[str, Group]:
+        groups = self.client.groups()
+        return {group.name: group for group in groups if group.model["state"] not in GONE_GROUP_STATES}
+
+    def _found(self, name: str | None = None) -> Group:
+        living = self._living()
+        for wanted in [name] if name else self._names():
+            group = living.get(wanted)
+            if group is not None and (name or self._is_mine(group)):
+                self._group = group
+                return group
+        self._group = None
+        others = f" Running: {', '.join(living)}." if living else ""
+        message = f"The group '{name}' is gone." if name else "This notebook has no group."
+        hint = f"Start one: %dist_init -n 2; or attach to one: %dist_init --name NAME.{others}"
+        raise JupyterDistError("unknown_group", message, hint)
+
+    def _names(self) -> list[str]:
+        """What this notebook's group is called; the second when another folder's notebook has the first."""
+        path = notebook_path(self._shell)
+        if path is None:
+            return [f"kernel-{os.getpid()}"]
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(path).stem).strip("-._")[:MAX_NAME] or "notebook"
+        return [stem, f"{stem}-{hashlib.sha256(path.encode()).hexdigest()[:6]}"]
+
+    def _is_mine(self, group: Group) -> bool:
+        return bool(group.model["cwd"] == os.path.realpath(os.getcwd()))
+
+    def _check_same(self, group: Group, fields: dict[str, Any]) -> None:
+        wanted = fields.get("num_ranks")
+        if wanted is not None and wanted != group.world_size:
+            message = f"The group '{group.name}' runs already, with {group.world_size} ranks."
+            hint = "Leave -n out to attach to it, or shut it down first: %dist_shutdown."
+            raise JupyterDistError("name_taken", message, hint)
+
+
+def notebook_path(shell: Any) -> str | None:
+    """The notebook of this kernel, where it can be known: the server or VS Code says so."""
+    return os.environ.get("JPY_SESSION_NAME") or shell.user_ns.get("__vsc_ipynb_file__")

@@ -1,0 +1,217 @@
+"""The magics in a real kernel, on real ranks."""
+
+import os
+import re
+import sys
+import time
+
+import nbformat
+import pytest
+from jupyter_client.manager import start_new_kernel
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from jupyter_dist.client.bundle import RANKS_MIME
+
+WAIT_SECONDS = 40
+
+
+class Cell:
+    """What came of a cell."""
+
+    def __init__(self):
+        self.text = ""  # of the kernel itself
+        self.displays = []
+        self.updates = 0
+        self.error = None
+        self.status = ""
+
+    @property
+    def bundle(self):
+        return self.displays[-1][RANKS_MIME]
+
+    @property
+    def said(self):
+        return [(item["ranks"], _text(item["output"])) for item in self.bundle["items"]]
+
+
+def _text(output):
+    return output.get("text") or output.get("data", {}).get("text/plain") or output.get("ename")
+
+
+class Kernel:
+    def __init__(self, manager, client):
+        self.manager = manager
+        self.client = client
+
+    def run(self, code, after=None):
+        cell = Cell()
+        request = self.client.execute(code)
+        if after is not None:
+            after()
+        while True:
+            message = self.client.get_iopub_msg(timeout=WAIT_SECONDS)
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                break
+            _take(cell, message["msg_type"], message["content"])
+        cell.status = self.client.get_shell_msg(timeout=WAIT_SECONDS)["content"]["status"]
+        return cell
+
+
+def _take(cell, kind, content):
+    if kind == "stream":
+        cell.text += content["text"]
+    elif kind == "display_data":
+        cell.displays.append(content["data"])
+    elif kind == "update_display_data":
+        cell.updates += 1
+        cell.displays[-1] = content["data"]
+    elif kind == "error":
+        cell.error = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(content["traceback"]))
+
+
+@pytest.fixture(scope="module")
+def kernel(client, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebooks")
+    (folder / "beside.py").write_text("value = 42\n")
+    env = {**os.environ, "JPY_SESSION_NAME": str(folder / "train it.ipynb")}
+    manager, blocking = start_new_kernel(cwd=str(folder), env=env)
+    kernel = Kernel(manager, blocking)
+    assert kernel.run("%load_ext jupyter_dist").status == "ok"
+    yield kernel
+    kernel.run("%dist_shutdown")
+    blocking.stop_channels()
+    manager.shutdown_kernel(now=True)
+    manager.cleanup_resources()
+
+
+def test_without_a_group_it_is_said_what_to_do(kernel):
+    cell = kernel.run("%%distributed\n1")
+    assert cell.status == "error"
+    assert cell.error.startswith("DistError: This notebook has no group. Start one: %dist_init -n 2")
+    assert "\n" not in cell.error
+
+
+def test_init_then_cells_go_to_the_ranks(kernel):
+    cell = kernel.run("%dist_init -n 2 -a localhost")
+    assert cell.status == "ok", cell.error
+    assert cell.text.startswith("Group 'train-it': 2 ranks ready")
+    cell = kernel.run("import beside\nprint('same', beside.value)\nrank")
+    assert cell.said == [("0-1", "same 42\n"), ("0", "0"), ("1", "1")]
+    assert cell.bundle["state"] == "ok"
+    assert cell.displays[-1]["text/plain"].startswith("[ranks 0-1]\nsame 42\n[rank 0]\n0")
+    assert kernel.run("import sys; sys.executable").said == [("0-1", repr(sys.executable))]
+    assert kernel.run("%time x = 1\n'x' in globals()").said[-1] == ("0-1", "True")
+
+
+@pytest.mark.parametrize("line", ["%%rank [1]", "%%rank[1]", "%%rank 1", "%%rank !0", "%%rank -1", "%%rank 1::2"])
+def test_rank_takes_every_expression(kernel, line):
+    assert kernel.run(f"{line}\nrank").said == [("1", "1")]
+
+
+def test_mode_switches_between_kernel_and_ranks(kernel):
+    assert "Cells run in the kernel" in kernel.run("%dist_mode -d").text
+    cell = kernel.run("rank = 'mine'\nprint(rank)")
+    assert (cell.text, cell.displays) == ("mine\n", [])
+    assert kernel.run("%%distributed\nrank").said == [("0", "0"), ("1", "1")]
+    assert kernel.run("print(rank)").text == "mine\n"
+    assert "Cells run on the ranks" in kernel.run("%dist_mode -e").text
+    assert "%dist_mode -d" in kernel.run("%dist_mode").text
+
+
+def test_an_error_on_a_rank_fails_the_cell_and_is_shown_once(kernel):
+    cell = kernel.run("if rank == 1: raise ValueError('only here')\nprint('fine')")
+    assert cell.status == "error"
+    assert cell.error == "RankError: rank 1: ValueError: only here"
+    assert set(cell.said) == {("0", "fine\n"), ("1", "ValueError")}
+    assert kernel.run("%%rank 5\n1").error.startswith("DistError: There is no rank 5")
+    assert kernel.run("%dist_init -n many").error.startswith("DistError: Argument")
+    assert "runs already, with 2 ranks" in kernel.run("%dist_init -n 3").error
+
+
+def test_output_streams_live(kernel):
+    cell = kernel.run("import time\nfor i in range(10):\n    print(i)\n    time.sleep(0.1)")
+    assert cell.said == [("0-1", "".join(f"{i}\n" for i in range(10)))]
+    assert 2 <= cell.updates <= 8
+    assert len(cell.displays) == 1
+
+
+def test_an_interrupt_keeps_the_ranks(kernel):
+    kernel.run("kept = rank + 100")
+
+    def interrupt():
+        time.sleep(1)
+        kernel.manager.interrupt_kernel()
+
+    cell = kernel.run("import time\ntime.sleep(60)", after=interrupt)
+    assert cell.status == "error"
+    assert cell.error.startswith("KeyboardInterrupt: the ranks were interrupted")
+    assert cell.bundle["state"] == "interrupted"
+    assert kernel.run("kept").said == [("0", "100"), ("1", "101")]
+
+
+def test_sync_status_and_debug(kernel):
+    assert kernel.run("%sync").text.startswith("All 2 ranks are in step")
+    status = kernel.run("%dist_status").text
+    assert "Group 'train-it': ready, 2 ranks, gloo" in status
+    assert re.search(r"rank 1: idle, pid \d+, on cpu, 0\.\d\d GiB", status)
+    debug = kernel.run("%dist_debug").text
+    assert "Server: http://127.0.0.1" in debug
+    assert "train-it" in debug
+
+
+def test_ddip_cells_run_here_there_and_everywhere(kernel):
+    kernel.run("%dist_mode -d")
+    assert "Attached to group 'train-it'" in kernel.run("%makedip").text
+    assert kernel.run("%%dip\nrank").said == [("0", "0")]
+    assert kernel.run("%%dip remote --see all\nrank").said == [("0", "0"), ("1", "1")]
+    assert kernel.run("%%dip -q\nrank").displays == []
+    assert kernel.run("%%dip local\nprint('here')").text == "here\n"
+    cell = kernel.run("%%dip everywhere --see 1\nprint('both')")
+    assert (cell.text, cell.said) == ("both\n", [("1", "both\n")])
+    assert "%%dip --see all" in kernel.run('%autodip on -a "--see all"').text
+    assert kernel.run("rank").said == [("0", "0"), ("1", "1")]
+    assert kernel.run("#dip_locally\nprint('here')").text == "here\n"
+    assert "off" in kernel.run("%autodip off").text
+    assert "rank 1: idle" in kernel.run("%makedip -i").text
+
+
+def test_a_kernel_restart_attaches_again(kernel):
+    kernel.run("%%distributed\nkept = 'through the restart'")
+    kernel.manager.restart_kernel(now=True)
+    kernel.client.wait_for_ready(timeout=WAIT_SECONDS)
+    kernel.run("%load_ext jupyter_dist")
+    assert kernel.run("%%rank 0\nkept").said == [("0", "'through the restart'")]
+    cell = kernel.run("%dist_init")
+    assert cell.text.startswith("Attached to group 'train-it' of 2 ranks; their variables are still there.")
+    assert kernel.run("kept").said == [("0-1", "'through the restart'")]
+
+
+def test_reset_gives_fresh_ranks_and_reload_keeps_them(kernel):
+    assert "2 fresh ranks" in kernel.run("%dist_reset").text
+    assert kernel.run("new = 1\n'kept' in globals()").said == [("0-1", "False")]
+    kernel.run("%reload_ext jupyter_dist")
+    assert kernel.run("%%distributed\nnew").said == [("0-1", "1")]
+    assert kernel.run("2 + 2").displays == []
+
+
+def test_shutdown_leaves_nothing(kernel, client):
+    pids = [rank["pid"] for rank in client.attach("train-it").model["ranks"]]
+    assert "has ended" in kernel.run("%dist_shutdown").text
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    assert "train-it" not in [group.name for group in client.groups()]
+    assert kernel.run("2 + 2").status == "ok"
+
+
+def test_a_notebook_runs_where_there_is_no_server(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "rt"))
+    sources = ["%load_ext jupyter_dist", "%dist_init -n 2", "print('from', rank)", "%dist_shutdown", "1 / 0"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        NotebookClient(notebook, timeout=WAIT_SECONDS, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    (output,) = notebook.cells[2].outputs
+    assert output["data"][RANKS_MIME]["state"] == "ok"
+    assert output["data"]["text/plain"] == "[rank 0]\nfrom 0\n[rank 1]\nfrom 1"
