@@ -109,7 +109,7 @@ class DistHandler(ExtensionHandlerMixin, APIHandler):
             return {}
         try:
             return json.loads(data)
-        except ValueError as err:
+        except (ValueError, RecursionError) as err:  # the latter: a hundred thousand brackets
             raise bad_request(f"The body is not JSON: {err}.", "Send a JSON object in UTF-8.") from err
 
     def group(self, id_or_name: str) -> Group:

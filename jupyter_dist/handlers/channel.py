@@ -68,7 +68,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
         assert self._client is not None
         try:
             request = json.loads(message)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter: thousands of brackets
             request = None
         self._client.handle(request)
 

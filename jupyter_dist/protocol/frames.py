@@ -38,7 +38,7 @@ def decode_header(data: bytes) -> Header:
     """Parse a header; raises FrameError unless it is a JSON object."""
     try:
         header = _decode(data.decode())
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise FrameError(f"header is not JSON: {data[:80]!r}") from err
     if not isinstance(header, dict):
         raise FrameError(f"header is not an object: {data[:80]!r}")

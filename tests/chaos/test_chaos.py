@@ -223,4 +223,6 @@ def test_chaos(tmp_path, request):
             chaos.end()
             for kind, seconds in sorted(chaos.closed_after.items()):
                 middle = sorted(seconds)[len(seconds) // 2]
-                print(f"{kind:10} {len(seconds):4} times; cell closed after {middle:.2f} s, at most {max(seconds):.2f} s")
+                print(
+                    f"{kind:10} {len(seconds):4} times; cell closed after {middle:.2f} s, at most {max(seconds):.2f} s"
+                )

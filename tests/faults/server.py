@@ -45,6 +45,14 @@ class JupyterServer:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=home
             )
+        try:
+            self._wait(known)
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def _wait(self, known: set[Path]) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not (new := set(self.runtime.glob("jpserver-*.json")) - known):
             assert self.process.poll() is None, self.log()
@@ -54,6 +62,13 @@ class JupyterServer:
         while not self.info_path.read_text().endswith("}"):
             time.sleep(0.005)
         self.info = json.loads(self.info_path.read_text())
+        while True:  # the file is there before it listens
+            try:
+                self.ask("GET", "")
+                return
+            except urllib.error.URLError:
+                assert time.monotonic() < deadline, self.log()
+                time.sleep(0.02)
 
     def log(self) -> str:
         return self.log_path.read_text()
@@ -107,7 +122,10 @@ class JupyterServer:
         return Channel(self.info["port"])
 
     def agent_pid(self, group_id: str) -> int:
-        (path,) = (*self.runtime.rglob(f"{group_id}/group.json"), *Path("/tmp").glob(f"jupyter_dist-*/{group_id}/group.json"))
+        (path,) = (
+            *self.runtime.rglob(f"{group_id}/group.json"),
+            *Path("/tmp").glob(f"jupyter_dist-*/{group_id}/group.json"),
+        )
         return int(json.loads(path.read_text())["agent_pid"])
 
 

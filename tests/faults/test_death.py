@@ -182,3 +182,36 @@ def test_the_real_out_of_memory_killer(small_cgroup, make_agent):
     if execution["state"] == "ok":
         pytest.skip("this kernel does not enforce the limit")
     assert "out of memory" in str(execution["error"]) or "MemoryError" in str(client.records)
+
+
+def test_a_rank_that_speaks_junk_is_ended_and_named(own):
+    own.start(2)
+    code = """
+import os, stat
+for name in os.listdir('/proc/self/fd') if rank == 1 else ():
+    try:
+        if int(name) >= 100 and stat.S_ISSOCK(os.fstat(int(name)).st_mode): os.write(int(name), b'junk' * 1000)
+    except OSError: pass
+import time; time.sleep(1000 * (rank == 1))
+"""
+    execution = own.run(code, timeout=15)
+    assert execution["state"] == "lost"
+    assert execution["error"]["message"].startswith("Rank 1 ")
+    assert own.run("1", [0])["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "a = []\nfor _ in range(1_000_000): a = [a]\nimport sys; sys.setrecursionlimit(10**9)\nprint(repr(a)[:1])",
+        "import faulthandler, os; os.abort()",
+        "import os; os.closerange(3, 1000)",
+    ],
+    ids=["stack overflow", "abort", "all descriptors closed"],
+)
+def test_other_ways_to_die_are_named(own, code):
+    own.start(2)
+    execution = own.run("if rank == 1:\n    " + code.replace("\n", "\n    "), timeout=30)
+    assert execution["state"] == "lost"
+    assert execution["error"]["message"].startswith("Rank 1 ")
+    assert own.run("print(1)", [0])["state"] == "ok"

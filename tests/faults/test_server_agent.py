@@ -183,3 +183,23 @@ def test_two_pages_see_the_same_and_cells_queue_with_their_owner(serve):
 
 def _resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.timeout(900)
+def test_starts_and_stops_leave_the_server_as_it_was(serve, request):
+    """Descriptors, threads, processes, sockets, group folders: the numbers of the first cycle, `--cycles` times."""
+    server = serve()
+    seen, resident = [], []
+    for _ in range(request.config.getoption("--cycles")):
+        group = server.start(name="g")
+        server.run("g", "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+        assert len(server.ask("DELETE", "groups/g")["killed"]) == 2
+        pid = server.process.pid
+        seen.append((len(os.listdir(f"/proc/{pid}/fd")), len(children_of(pid))))
+        resident.append(_resident(pid))
+        assert not any(Path("/proc", str(rank["pid"]), "exe").exists() for rank in group["ranks"])
+    print(f"descriptors and children per cycle: {seen}; the server grew {(resident[-1] - resident[0]) >> 10} KiB")
+    assert len(set(seen[1:])) == 1, seen
+    # The first half of a long run is for caches to fill.
+    half = len(resident) // 2
+    assert (resident[-1] - resident[half]) / max(1, len(resident) - half) < 1 << 20, resident

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from apiclient import Api
-from leaks import nothing_left
+from leaks import nothing_left as no_leaks
 
 
 @pytest.fixture(autouse=True)
 def _no_leaks():
-    with nothing_left():
+    with no_leaks():
         yield
 
 

@@ -140,6 +140,19 @@ async def test_a_dead_rank_is_named_and_the_others_go_on(api):
     assert (await api.refused("POST", "groups/g/replace"))[0] == 409
 
 
+async def test_one_rank_is_killed_and_the_others_go_on(api):
+    await api.start(name="g")
+    stuck = await api.submit("g", "import ctypes\nctypes.PyDLL(None).sleep(100)", ranks="1")
+    await asyncio.sleep(0.5)
+    asked = await api.ask("POST", "groups/g/interrupt", {"ranks": "all"})
+    assert asked == {"interrupted": "1", "idle": "0", "unresponsive": "1"}
+    assert (await api.refused("POST", "groups/g/ranks/2/kill"))[1]["code"] == "unknown_rank"
+    group = await api.ask("POST", "groups/g/ranks/1/kill")
+    assert group["ranks"][1]["exit"]["reason"] == "was killed (on request)"
+    assert (await api.view("g", stuck))["execution"]["state"] == "lost"
+    assert texts(await api.run("g", "print('fine')", ranks="0")) == [("0", "fine\n")]
+
+
 async def test_the_log_as_a_file(api):
     await api.start(name="g")
     await api.run("g", "print('<script>alert(1)</script>')\n1 / 0")

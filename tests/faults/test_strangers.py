@@ -1,0 +1,209 @@
+"""The threats of other users and of what runs in ranks, on a real server: nothing listens, nothing can be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from leaks import children_of
+
+from .server import TOKEN, JupyterServer
+
+NOBODY = 65534
+SOURCES = sorted((Path(__file__).parents[2] / "jupyter_dist").rglob("*.py"))
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to be somebody else")
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = JupyterServer(tmp_path)
+    yield server
+    for group in server.ask("GET", "groups")["groups"]:
+        server.ask("DELETE", f"groups/{group['id']}")
+    server.end()
+
+
+def as_nobody(work):
+    """Run `work` as another user, in a process of its own; what it returns, as JSON."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            answer = work()
+        except BaseException as err:
+            answer = repr(err)
+        os.write(write_end, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        answer = pipe.read()
+    os.waitpid(pid, 0)
+    return json.loads(answer)
+
+
+def tree(server: JupyterServer) -> list[int]:
+    return [server.process.pid, *children_of(server.process.pid)]
+
+
+def inodes(pids: list[int]) -> dict[str, int]:
+    found = {}
+    for pid in pids:
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                target = os.readlink(fd)
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                found[target[8:-1]] = pid
+    return found
+
+
+def listening_tcp(pids: list[int]) -> list[tuple[str, int, int]]:
+    """(address, port, pid); the address as 127.0.0.1, 0.0.0.0, or the hexadecimal of another one."""
+    mine, found = inodes(pids), []
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in mine:
+                address, port = fields[1].split(":")
+                if table == "tcp":
+                    address = socket.inet_ntoa(bytes.fromhex(address)[::-1])
+                found.append((address, int(port, 16), mine[fields[9]]))
+    return found
+
+
+def listening_unix(pids: list[int]) -> list[str]:
+    mine = inodes(pids)
+    rows = (line.split(None, 7) for line in Path("/proc/net/unix").read_text().splitlines()[1:])
+    return [row[7] for row in rows if len(row) == 8 and row[3] == "00010000" and row[6] in mine]
+
+
+def test_nothing_listens_but_gloo_on_loopback(server):
+    server.start(3, name="g")
+    server.run("g", "t = torch.ones(1); dist.all_reduce(t); dist.new_group([0, 1])")
+    ranks = {rank["pid"] for rank in server.ask("GET", "groups/g")["ranks"]}
+    for address, port, pid in listening_tcp(tree(server)):
+        if pid == server.process.pid:
+            assert port == server.info["port"]
+        else:
+            assert address == "127.0.0.1", (address, port)
+            assert pid in ranks
+    paths = listening_unix(tree(server))
+    assert [Path(path).name for path in paths] == ["agent.sock"]
+    assert not any(path.startswith("@") for path in paths)
+
+
+def _connects(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as sock:
+        try:
+            sock.connect(path)
+        except PermissionError:
+            return False
+        return True
+
+
+def _reads(path: Path) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except PermissionError:
+        return False
+    return True
+
+
+def _talks(port: int) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=2) as sock:
+        sock.sendall(b"junk" * 500)
+        sock.settimeout(0.2)
+        try:
+            return sock.recv(100)
+        except (TimeoutError, ConnectionError):
+            return b""
+
+
+@needs_root
+def test_another_user_reaches_nothing(server, tmp_path):
+    for path in (tmp_path, *tmp_path.parents):
+        if path != Path("/") and path.owner() == "root" and str(path).startswith("/tmp/"):
+            path.chmod(path.stat().st_mode | 0o055)  # so that it is our own directory that keeps them out
+    group = server.start(2, name="g")
+    server.run("g", "print('a secret')")
+    (agent_socket,) = listening_unix(tree(server))
+    directory = Path(agent_socket).parent
+    gloo = [port for _, port, pid in listening_tcp(tree(server)) if pid != server.process.pid]
+
+    def try_everything():
+        reached = ["agent.sock"] if _connects(agent_socket) else []
+        paths = [directory / "x", directory / "group.json", directory / "journal", directory / "agent.log"]
+        paths += [Path(f"/proc/{rank['pid']}/environ") for rank in group["ranks"]]
+        reached += [str(path) for path in paths if _reads(path)]
+        return reached + [f"gloo said {answer!r}" for port in gloo if (answer := _talks(port))]
+
+    assert as_nobody(try_everything) == []
+    assert server.run("g", "t = torch.ones(1); dist.all_reduce(t)")["execution"]["state"] == "ok"
+    assert server.refused("GET", "groups", token=None)[0] == 403
+
+
+def test_no_secret_in_ranks_arguments_logs_or_files(server, tmp_path):
+    server.start(2, name="g")
+    code = f"""
+import os
+parent = os.getppid()
+agent = int(open(f'/proc/{{parent}}/stat').read().rpartition(')')[2].split()[1])
+for pid in ('self', parent, agent):
+    data = open(f'/proc/{{pid}}/environ').read() + open(f'/proc/{{pid}}/cmdline').read()
+    print({TOKEN!r} in data)
+"""
+    view = server.run("g", code)
+    assert [item["output"]["text"] for item in view["items"]] == ["False\n" * 3]
+    url = f"{server.info['url']}jupyter-dist/api/groups/none?token={TOKEN}"
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(urllib.request.Request(url, headers={"Referer": f"http://x/?token={TOKEN}"}))
+    raised.value.close()
+    for pid in tree(server):
+        assert TOKEN not in Path(f"/proc/{pid}/cmdline").read_text()
+    assert TOKEN not in server.log()
+    (agent_socket,) = listening_unix(tree(server))
+    for path in Path(agent_socket).parent.rglob("*"):
+        if path.is_file() and path.parent.name != "journal":  # the cell above stands in the journal
+            assert TOKEN not in path.read_text(errors="replace"), path
+
+
+def test_what_is_not_ours_is_never_signalled(server, tmp_path):
+    """Another group, and programs that are named as ours are."""
+    decoys = [
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)", name, str(tmp_path)])
+        for name in ("boot.py", "agent", "jupyter_dist")
+    ]
+    server.start(2, name="mine")
+    server.start(2, name="theirs")
+    server.run("mine", "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+    server.ask("POST", "groups/mine/restart")
+    server.ask("GET", "groups/mine?wait=30&not_state=restarting")
+    server.ask("DELETE", "groups/mine")
+    assert [decoy.poll() for decoy in decoys] == [None, None, None]
+    assert server.run("theirs", "dist.barrier()")["execution"]["state"] == "ok"
+    for decoy in decoys:
+        decoy.send_signal(signal.SIGKILL)
+        decoy.wait()
+
+
+def test_grep_gates():
+    """What must not come back: signals by name, pickles, a torch.load that runs code, a store that listens."""
+    for path in SOURCES:
+        text = path.read_text()
+        assert not re.search(r"\bpkill\b|\bkillall\b", text), path
+        assert not re.search(r"torch\.load\((?!.*weights_only=True)", text), path
+        assert "TCPStore(" not in text, path
+        assert not re.search(r"[\"']0\.0\.0\.0[\"']", text), path
