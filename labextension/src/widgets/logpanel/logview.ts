@@ -15,6 +15,9 @@ const INTERVAL_MS = 60;
 /** Nearer to an end than this counts as there. */
 const NEAR = 8;
 const NEAR_TOP = 240;
+/** What a user scrolls with, and for how long a scroll is its doing. */
+const HANDS = ['wheel', 'keydown', 'pointerdown', 'pointermove', 'touchmove'];
+const HAND_MS = 1000;
 
 export class LogView extends Widget {
   constructor(log: LogModel, context: IBlockContext) {
@@ -32,8 +35,7 @@ export class LogView extends Widget {
     this._resized.observe(this._content);
     this._resized.observe(this.node);
     log.changed.connect(this._schedule, this);
-    this.node.addEventListener('scroll', this, { passive: true });
-    this.node.addEventListener('wheel', this, { passive: true });
+    [...HANDS, 'scroll'].forEach(type => this.node.addEventListener(type, this, { passive: true }));
   }
 
   /** Emitted when the page was changed. */
@@ -74,8 +76,7 @@ export class LogView extends Widget {
     cancelAnimationFrame(this._frame);
     window.clearTimeout(this._timer);
     this._resized.disconnect();
-    this.node.removeEventListener('scroll', this);
-    this.node.removeEventListener('wheel', this);
+    [...HANDS, 'scroll'].forEach(type => this.node.removeEventListener(type, this));
     this._nodes.forEach(node => node.dispose());
     Signal.clearData(this);
     super.dispose();
@@ -84,7 +85,10 @@ export class LogView extends Widget {
   handleEvent(event: Event): void {
     if (event.type === 'scroll') {
       this._onScroll();
-    } else if ((event as WheelEvent).deltaY < 0) {
+      return;
+    }
+    this._touchedAt = performance.now();
+    if (event.type === 'wheel' && (event as WheelEvent).deltaY < 0) {
       // Where nothing can be scrolled there are no scroll events.
       if (this.node.scrollTop === 0) {
         this._topReached.emit();
@@ -103,6 +107,11 @@ export class LogView extends Widget {
   }
 
   private _onScroll(): void {
+    if (this._follow && performance.now() - this._touchedAt > HAND_MS) {
+      // Nobody scrolled: the content shrank while it was rendered anew.
+      this._pin();
+      return;
+    }
     const { scrollTop } = this.node;
     const isUp = scrollTop < this._lastTop;
     this._lastTop = scrollTop;
@@ -221,4 +230,5 @@ export class LogView extends Widget {
   private _timer = 0;
   private _lastSync = 0;
   private _lastTop = 0;
+  private _touchedAt = -HAND_MS;
 }
