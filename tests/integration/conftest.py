@@ -12,10 +12,16 @@ from apiclient import Api
 from leaks import nothing_left as no_leaks
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _no_leaks():
     with no_leaks():
         yield
+
+
+@pytest.fixture(autouse=True)
+def jp_asyncio_loop(_no_leaks, jp_asyncio_loop):
+    """The loop in which the server is cleaned up: before anybody looks for leaks."""
+    return jp_asyncio_loop
 
 
 @pytest.fixture
