@@ -84,7 +84,11 @@ class AsyncClient:
         if len(living) == 1:
             return living[0]
         if not living:
-            raise JupyterDistError("unknown_group", "No group is running.", "Start one: Group.start(num_ranks=2).")
+            raise JupyterDistError(
+                "unknown_group",
+                "No group is running.",
+                "Start one: Group.start(num_ranks=2), or jupyter dist start -n 2.",
+            )
         names = ", ".join(f"'{group.name}'" for group in living)
         raise JupyterDistError("unknown_group", f"{len(living)} groups are running.", f"Name one of: {names}.")
 

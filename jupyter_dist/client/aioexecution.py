@@ -60,16 +60,22 @@ class AsyncExecution:
                 raise TimeoutError(f"The execution {self.id} still is {result.state}.")
 
     async def stream(self, gap_seconds: float = GAP_SECONDS) -> AsyncIterator[Result]:
-        """What is there so far, at most once in `gap_seconds`; the last one is `done`."""
+        """What is there so far, at most once in `gap_seconds`; the last one is `done`.
+
+        When nothing new has come for that long, the same once more: now it can be taken to be whole.
+        """
         feed = ExecutionFeed(self.group.id, self.model)
         async with self.group.client.channel.following(feed):
             while True:
                 await feed.wait()
                 self.model = feed.execution
-                yield Result(self.group.model, feed.execution, list(feed.view.items))
-                if feed.ended:
+                result = Result(self.group.model, feed.execution, list(feed.view.items))
+                yield result
+                if result.done:
                     return
                 await _pause(feed, gap_seconds)
+                if not feed.changed.is_set():
+                    yield result
 
     async def cancel(self) -> None:
         """Take it from the queue, or interrupt it; the ranks keep their variables."""

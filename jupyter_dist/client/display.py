@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+import time
 from collections.abc import Callable
 from typing import TextIO
 
@@ -10,6 +12,9 @@ from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
 from .bundle import item_text, mime_bundle, rank_label
 from .result import Result
+
+# How long what one rank said waits for the others to say the same.
+TOGETHER_SECONDS = 0.2
 
 
 def show_live() -> Callable[[Result], None]:
@@ -53,27 +58,56 @@ class TextDisplay:
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._printed: dict[int, int] = {}
-        self._label = ""
+        self._ranks = ""
+        self._waiting_since: float | None = None
 
     def __call__(self, result: Result) -> None:
         """Print what is new."""
-        said: dict[str, list[int]] = {}
+        new: dict[int, list[str]] = {}
+        printed = dict(self._printed)
         for rank, text in _texts(result).items():
             start = min(self._printed.get(rank, 0), len(text))
             end = len(text) if result.done else text.rfind("\n") + 1
             if end > start:
-                self._printed[rank] = end
-                said.setdefault(text[start:end], []).append(rank)
-        for text, ranks in said.items():
-            self._print(rank_label(format_ranks(ranks)), text)
+                printed[rank] = end
+                new[rank] = text[start:end].splitlines(keepends=True)
+        if self._waits_for_others(result, len(new)):
+            return
+        self._printed = printed
+        self._print(new)
         if result.done and result.execution["error"]:
             self._file.write(f"[{result.state}] {result.execution['error']['message']}\n")
         self._file.flush()
 
-    def _print(self, label: str, text: str) -> None:
-        if label != self._label:
-            self._label = label
-            self._file.write(f"[{label}]\n")
+    def _waits_for_others(self, result: Result, num_said: int) -> bool:
+        """Ranks say the same a few milliseconds apart: what some said waits a moment for the others."""
+        if result.done or num_said in (0, len(result)):
+            self._waiting_since = None
+            return False
+        now = time.monotonic()
+        if self._waiting_since is None:
+            self._waiting_since = now
+        if now - self._waiting_since < TOGETHER_SECONDS:
+            return True
+        self._waiting_since = None
+        return False
+
+    def _print(self, new: dict[int, list[str]]) -> None:
+        """What ranks say alike once, up to where they part; then each set of ranks for itself."""
+        same = sum(1 for _ in itertools.takewhile(lambda row: len(set(row)) == 1, zip(*new.values(), strict=False)))
+        if same:
+            self._write(format_ranks(new), "".join(next(iter(new.values()))[:same]))
+        parted: dict[str, dict[int, list[str]]] = {}
+        for rank, lines in new.items():
+            if len(lines) > same:
+                parted.setdefault(lines[same], {})[rank] = lines[same:]
+        for rest in parted.values():
+            self._print(rest)
+
+    def _write(self, ranks: str, text: str) -> None:
+        if ranks != self._ranks:
+            self._ranks = ranks
+            self._file.write(f"[{rank_label(ranks)}]\n")
         self._file.write(text if text.endswith("\n") else text + "\n")
 
 

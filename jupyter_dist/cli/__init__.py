@@ -1,0 +1,1 @@
+"""`jupyter dist ...`: groups from a shell. docs/client.md."""

@@ -1,0 +1,50 @@
+"""`jupyter dist`: finds the command, and says which there are."""
+
+from __future__ import annotations
+
+from jupyter_core.application import JupyterApp
+
+from jupyter_dist import __version__
+
+ROOM = "jupyter_dist.cli"
+COMMANDS = {
+    "start": "Start a group.",
+    "list": "List all groups.",
+    "status": "Show a group's ranks.",
+    "exec": "Run code on a group's ranks.",
+    "run": "Run a script on a group of its own, as torchrun would.",
+    "logs": "Show what a rank said.",
+    "stop": "End a group.",
+    "doctor": "Say what is wrong on this machine, and what to do.",
+}
+MODULES = {
+    "start": "groups.Start",
+    "list": "groups.List",
+    "status": "groups.Status",
+    "stop": "groups.Stop",
+    "exec": "cells.Exec",
+    "run": "cells.Run",
+    "logs": "logs.Logs",
+    "doctor": "doctor.Doctor",
+}
+
+
+class DistCommands(JupyterApp):
+    """Groups of torch.distributed ranks from a shell; `jupyter dist COMMAND --help` says more."""
+
+    name = "jupyter-dist"
+    version = __version__
+    description = __doc__
+    subcommands = {  # noqa: RUF012  (a trait's default)
+        name: (f"{ROOM}.{MODULES[name]}", help_text) for name, help_text in COMMANDS.items()
+    }
+
+    def start(self) -> None:
+        """Run the command, or name those that there are."""
+        super().start()
+        print(f"usage: jupyter dist COMMAND\n\n{self.description}\n")
+        print("\n".join(f"  {name:8} {help_text}" for name, help_text in COMMANDS.items()))
+        self.exit(2)
+
+
+main = DistCommands.launch_instance

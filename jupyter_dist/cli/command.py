@@ -1,0 +1,113 @@
+"""What all commands share: their arguments, their connection, and how they fail."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from jupyter_core.application import JupyterApp
+from traitlets import Unicode
+
+from jupyter_dist.client import Client, Group, JupyterDistError
+
+INTERRUPTED = 130
+
+
+class Command(JupyterApp):
+    """One command. Arguments are argparse's, as scripts' own may follow them; settings come from the config file."""
+
+    name = "jupyter-dist"
+    word = ""
+    needs_client = True
+
+    url = Unicode(help="Address of the Jupyter server; empty: your running one, else one for this command.").tag(
+        config=True
+    )
+
+    options: argparse.Namespace
+    client: Client
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare what the command takes."""
+
+    def act(self) -> int:
+        """Do it; return the exit status."""
+        raise NotImplementedError
+
+    def parse_command_line(self, argv: Any = None) -> None:
+        """Called by JupyterApp."""
+        parser = argparse.ArgumentParser(f"jupyter dist {self.word}", description=self.__doc__)
+        parser.add_argument("--url", help="the server (your running one); its token is read from JUPYTER_TOKEN")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        self.arguments(parser)
+        self.options = parser.parse_args(sys.argv[1:] if argv is None else argv)
+
+    def start(self) -> None:
+        """Called by JupyterApp: connect, act, end with a status."""
+        super().start()
+        try:
+            self.exit(self._connected() if self.needs_client else self.act())
+        except JupyterDistError as err:
+            self.fail(err)
+        except KeyboardInterrupt:
+            self.exit(INTERRUPTED)
+        except BrokenPipeError:  # `| head` has seen enough
+            sys.stderr.close()
+            self.exit(0)
+
+    def fail(self, error: JupyterDistError) -> None:
+        """Say what is wrong and what to do."""
+        if self.options.json:
+            print(json.dumps({"error": error.to_dict()}))
+        else:
+            print(f"jupyter dist {self.word}: {error}", file=sys.stderr)
+        self.exit(1)
+
+    def tell(self, content: Any, text: str) -> None:
+        """Print what was found, for programs or for people."""
+        print(json.dumps(content) if self.options.json else text)
+
+    def connect(self) -> Client:
+        """The server's groups."""
+        return Client.connect(self.options.url or self.url or None)
+
+    def _connected(self) -> int:
+        with self.connect() as self.client:
+            return self.act()
+
+
+def add_group_argument(parser: argparse.ArgumentParser) -> None:
+    """The group that a command is about."""
+    parser.add_argument("group", nargs="?", help="name or id (the only one that lives)")
+
+
+def add_start_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a group is started with."""
+    parser.add_argument("-n", "--num-ranks", type=int, help="how many ranks")
+    parser.add_argument("-d", "--devices", type=devices, help="CUDA devices: 0,1,3 or all")
+    parser.add_argument("--accelerator", choices=["auto", "cuda", "cpu"])
+    parser.add_argument("--backend", choices=["auto", "nccl", "gloo"])
+    parser.add_argument("--python", help="interpreter of the ranks (this one)")
+    parser.add_argument("--environment", help="environment of the ranks, by name, instead of --python")
+    parser.add_argument("--cwd", help="the ranks' folder (this one)")
+    parser.add_argument("--env", action="append", type=variable, default=[], metavar="NAME=VALUE")
+
+
+def devices(text: str) -> list[int] | str:
+    """`0,1,3` or `all`."""
+    return "all" if text == "all" else [int(part) for part in text.strip("[]").split(",")]
+
+
+def variable(text: str) -> tuple[str, str]:
+    """`NAME=VALUE`."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(text)
+    return name, value
+
+
+def shown(group: Group) -> str:
+    """One line about a group."""
+    return f"Group '{group.name}': {group.world_size} ranks, {group.model['state']}"

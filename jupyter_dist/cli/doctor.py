@@ -1,0 +1,101 @@
+"""`doctor`: what is wrong on this machine, and what to do."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from jupyter_dist.client import Client, JupyterDistError
+
+from .command import Command
+
+MIN_FILES = 4096
+MIN_SHARED_BYTES = 1 << 30
+GIB = 1 << 30
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at; `advice` only where it is wrong."""
+
+    subject: str
+    is_ok: bool
+    text: str
+    advice: str = ""
+
+
+class Doctor(Command):
+    """Look at the server, Python environments, devices, network, shared memory and limits."""
+
+    word = "doctor"
+    needs_client = False
+
+    def act(self) -> int:
+        """Print findings; 1 when something is wrong."""
+        findings = [*local_findings(), *self._server_findings()]
+        self.tell([finding._asdict() for finding in findings], "\n".join(map(_line, findings)))
+        return 0 if all(finding.is_ok for finding in findings) else 1
+
+    def _server_findings(self) -> Iterator[Finding]:
+        try:
+            client = self.connect()
+        except JupyterDistError as err:
+            yield Finding("server", False, err.message, err.hint)
+            return
+        with client:
+            yield server_finding(client)
+            environments = client.ask("GET", "environments")
+            yield from environment_findings(environments)
+            yield devices_finding(client.ask("GET", "devices"), environments)
+
+
+def local_findings() -> Iterator[Finding]:
+    """What concerns this machine alone."""
+    free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 0  # noqa: S108
+    advice = "DataLoader workers and NCCL need it. In Docker: --shm-size=8g or --ipc=host."
+    yield Finding("shared memory", free >= MIN_SHARED_BYTES, f"{free / GIB:.1f} GiB free in /dev/shm", advice)
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    advice = f"Run 'ulimit -n {most}' before the Jupyter server starts."
+    yield Finding("open files", files >= min(MIN_FILES, most), f"{files} at once", advice)
+    interfaces = [name for _, name in socket.if_nameindex()]
+    advice = "Ranks of one machine meet on 'lo': bring it up with 'ip link set lo up'."
+    yield Finding("network", "lo" in interfaces, f"interfaces {', '.join(interfaces)}", advice)
+
+
+def server_finding(client: Client) -> Finding:
+    """The server that answers."""
+    versions = client.ask("GET")
+    kind = "none of yours runs; one for this command came up" if client.is_private else f"running at {client.url}"
+    return Finding("server", True, f"{kind}, jupyter_dist {versions['jupyter_dist']}")
+
+
+def environment_findings(answer: dict[str, Any]) -> Iterator[Finding]:
+    """Where ranks can run."""
+    usable = [found for found in answer["environments"] if found["problem"] is None]
+    for found in answer["environments"]:
+        where = f"{found['display_name']} ({found['python']})"
+        if found["problem"] is None:
+            what = f"torch {found['torch_version']}, Python {found['python_version']}"
+            yield Finding("environment", True, f"{where}: {what}")
+        else:  # wrong only if there is no other
+            advice = "Install torch there: pip install torch ipykernel."
+            yield Finding("environment", bool(usable), f"{where}: {found['problem']}", advice)
+
+
+def devices_finding(answer: dict[str, Any], environments: dict[str, Any]) -> Finding:
+    """The devices, and a torch that can use them."""
+    devices = answer["devices"]
+    if not devices:
+        return Finding("devices", True, "no CUDA device: groups run on CPU")
+    names = ", ".join(f"{device['index']} {device['name']}" for device in devices)
+    usable = any(found["cuda"] and found["problem"] is None for found in environments["environments"])
+    advice = "The torch of every environment is a build for the CPU: install one with CUDA from pytorch.org."
+    return Finding("devices", usable, names, advice)
+
+
+def _line(finding: Finding) -> str:
+    advice = "" if finding.is_ok or not finding.advice else f"\n       {finding.advice}"
+    return f"{'ok    ' if finding.is_ok else 'WRONG '} {finding.subject}: {finding.text}{advice}"

@@ -1,0 +1,57 @@
+"""`logs`: what a rank said, and what it says from now on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from jupyter_dist.client.bundle import output_text
+
+from .command import Command, add_group_argument
+
+
+class Logs(Command):
+    """Show what a rank said; with --json a record of docs/api.md (LogRecord) per line."""
+
+    word = "logs"
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Whose log, and how long."""
+        add_group_argument(parser)
+        parser.add_argument("-r", "--rank", type=int, default=0)
+        parser.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
+        parser.add_argument("--tail-bytes", type=int, default=1 << 18, help="how much of what there is")
+
+    def act(self) -> int:
+        """Print pages of records."""
+        for records in self._pages():
+            for record in records:
+                sys.stdout.write(json.dumps(record) + "\n" if self.options.json else record_text(record))
+            sys.stdout.flush()
+        return 0
+
+    def _pages(self) -> Iterator[Iterable[dict[str, Any]]]:
+        group = self.client.attach(self.options.group)
+        if self.options.follow:
+            yield from group.follow_logs(self.options.rank, self.options.tail_bytes)
+        else:
+            yield group.logs(self.options.rank, self.options.tail_bytes)
+
+
+def record_text(record: dict[str, Any]) -> str:
+    """One record as text."""
+    kind = record["kind"]
+    if kind == "stream":
+        return str(record["text"])
+    if kind == "output":
+        text = output_text(record["output"])
+        return text if text.endswith("\n") else text + "\n"
+    if kind == "begin":
+        lines = (record.get("code") or "").strip().splitlines()
+        return f"--- [{record['execution_count']}] {lines[0] if lines else ''}\n"
+    if kind == "end":
+        return f"--- {record['status']}, {record['seconds'] or 0:.2f} s\n"
+    return f"--- {record.get('text', '')}\n"

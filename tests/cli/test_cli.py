@@ -1,0 +1,112 @@
+"""Every command, on real ranks."""
+
+import json
+import signal
+import subprocess
+import sys
+
+from jupyter_dist.cli.logs import record_text
+
+MAIN = "from jupyter_dist.cli.app import main; main()"
+
+
+def test_without_a_command_they_are_named(dist):
+    said = dist(status=2).stdout
+    assert "usage: jupyter dist COMMAND" in said
+    for word in ("start", "list", "status", "exec", "run", "logs", "stop", "doctor"):
+        assert f"  {word} " in said
+
+
+def test_exec_prints_what_ranks_say_and_ends_with_their_outcome(dist, group):
+    said = dist("exec", "print('hi')\nrank").stdout
+    assert said == "[ranks 0-1]\nhi\n[rank 0]\n0\n[rank 1]\n1\n"
+    failed = dist(
+        "exec", "--group", "from-shell", "--ranks", "!0", "-", input="raise ValueError('only here')", status=1
+    )
+    assert "ValueError: only here" in failed.stdout
+    assert failed.stdout.startswith("[rank 1]\n")
+    view = json.loads(dist("exec", "--json", "6 * 7").stdout)
+    assert view["execution"]["state"] == "ok"
+    assert view["items"][0]["output"]["data"]["text/plain"] == "42"
+
+
+def test_list_status_and_logs(dist, group):
+    assert "Group 'from-shell': 2 ranks, ready, cpu" in dist("list").stdout
+    assert [found["name"] for found in json.loads(dist("list", "--json").stdout)] == ["from-shell"]
+    assert "rank 1: idle, pid" in dist("status", "from-shell").stdout
+    assert {sample["rank"] for sample in json.loads(dist("status", "--json").stdout)["memory"]["ranks"]} == {0, 1}
+    group.run("print('to the log')\nrank")
+    assert "--- [" in dist("logs", "--rank", "1").stdout
+    assert "to the log\n1\n--- ok" in dist("logs", "--rank", "1").stdout
+    assert json.loads(dist("logs", "--json").stdout.splitlines()[-1])["kind"] == "end"
+
+
+def test_logs_are_followed_until_ctrl_c(group, own_runtime):
+    command = [sys.executable, "-c", MAIN, "logs", "--follow", "--rank", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as follower:
+        follower.stdout.readline()
+        group.run("print('since then')")
+        while follower.stdout.readline() != "since then\n":
+            pass
+        follower.send_signal(signal.SIGINT)
+        follower.stdout.read()
+        assert follower.wait(20) == 130
+
+
+def test_start_and_stop(dist, client):
+    assert "Group 'second': 1 ranks ready" in dist("start", "second", "-n", "1", "--env", "COLOUR=blue").stdout
+    assert client.attach("second").run("import os; os.environ['COLOUR']").values == {0: "'blue'"}
+    assert "two ranks" not in dist("stop", "second").stdout
+    refused = dist("stop", "second", status=1)
+    assert "There is no group 'second'" in refused.stderr
+    assert json.loads(dist("stop", "second", "--json", status=1).stdout)["error"]["code"] == "unknown_group"
+
+
+def test_a_script_runs_as_torchrun_would_run_it(dist, client, tmp_path):
+    (tmp_path / "beside.py").write_text("word = 'found'\n")
+    (tmp_path / "train.py").write_text(
+        "import sys, beside, torch, torch.distributed as dist\n"
+        "if __name__ == '__main__':\n"
+        "    dist.init_process_group('gloo')\n"
+        "    total = torch.ones(1); dist.all_reduce(total)\n"
+        "    print(beside.word, sys.argv[1:], int(total))\n"
+        "    sys.exit(int(sys.argv[-1]))\n"
+    )
+    assert "found ['--lr', '3', '0'] 2\n" in dist("run", "-n", "2", "train.py", "--lr", "3", "0").stdout
+    assert "SystemExit: 4" in dist("run", "-n", "1", "train.py", "4", status=1).stdout
+    assert "There is no script" in dist("run", "nothing.py", status=1).stderr
+    assert not [group for group in client.groups() if group.name.startswith("run-")]
+
+
+def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group, own_runtime):
+    command = [sys.executable, "-c", MAIN, "exec", "-r", "0", "print('on', flush=True)\nimport time\ntime.sleep(60)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        while running.stdout.readline() != "on\n":
+            pass
+        running.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in running.stdout.read()
+        assert running.wait(20) == 130
+    assert group.status()["state"] == "ready"
+
+
+def test_doctor_says_what_there_is(dist, group):
+    findings = json.loads(dist("doctor", "--json").stdout)
+    assert {finding["subject"] for finding in findings} == {
+        "server", "environment", "devices", "network", "shared memory", "open files",
+    }  # fmt: skip
+    assert "torch" in next(finding["text"] for finding in findings if finding["subject"] == "environment")
+    wrong = dist("doctor", "--url", "http://127.0.0.1:9", status=1).stdout
+    assert "WRONG  server: The Jupyter server at http://127.0.0.1:9 does not answer" in wrong
+
+
+def test_groups_outlive_the_command_where_no_server_runs(dist, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path_factory.mktemp("rt")))
+    assert "No Jupyter server of yours runs" in dist("start", "alone", "-n", "1").stdout
+    assert dist("exec", "kept = 1\nkept").stdout == "[rank 0]\n1\n"
+    assert dist("exec", "kept + 1").stdout == "[rank 0]\n2\n"
+    assert "has ended" in dist("stop", "--all").stdout
+
+
+def test_records_as_text():
+    assert record_text({"kind": "note", "text": "The rank died."}) == "--- The rank died.\n"
+    assert record_text({"kind": "begin", "code": "", "execution_count": 3}) == "--- [3] \n"
