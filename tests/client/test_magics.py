@@ -205,9 +205,14 @@ def test_shutdown_leaves_nothing(kernel, client):
     assert kernel.run("2 + 2").status == "ok"
 
 
-def test_a_notebook_runs_where_there_is_no_server(tmp_path, monkeypatch):
+def test_a_notebook_runs_where_there_is_no_server_or_it_ends(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "rt"))
-    sources = ["%load_ext jupyter_dist", "%dist_init -n 2", "print('from', rank)", "%dist_shutdown", "1 / 0"]
+    kill_server = (
+        "import psutil\nfor child in psutil.Process().children():\n"
+        "    if 'jupyter_dist.client.headless' in child.cmdline():\n        child.kill()"
+    )
+    sources = ["%load_ext jupyter_dist", "%dist_init -n 2", "print('from', rank)", "%dist_mode -d", kill_server]
+    sources += ["%%rank 1\nprint('still', rank)", "%dist_shutdown", "1 / 0"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
@@ -215,3 +220,4 @@ def test_a_notebook_runs_where_there_is_no_server(tmp_path, monkeypatch):
     (output,) = notebook.cells[2].outputs
     assert output["data"][RANKS_MIME]["state"] == "ok"
     assert output["data"]["text/plain"] == "[rank 0]\nfrom 0\n[rank 1]\nfrom 1"
+    assert notebook.cells[5].outputs[0]["data"]["text/plain"] == "[rank 1]\nstill 1"  # through another server
