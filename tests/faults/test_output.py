@@ -41,7 +41,9 @@ def flood_digest(rank: int, lines: int) -> str:
 @pytest.mark.parametrize("world_size", [2, 8])
 def test_a_flood_is_byte_exact_and_costs_no_memory(make_agent, request, world_size):
     """`--flood-lines 1000000` for the figure of docs/reliability.md; nobody follows, nobody is waited for."""
-    lines = request.config.getoption("--flood-lines") // (1 if world_size == 2 else 4)
+    lines = request.config.getoption("--flood-lines")
+    if world_size > 2 and lines <= 100_000:
+        lines //= 4  # short in CI
     process = make_agent()
     client = process.client()
     client.start(world_size)
@@ -55,6 +57,9 @@ def test_a_flood_is_byte_exact_and_costs_no_memory(make_agent, request, world_si
     after = [resident_bytes(pid) for pid in (process.process.pid, client.group["ranks"][0]["pid"])]
     assert after[0] - before[0] < AGENT_GROWTH_BYTES
     assert after[1] - before[1] < RANK_GROWTH_BYTES
+    seconds = execution["ended_at"] - execution["started_at"]
+    grown = [(late - early) >> 20 for late, early in zip(after, before, strict=True)]
+    print(f"{world_size} x {lines} lines in {seconds:.1f} s; MiB grown: agent {grown[0]}, rank {grown[1]}")
     digests, _ = journal_digests(process.directory / "journal", world_size, execution["id"])
     assert digests == [flood_digest(rank, lines) for rank in everyone]
 
@@ -70,7 +75,9 @@ def test_a_line_of_a_hundred_megabytes(make_agent):
     before = resident_bytes(process.process.pid)
     execution = client.run("print('x' * 100_000_000)\nprint('next')", [1], timeout=100)
     assert execution["state"] == "ok"
-    assert resident_bytes(process.process.pid) - before < AGENT_GROWTH_BYTES
+    grown = resident_bytes(process.process.pid) - before
+    print(f"100 MB in {execution['ended_at'] - execution['started_at']:.1f} s; agent grew {grown >> 20} MiB")
+    assert grown < AGENT_GROWTH_BYTES
     digests, sizes = journal_digests(process.directory / "journal", 2, execution["id"])
     assert sizes == [0, 100_000_000 + len("\nnext\n")]
     assert digests[1] == hashlib.sha256(b"x" * 100_000_000 + b"\nnext\n").hexdigest()
@@ -108,4 +115,4 @@ def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent
     notes = [payload.decode() for header, payload in client.records if header["kind"] == "note"]
     unkept = sum(int(re.search(r"(\d+) bytes of output", note)[1]) for note in notes if "bytes of output" in note)
     assert kept + unkept == 100_000 * 51 + len("unseen\n")
-    assert "bytes of output were not kept" in client.group["note"]
+    client.wait(lambda: "bytes of output were not kept" in client.group["note"])

@@ -104,3 +104,14 @@ def _alive(pid):
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+async def test_a_connection_to_a_living_agent_that_breaks_is_made_again(api, jp_serverapp):
+    await api.start(name="g")
+    running = await api.submit("g", "import time\nfor n in range(10):\n    print(n, flush=True); time.sleep(0.1)")
+    (group,) = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.manager.all()
+    group._link._stream.abort()
+    view = await api.view("g", running)
+    assert view["execution"]["state"] == "ok"
+    assert texts(view) == [("0-1", "".join(f"{n}\n" for n in range(10)))]
+    assert (await api.ask("GET", "groups/g"))["state"] == "ready"

@@ -93,3 +93,27 @@ async def test_a_flood_does_not_hold_up_the_server(api):
     assert gap["lines"] == 200_000 - 2000 - 200
     assert channel.items[2]["output"]["text"].endswith("line number 199999\n")
     channel.socket.close()
+
+
+async def test_a_page_that_is_cut_again_and_again_shows_each_line_once(api):
+    """What a page has, and what it is told after each of many cuts, is in the end what the journal says."""
+    await api.start(name="g")
+    code = "import time\nfor n in range(1500):\n    print('rank', rank, 'line', n)\n    if n % 20 == 0: time.sleep(0.03)"
+    execution = await api.submit("g", code)
+    items, seq, ended, cuts = [], 0, None, 0
+    while ended is None:
+        channel = await api.channel()
+        channel.items, channel.seq = items, seq
+        try:
+            ended = await asyncio.wait_for(channel.follow("g", execution, since=seq), 0.12)
+        except asyncio.TimeoutError:
+            cuts += 1
+        channel.socket.close()
+        items, seq = channel.items, channel.seq
+    assert ended["state"] == "ok"
+    assert cuts > 5
+    await asyncio.sleep(0.05)  # the sockets close
+    assert without_seq(items) == without_seq((await api.view("g", execution))["items"])
+    for rank in (0, 1):
+        said = "".join(item["output"]["text"] for item in items if item["ranks"] == str(rank))
+        assert said == "".join(f"rank {rank} line {n}\n" for n in range(1500))
