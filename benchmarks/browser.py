@@ -21,7 +21,7 @@ EXTENSION = REPOSITORY / "jupyter_dist" / "labextension"
 _OPEN_SIDEBAR = (
     "jupyterapp.restored.then(() => jupyterapp.commands.execute('jupyter-dist:show-sidebar')).then(() => 'shown')"
 )
-_COUNT_RANKS = "document.querySelectorAll('[class*=jp-Dist]').length"
+_COUNT_RANKS = "document.querySelectorAll('[class*=jpd-Rank]').length"
 
 
 def chromium() -> str | None:

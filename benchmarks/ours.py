@@ -109,6 +109,7 @@ class Server:
             *(sys.executable, "-m", self._application),
             *(f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0", "--ServerApp.ip=127.0.0.1"),
             *(f"--IdentityProvider.token={self.token}", f"--ServerApp.root_dir={self.home}", "--allow-root"),
+            *(["--LabApp.expose_app_in_browser=True"] if self._application == "jupyterlab" else []),
             *("--no-browser", "--ServerApp.jpserver_extensions={'jupyter_dist': True}"),
         ]
 
