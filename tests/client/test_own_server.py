@@ -1,0 +1,37 @@
+"""A kernel that a Jupyter server started uses that server, whatever others run."""
+
+import json
+import urllib.request
+
+from jupyter_client import BlockingKernelClient
+from jupyter_core.paths import jupyter_runtime_dir
+
+from jupyter_dist.client.private import PrivateServer
+
+WAIT_SECONDS = 40
+
+
+def ask(server, method, path, body=None):
+    headers = {"Authorization": f"token {server.token}"}
+    request = urllib.request.Request(server.url + path, json.dumps(body).encode() if body else None, headers, method=method)
+    with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as response:
+        return json.loads(response.read() or "null")
+
+
+def test_a_kernel_finds_the_server_that_started_it(client, tmp_path):
+    older = client._client.server
+    newer = PrivateServer._start(str(tmp_path))
+    body = {"path": "a.ipynb", "name": "a.ipynb", "type": "notebook", "kernel": {"name": "python3"}}
+    session = ask(older, "POST", "api/sessions", body)
+    kernel = BlockingKernelClient()
+    try:
+        kernel.load_connection_file(f"{jupyter_runtime_dir()}/kernel-{session['kernel']['id']}.json")
+        kernel.start_channels()
+        kernel.wait_for_ready(timeout=WAIT_SECONDS)
+        expressions = {"url": "__import__('jupyter_dist.client').client.connect().url"}
+        reply = kernel.execute_interactive("", user_expressions=expressions, timeout=WAIT_SECONDS)
+        assert reply["content"]["user_expressions"]["url"]["data"]["text/plain"] == repr(older.url)
+    finally:
+        kernel.stop_channels()
+        ask(older, "DELETE", f"api/sessions/{session['id']}")
+        newer.close()
