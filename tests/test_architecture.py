@@ -18,7 +18,9 @@ DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
 def test_every_file_that_the_docs_name_exists(path):
     text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
-    named = set(re.findall(r"`((?:jupyter_dist|labextension|tests|ui-tests|benchmarks|docs|examples|\.ci)/[\w./-]+)`", text))
+    named = set(
+        re.findall(r"`((?:jupyter_dist|labextension|tests|ui-tests|benchmarks|docs|examples|\.ci)/[\w./-]+)`", text)
+    )
     links = {link for link in re.findall(r"\]\(([^)#]+)\)", text) if not link.startswith(("http", "mailto"))}
     missing = sorted(name for name in named if not (ROOT / name).exists())
     missing += sorted(link for link in links if not (path.parent / link).exists())
