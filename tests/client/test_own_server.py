@@ -13,7 +13,9 @@ WAIT_SECONDS = 40
 
 def ask(server, method, path, body=None):
     headers = {"Authorization": f"token {server.token}"}
-    request = urllib.request.Request(server.url + path, json.dumps(body).encode() if body else None, headers, method=method)
+    request = urllib.request.Request(
+        server.url + path, json.dumps(body).encode() if body else None, headers, method=method
+    )
     with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as response:
         return json.loads(response.read() or "null")
 

@@ -1,0 +1,29 @@
+"""The example notebooks of this side run from top to bottom."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def text_of(cell):
+    return "".join(output.get("text") or output["data"]["text/plain"] for output in cell.outputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("magics", ["epoch 4: loss 0.", "rank 0 gets 9", "All 2 ranks are in step", "False False", "has ended"]),
+        ("ddip", ["rank 1 has 898 of 1797 images", "epoch 4: loss 0.", "this cell is the kernel's False", "has ended"]),
+    ],
+)
+def test_an_example_runs(client, tmp_path, name, lines):
+    notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=50, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    text = "\n".join(text_of(cell) for cell in notebook.cells if cell.cell_type == "code")
+    for line in lines:
+        assert line in text
+    assert text.count("epoch 4") == 1
