@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import shutil
@@ -98,6 +97,7 @@ class Agent:
             raise JupyterDistError(
                 "group_not_ready", f"Group '{group.spec.name}' is {group.state}.", "Wait until it is ready, or gone."
             )
+        group.begin_restart()
         self._begin_work(self._restart(group))
 
     def replace_dead(self) -> None:
@@ -166,8 +166,11 @@ class Agent:
             self.stop()
 
     async def _restart(self, group: Group) -> None:
-        with contextlib.suppress(JupyterDistError):  # group.error says it, and the journal can still be read
+        try:
             await group.restart(await self._living_starter(group))
+        except JupyterDistError as err:  # the journal can still be read, and a restart tried again
+            group.error = err
+            group.set_state("dead")
 
     async def _replace(self, group: Group) -> None:
         try:

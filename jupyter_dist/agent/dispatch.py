@@ -41,7 +41,8 @@ class Dispatcher:
         Raises:
             JupyterDistError: `rank_dead`, when it is for a rank that is gone.
         """
-        if dead := self._dead_ranks(execution):
+        # While the group restarts, the ranks that die now are not those that will run it.
+        if self.is_open and (dead := self._dead_ranks(execution)):
             raise _dead_error(dead)
         self.queue.add(execution)
         before = self.queue.find(execution.spec.after)

@@ -122,10 +122,13 @@ class Group:
         self.dispatcher.replace_ranks(self.ranks)
         return list(renewed.values())
 
+    def begin_restart(self) -> None:
+        """End what runs and what waits; a cell that comes from now on is for the new ranks."""
+        self._stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
+
     async def restart(self, starter: Starter) -> None:
         """End all ranks and start new ones: variables are gone, the zygote's imports are not."""
-        error = JupyterDistError("restarted", "The group was restarted.")
-        await self._end_ranks("restarting", error, patient=False)
+        await self._end_processes(patient=False)
         sweep(os.getpid(), starter.children())
         self.generation += 1
         self.started_at, self.error, self.note = time.time(), None, None
@@ -136,7 +139,8 @@ class Group:
 
     async def end(self) -> list[str]:
         """End all ranks; return sentences about what had to be killed."""
-        return await self._end_ranks("ending", JupyterDistError("ended", "The group was shut down."), patient=True)
+        self._stop_cells("ending", JupyterDistError("ended", "The group was shut down."))
+        return await self._end_processes(patient=True)
 
     def close(self) -> None:
         """Close the journal."""
@@ -268,17 +272,20 @@ class Group:
 
     async def _fail(self, error: JupyterDistError) -> None:
         self.error = error
-        await self._end_ranks("ending", error, patient=False)
+        self._stop_cells("ending", error)
+        await self._end_processes(patient=False)
         self.journal.append("note", str(error).encode(), rank=None, execution_id=None)
         self.set_state("dead")
         raise error
 
-    async def _end_ranks(self, state: GroupState, error: JupyterDistError, patient: bool) -> list[str]:
+    def _stop_cells(self, state: GroupState, error: JupyterDistError) -> None:
         self.dispatcher.is_open = False
         self.set_state(state)
         queue = self.dispatcher.queue
         self.dispatcher.abort(queue.in_state("queued"), "aborted", error)
         self.dispatcher.abort(queue.in_state("running"), "lost", error)
+
+    async def _end_processes(self, patient: bool) -> list[str]:
         if patient:
             for rank in self.living():
                 rank.send({"t": "shutdown"})

@@ -202,7 +202,8 @@ def test_shutdown_ends_a_busy_group_with_grandchildren(tmp_path):
     process = AgentProcess(tmp_path / "g")
     with process as client:
         client.start(2)
-        client.run("import subprocess; p = subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+        duration = str(100_000 + os.getpid())  # not to be taken for another run's
+        client.run(f"import subprocess; p = subprocess.Popen(['sleep', '{duration}'], start_new_session=True)")
         client.submit("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: pass", [0, 1])
         before = set(sessions())
         pids = [rank["pid"] for rank in client.group["ranks"]]
@@ -214,7 +215,7 @@ def test_shutdown_ends_a_busy_group_with_grandchildren(tmp_path):
             "Process N (sleep), which a rank had started, was killed."
         ] * 2
         assert process.process.wait(10) == 0
-    sleeping = [pid for pid in sessions() if b"sleep\x001000" in _command(pid)]
+    sleeping = [pid for pid in sessions() if f"sleep\0{duration}".encode() in _command(pid)]
     assert not sleeping
 
 
@@ -296,6 +297,15 @@ def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(own_agent):
     assert own_agent.text(1, execution["id"]) == "82.0\n"
     with pytest.raises(JupyterDistError, match="No rank"):
         own_agent.request("replace")
+
+
+def test_a_cell_sent_right_behind_a_restart_is_for_the_new_ranks(own_agent):
+    own_agent.start(2)
+    own_agent.run("x = 1")
+    own_agent.request("restart")
+    behind = [own_agent.submit("print('x' in globals())", [0, 1]) for _ in range(20)]
+    assert own_agent.ended(behind[-1])["state"] == "ok"
+    assert own_agent.text(0, behind[0]) == "False\n"
 
 
 def test_where_forking_is_not_safe_ranks_are_fresh_processes_and_the_group_says_so(tmp_path):
