@@ -10,7 +10,7 @@ from jupyter_dist.group.group import Group, Topic
 from jupyter_dist.group.manager import GroupManager
 from jupyter_dist.protocol.errors import bad_request
 
-DEVICES_SECONDS = 2.0
+DEVICES_SECONDS = 3.0
 
 Message = dict[str, Any]
 
