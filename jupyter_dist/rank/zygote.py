@@ -69,8 +69,9 @@ class Zygote:
                     return 0
 
     def _agent_is_gone(self, *_: object) -> None:
-        if not self._children:  # else the end of the socket is read, and they are ended first
-            os._exit(1)
+        # The ranks may have ended by themselves already, but not what they had started.
+        birth.end_descendants()
+        os._exit(1)
 
     def _receive(self) -> bool:
         try:
