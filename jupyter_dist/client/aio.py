@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
+from . import exchange
 from .aioexecution import AsyncExecution
 from .channel import Channel
 from .feeds import LogFeed, MemoryFeed
@@ -153,6 +154,23 @@ class AsyncGroup:
         execution = await self.submit(code, ranks, **fields)
         async for result in execution.stream():
             yield result
+
+    async def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
+        """Give ranks variables: any Python objects, arrays and tensors without copies. On one machine."""
+        await exchange.push(self, values, ranks)
+
+    async def scatter(self, name: str, parts: Sequence[Any], ranks: str = "all") -> None:
+        """Give the first rank the first part, the second the second ..., as variable `name`."""
+        await exchange.scatter(self, name, parts, ranks)
+
+    async def pull(self, name: str, rank: int = 0) -> Any:
+        """The value of a variable, or of any expression, on one rank."""
+        return (await exchange.gather(self, [name], str(rank)))[rank % self.world_size][name]
+
+    async def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
+        """The values of a variable, or of any expression, by rank."""
+        values = await exchange.gather(self, [name], ranks)
+        return {rank: found[name] for rank, found in values.items()}
 
     async def memory(self) -> Fields:
         """A fresh MemorySample of docs/api.md."""

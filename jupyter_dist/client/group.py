@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .aio import AsyncClient, AsyncGroup, Fields
@@ -124,6 +124,22 @@ class Group:
     def submit(self, code: str, ranks: str = "all", **fields: Any) -> Execution:
         """Queue a cell and return at once."""
         return Execution(self._loop.run(self._group.submit(code, ranks, **fields)), self)
+
+    def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
+        """Give ranks variables: any Python objects, arrays and tensors without copies. On one machine."""
+        self._loop.run(self._group.push(values, ranks))
+
+    def scatter(self, name: str, parts: Sequence[Any], ranks: str = "all") -> None:
+        """Give the first rank the first part, the second the second ..., as variable `name`."""
+        self._loop.run(self._group.scatter(name, parts, ranks))
+
+    def pull(self, name: str, rank: int = 0) -> Any:
+        """The value of a variable, or of any expression, on one rank."""
+        return self._loop.run(self._group.pull(name, rank))
+
+    def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
+        """The values of a variable, or of any expression, by rank."""
+        return self._loop.run(self._group.gather(name, ranks))
 
     def status(self) -> Fields:
         """The Group of docs/api.md, now."""

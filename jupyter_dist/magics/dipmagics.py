@@ -101,6 +101,35 @@ class DipMagics(Magics):
             self._auto.prefix = None
         print(f"Auto execution on ranks: {'off' if self._auto.prefix is None else f'%%{self._auto.prefix}'}")
 
+    @line_magic
+    @sentences
+    def dipush(self, line: str) -> None:
+        """Give all ranks variables of the kernel: %dipush v1 v2."""
+        names = line.replace(",", " ").split()
+        missing = [name for name in names if name not in self.shell.user_ns]
+        if missing or not names:
+            raise DistError(f"The kernel has no '{missing[0]}'." if missing else "Which variables? %dipush v1 v2.")
+        self.session.group().push({name: self.shell.user_ns[name] for name in names})
+
+    @line_magic
+    @sentences
+    def dipull(self, line: str) -> None:
+        """Give the kernel variables of one rank: %dipull [-r RANK] v1 v2."""
+        parser = MagicParser("%dipull")
+        parser.add_argument("-r", "--rank", type=int, default=0)
+        parser.add_argument("names", nargs="+")
+        options = parser.parse_args(shlex.split(line))
+        group = self.session.group()
+        self.shell.push({name: group.pull(name, options.rank) for name in options.names})
+
+    @line_magic
+    @sentences
+    def dipper(self, line: str) -> None:
+        """Give the kernel this notebook's group as a variable: %dipper name."""
+        if not line.strip().isidentifier():
+            raise DistError("Under which name? %dipper group.")
+        self.shell.push({line.strip(): self.session.group()})
+
     def _run_here(self, cell: str) -> None:
         found = self.shell.run_cell(cell)
         error = found.error_before_exec or found.error_in_exec

@@ -178,6 +178,18 @@ def test_ddip_cells_run_here_there_and_everywhere(kernel):
     assert "rank 1: idle" in kernel.run("%makedip -i").text
 
 
+def test_ddip_variables_go_there_and_back(kernel):
+    kernel.run("there = [1, 2]")
+    assert kernel.run("%dipush there").status == "ok"
+    kernel.run("%%distributed\nback = [*there, rank]")
+    kernel.run("%dipull -r 1 back")
+    assert kernel.run("print(back)").text == "[1, 2, 1]\n"
+    kernel.run("%dipper dist_group")
+    assert kernel.run("print(dist_group.gather('rank'))").text == "{0: 0, 1: 1}\n"
+    assert kernel.run("%dipush nothing").error == "DistError: The kernel has no 'nothing'."
+    assert kernel.run("%dipull nothing").error.startswith("RankError: rank 0: NameError")
+
+
 def test_a_kernel_restart_attaches_again(kernel):
     kernel.run("%%distributed\nkept = 'through the restart'")
     kernel.manager.restart_kernel(now=True)
