@@ -28,15 +28,17 @@ def adopt_orphans() -> None:
 def children_of(root: int) -> dict[int, str]:
     """The living processes below `root`, with their commands."""
     parents: dict[int, int] = {}
+    ended = set()  # but their children may not know it yet
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             fields = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if fields[0] not in "ZX":
-                parents[int(name)] = int(fields[1])
+            parents[int(name)] = int(fields[1])
+            if fields[0] in "ZX":
+                ended.add(int(name))
     found, frontier = {}, {root}
     while frontier:
         frontier = {pid for pid, parent in parents.items() if parent in frontier}
-        found.update({pid: _command(pid) for pid in frontier})
+        found.update({pid: _command(pid) for pid in frontier - ended})
     return {pid: command for pid, command in found.items() if "multiprocessing.resource_tracker" not in command}
 
 

@@ -43,9 +43,10 @@ def descendants(root: int) -> list[int]:
     table = processes()
     found, frontier = [], {root}
     while frontier:
-        frontier = {pid for pid, (parent, _, state) in table.items() if parent in frontier and state != "Z"}
+        frontier = {pid for pid, (parent, _, _) in table.items() if parent in frontier}
         found.extend(sorted(frontier))
-    return found
+    # A zombie whose other threads still run has its children yet: it is looked below, but it is none itself.
+    return [pid for pid in found if table[pid][2] != "Z"]
 
 
 def kill_sessions(leaders: Collection[int]) -> None:
@@ -57,14 +58,15 @@ def kill_sessions(leaders: Collection[int]) -> None:
 
 def sweep(root: int, spare: Collection[int]) -> list[str]:
     """Kill every process below `root` but those to spare; return sentences that name them."""
-    told = []
-    for pid in set(descendants(root)) - set(spare):
-        name = ""
-        with contextlib.suppress(OSError):
-            name = Path("/proc", str(pid), "comm").read_text(errors="replace").strip()
-        send_signal(pid, signal.SIGKILL)
-        told.append(f"Process {pid} ({name}), which a rank had started, was killed.")
-    return told
+    killed: dict[int, str] = {}
+    for _ in range(2):  # one whose parent dies while /proc is read has no parent in what was read
+        for pid in set(descendants(root)) - set(spare) - set(killed):
+            name = ""
+            with contextlib.suppress(OSError):
+                name = Path("/proc", str(pid), "comm").read_text(errors="replace").strip()
+            send_signal(pid, signal.SIGKILL)
+            killed[pid] = f"Process {pid} ({name}), which a rank had started, was killed."
+    return list(killed.values())
 
 
 def send_signal(pid: int, sig: signal.Signals) -> None:

@@ -41,7 +41,11 @@ def adopt_orphans() -> None:
 def end_descendants() -> None:
     """Kill everything below this process: ranks, and whatever they started."""
     deadline = time.monotonic() + _END_SECONDS
-    while (left := _descendants()) and time.monotonic() < deadline:
+    num_empty = 0
+    # Twice: one whose parent dies while /proc is read has no parent in what was read.
+    while num_empty < 2 and time.monotonic() < deadline:
+        left = _descendants()
+        num_empty = 0 if left else num_empty + 1
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -52,16 +56,19 @@ def end_descendants() -> None:
 
 
 def _descendants() -> list[int]:
+    """Also below zombies: a process whose first thread has ended is one, and still has its children."""
     children: dict[int, list[int]] = {}
+    zombies = set()
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             fields = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if fields[0] != "Z":
-                children.setdefault(int(fields[1]), []).append(int(name))
+            children.setdefault(int(fields[1]), []).append(int(name))
+            if fields[0] == "Z":
+                zombies.add(int(name))
     found = children.get(os.getpid(), [])
     for pid in found:  # grows while it is read
         found.extend(children.get(pid, ()))
-    return found
+    return [pid for pid in found if pid not in zombies]
 
 
 def _die_with(parent: int, sig: signal.Signals = signal.SIGKILL) -> None:
