@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
+from .accelerate import notebook_launcher
 from .aio import AsyncClient, AsyncGroup
 from .aioexecution import AsyncExecution
 from .group import Client, Execution, Group
@@ -26,6 +27,7 @@ __all__ = [
     "Result",
     "attach",
     "connect",
+    "notebook_launcher",
 ]
 
 connect = Client.connect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -14,6 +14,7 @@ from .aioexecution import AsyncExecution
 from .channel import Channel
 from .feeds import LogFeed, MemoryFeed
 from .http import Api
+from .launching import Call
 from .private import PrivateServer
 from .result import Result
 from .servers import Server, running_servers, server_of
@@ -171,6 +172,17 @@ class AsyncGroup:
         """The values of a variable, or of any expression, by rank."""
         values = await exchange.gather(self, [name], ranks)
         return {rank: found[name] for rank, found in values.items()}
+
+    async def launch(
+        self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any
+    ) -> dict[int, Any]:
+        """Call a function on ranks; what it returns, by rank. One of a notebook is defined there by its source."""
+        call = await asyncio.to_thread(Call, function, args, kwargs)
+        try:
+            result = (await self.run(call.code, ranks)).raise_for_error()
+            return await asyncio.to_thread(call.values, result.ranks)
+        finally:
+            call.close()
 
     async def memory(self) -> Fields:
         """A fresh MemorySample of docs/api.md."""

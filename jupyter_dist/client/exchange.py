@@ -7,8 +7,8 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ OWN_RANK = '__import__("os").environ["RANK"]'
 async def push(group: AsyncGroup, values: Mapping[str, Any], ranks: str) -> None:
     """Give ranks variables: one copy for all, however many they are."""
     _check_names(values)
-    async with _folders() as folders:
+    with exchange_folders() as folders:
         paths = [str(folder / "all") for folder in folders]
         path = await asyncio.to_thread(files.save, values, paths)
         await _run(group, f"globals().update({FILES}.load({path!r}))", ranks)
@@ -41,7 +41,7 @@ async def scatter(group: AsyncGroup, name: str, parts: Sequence[Any], ranks: str
     if len(parts) != len(chosen):
         message = f"'{name}' has {len(parts)} parts for {len(chosen)} ranks."
         raise bad_request(message, f"Cut it first: numpy.array_split(x, {len(chosen)}), torch.tensor_split(...).")
-    async with _folders() as folders:
+    with exchange_folders() as folders:
         places = {}
         for rank, part in zip(chosen, parts, strict=True):
             paths = [str(folder / str(rank)) for folder in folders]
@@ -54,15 +54,15 @@ async def gather(group: AsyncGroup, names: Sequence[str], ranks: str) -> dict[in
     for name in names:
         _check_expression(name)
     chosen = parse_ranks(ranks, group.world_size)
-    async with _folders() as folders:
+    with exchange_folders() as folders:
         values = "{" + ", ".join(f"{name!r}: ({name})" for name in names) + "}"
         paths = f"[folder + {OWN_RANK} for folder in {[f'{folder}/' for folder in folders]!r}]"
         await _run(group, f"{FILES}.save({values}, {paths});", ranks)
-        return {rank: await asyncio.to_thread(files.load, _place(folders, rank)) for rank in chosen}
+        return {rank: await asyncio.to_thread(files.load, place_of(folders, rank)) for rank in chosen}
 
 
-@asynccontextmanager
-async def _folders() -> AsyncIterator[list[Path]]:
+@contextmanager
+def exchange_folders() -> Iterator[list[Path]]:
     """Where a file may be put, memory first; only this user can enter, and nothing of it stays."""
     parents = [SHARED_MEMORY, None] if os.access(SHARED_MEMORY, os.W_OK) else [None]
     folders = [Path(tempfile.mkdtemp(prefix="jupyter-dist-", dir=parent)) for parent in parents]
@@ -73,7 +73,8 @@ async def _folders() -> AsyncIterator[list[Path]]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _place(folders: Sequence[Path], rank: int) -> str:
+def place_of(folders: Sequence[Path], rank: int) -> str:
+    """Where a rank has left its file."""
     for folder in folders:
         if (folder / str(rank)).exists():
             return str(folder / str(rank))

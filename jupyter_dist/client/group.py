@@ -8,6 +8,7 @@ from typing import Any
 from .aio import AsyncClient, AsyncGroup, Fields
 from .aioexecution import GAP_SECONDS, AsyncExecution
 from .display import show_live
+from .launching import Call
 from .loop import LoopThread
 from .result import Result
 
@@ -140,6 +141,15 @@ class Group:
     def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
         """The values of a variable, or of any expression, by rank."""
         return self._loop.run(self._group.gather(name, ranks))
+
+    def launch(self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any) -> dict[int, Any]:
+        """Call a function on ranks, showing what they say; what it returns, by rank.
+
+        A function of a notebook or script is defined there by its source, and finds the ranks' variables.
+        """
+        with Call(function, args, kwargs) as call:
+            result = self.submit(call.code, ranks).wait(show_live()).raise_for_error()
+            return call.values(result.ranks)
 
     def status(self) -> Fields:
         """The Group of docs/api.md, now."""

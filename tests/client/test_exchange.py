@@ -70,3 +70,14 @@ def test_large_arrays_are_mapped_not_copied(tmp_path):
     assert found["x"].ctypes.data % files.ALIGNMENT == 0
     with pytest.raises(JupyterDistError, match="not on this machine"):
         files.load(path + "nothing")
+
+
+def test_functions_are_called_on_ranks(group):
+    import statistics
+
+    assert group.launch(statistics.mean, [1, 2, 6]) == {0: 3, 1: 3}
+    assert group.launch(os.path.join, "a", "b", ranks="1") == {1: "a/b"}
+    with pytest.raises(RankError, match="StatisticsError"):
+        group.launch(statistics.mean, [])
+    with pytest.raises(JupyterDistError, match="cannot be sent"):
+        group.launch(print, threading.Lock())

@@ -190,6 +190,20 @@ def test_ddip_variables_go_there_and_back(kernel):
     assert kernel.run("%dipull nothing").error.startswith("RankError: rank 0: NameError")
 
 
+def test_functions_of_the_notebook_are_launched(kernel):
+    kernel.run("def train(a, *, b):\n    print('training')\n    return a + b + rank")
+    cell = kernel.run("values = dist_group.launch(train, 1, b=2)\nprint(values)")
+    assert (cell.text, cell.said) == ("{0: 3, 1: 4}\n", [("0-1", "training\n")])
+    kernel.run("def needs():\n    return helper()")
+    assert (
+        kernel.run("dist_group.launch(needs)").error == "RankError: ranks 0-1: NameError: name 'helper' is not defined"
+    )
+    assert "not a function with a name" in kernel.run("dist_group.launch(lambda: 1)").error
+    launched = "from jupyter_dist.client import notebook_launcher\ndef two(a):\n    import os\n    print(a, os.environ['ACCELERATE_MIXED_PRECISION'])"
+    cell = kernel.run(f"{launched}\nnotebook_launcher(two, ('x',), num_processes=2, mixed_precision='bf16')")
+    assert cell.said == [("0-1", "x bf16\n")]
+
+
 def test_a_kernel_restart_attaches_again(kernel):
     kernel.run("%%distributed\nkept = 'through the restart'")
     kernel.manager.restart_kernel(now=True)

@@ -1,0 +1,15 @@
+"""A function's call on a rank: what it is given and what it returns travel in files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .files import load, save
+
+
+def call(function: Callable[..., Any] | None, given_path: str, value_paths: Sequence[str]) -> None:
+    """Call the function, or the one that came with its arguments, and leave what it returns."""
+    given = load(given_path)
+    value = (function or given["function"])(*given["args"], **given["kwargs"])
+    save({"value": value}, value_paths)
