@@ -98,7 +98,9 @@ async def test_a_flood_does_not_hold_up_the_server(api):
 async def test_a_page_that_is_cut_again_and_again_shows_each_line_once(api):
     """What a page has, and what it is told after each of many cuts, is in the end what the journal says."""
     await api.start(name="g")
-    code = "import time\nfor n in range(1500):\n    print('rank', rank, 'line', n)\n    if n % 20 == 0: time.sleep(0.03)"
+    code = (
+        "import time\nfor n in range(1500):\n    print('rank', rank, 'line', n)\n    if n % 20 == 0: time.sleep(0.03)"
+    )
     execution = await api.submit("g", code)
     items, seq, ended, cuts = [], 0, None, 0
     while ended is None:
