@@ -108,7 +108,8 @@ test('overview, error, figure, long output, panel, form', async ({ page, request
   const failed = await runCell(page, 2, 'error');
   await shoot(page, 'error', failed.node);
   await shoot(page, 'figure', figure.node);
-  await runCell(page, 3, 'ok');
+  const long = await runCell(page, 3, 'ok');
+  await long.node.getByText('more in the log').first().scrollIntoViewIfNeeded();
   await shoot(page, 'long-output');
   await lab.execute(page, 'jupyter-dist:start-group');
   await page.waitForTimeout(1000);
