@@ -16,6 +16,9 @@ from jupyter_dist.protocol.specs import RankSpec
 
 from . import unhang
 
+REJOIN_SECONDS = 10.0
+REJOIN_SECONDS_PER_RANK = 0.5
+
 
 class ProcessGroup:
     """One rank's membership."""
@@ -25,8 +28,13 @@ class ProcessGroup:
         self._store_path = spec.store_path
         self._broken = False
 
-    def join(self, store_path: str) -> None:
-        """Meet the other ranks; blocks until all are there. Raises what torch raises."""
+    def join(self, store_path: str, timeout_seconds: float | None = None) -> None:
+        """Meet the other ranks; blocks until all are there. Raises what torch raises.
+
+        Args:
+            store_path: a FileStore that no process group has used.
+            timeout_seconds: how long to wait for the others; the spec's by default.
+        """
         folder = os.path.dirname(store_path)
         if not os.path.isdir(folder):  # torch would try to open the file until the timeout
             raise FileNotFoundError(f"the folder of the store is gone: {folder}")
@@ -40,7 +48,7 @@ class ProcessGroup:
             store=store,
             rank=self._spec.rank,
             world_size=self._spec.world_size,
-            timeout=datetime.timedelta(seconds=self._spec.join_timeout_seconds),
+            timeout=datetime.timedelta(seconds=timeout_seconds or self._spec.join_timeout_seconds),
         )
         # That was the time to meet; a collective of a cell may wait as long as torch's default.
         default = dist.distributed_c10d._get_default_timeout(dist.Backend(self._spec.backend))
@@ -58,7 +66,9 @@ class ProcessGroup:
             with contextlib.suppress(RuntimeError):
                 dist.destroy_process_group()
         self.begin_cell()
-        self.join(store_path)
+        # All are warm and meet at once. One that dies after it told its address is waited for by gloo, where
+        # nothing can be broken yet: this is how long its death can hold up the others.
+        self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK))
         return _revive_models(namespace)
 
     def begin_cell(self) -> None:

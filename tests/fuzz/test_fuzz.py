@@ -142,7 +142,7 @@ def agent(tmp_path_factory):
 
 
 requests = st.sampled_from(
-    ["hello", "follow", "start", "execute", "cancel", "interrupt", "kill", "empty_cache", "watch", "page", "lease", "x"]
+    ["hello", "follow", "start", "execute", "cancel", "interrupt", "empty_cache", "watch", "page", "lease", "x"]
 )
 frames = st.builds(
     lambda kind, fields, payload: encode_frame({**fields, "t": kind}, payload),
