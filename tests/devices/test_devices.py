@@ -26,7 +26,7 @@ def not_supported(*arguments):
 
 
 def nvml(**replaced):
-    """What pynvml answers on two H100 80GB HBM3, as recorded."""
+    """What pynvml answers on two H100 80GB HBM3: written by hand in its shapes and units, not recorded on one."""
     processes = [
         [SimpleNamespace(pid=MINE, usedGpuMemory=3 * GIB), SimpleNamespace(pid=THEIRS, usedGpuMemory=5 * GIB)],
         [SimpleNamespace(pid=MINE_TOO, usedGpuMemory=None), SimpleNamespace(pid=HIDDEN, usedGpuMemory=7 * GIB)],
