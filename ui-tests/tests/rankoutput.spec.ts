@@ -19,7 +19,7 @@ test("keeps a rank's output across cells, rendered", async ({ page, request }) =
   await expect(log(page, 1).getByText('red 1')).toBeVisible();
   await expect(log(page, 1).locator('.ansi-red-fg').first()).toHaveText('red');
   await expect(log(page, 1).locator('b')).toHaveText('bold');
-  await expect(log(page, 1).getByRole('heading', { name: '[3] 1/0 error' })).toBeVisible();
+  await expect(log(page, 1).getByRole('heading', { name: '[3] train.ipynb 1/0 error' })).toBeVisible();
   await page.getByRole('tab', { name: '0' }).click();
   await expect(log(page, 0).getByText('red 0')).toBeVisible();
   await expect(log(page, 0).getByRole('heading')).toHaveCount(2);
