@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -163,7 +163,3 @@ class ExecutionQueue:
             for execution in self.in_state("queued")
             if execution.spec.notebook is not None and execution.spec.notebook == failed.spec.notebook
         ]
-
-    def unfinished(self, wanted: Callable[[Execution], bool] = lambda _: True) -> list[Execution]:
-        """The queued and running executions for which `wanted` holds."""
-        return [execution for execution in self.in_state("queued", "running") if wanted(execution)]
