@@ -107,7 +107,8 @@ class Dispatcher:
             owner=spec.owner,
         )
         count = self._execution_count
-        header = {"t": "execute", "execution_id": execution.id, "execution_count": count, "silent": spec.silent}
+        options = {"silent": spec.silent, "empty_cache": spec.empty_cache}
+        header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}
         frame = encode_frame(header, execution.code)
         for rank in spec.ranks:
             self._ranks[rank].execute(execution.id, frame)

@@ -167,7 +167,7 @@ class RankProcess:
             self._stream.send_encoded([frame])
         self.set_state("busy")
 
-    async def request(self, kind: str, timeout_seconds: float, **fields: Any) -> Header:
+    async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> Header:
         """Ask the rank and return its answer.
 
         Raises:
@@ -177,7 +177,7 @@ class RankProcess:
             raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
         number = next(self._request_ids)
         answer = self._requests[number] = asyncio.get_running_loop().create_future()
-        self.send({"t": kind, "id": number, **fields})
+        self.send({"t": kind, "id": number, **fields}, payload)
         try:
             header: Header = await asyncio.wait_for(answer, timeout_seconds)
         except asyncio.TimeoutError as err:

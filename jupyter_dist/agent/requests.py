@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_dist.journal.reader import execution_records, rank_page
-from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
+COMPLETE_SECONDS = 0.5
 
 
 class Requests:
@@ -42,6 +43,7 @@ class Requests:
             "kill": self._kill,
             "shutdown": self._shutdown,
             "empty_cache": self._empty_cache,
+            "complete": self._complete,
             "watch": self._watch,
             "page": self._page,
             "execution_records": self._execution_records,
@@ -113,6 +115,13 @@ class Requests:
         answers = await asyncio.gather(*(rank.request("empty_cache", EMPTY_CACHE_SECONDS) for rank in idle))
         freed = {str(rank.rank): reply["freed_bytes"] for rank, reply in zip(idle, answers, strict=True)}
         return answer(freed_bytes=freed)
+
+    async def _complete(self, header: Header, payload: bytes) -> Answer:
+        rank = self._agent.need_group().ranks[header["rank"]]
+        if rank.state in ("starting", "importing", "joining"):
+            raise JupyterDistError("group_not_ready", f"Rank {rank.rank} is still {rank.state}.", "Try again.")
+        reply = await rank.request("complete", COMPLETE_SECONDS, payload, cursor_pos=header["cursor_pos"])
+        return answer(**{name: reply[name] for name in ("matches", "cursor_start", "cursor_end")})
 
     async def _watch(self, header: Header, _: bytes) -> Answer:
         self._agent.watch(float(header["seconds"]))

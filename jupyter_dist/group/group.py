@@ -194,6 +194,18 @@ class Group:
         answer, _ = await self._ask("empty_cache", ranks=chosen)
         return dict(answer["freed_bytes"])
 
+    async def complete(self, rank: int, code: str, cursor_pos: int | None) -> dict[str, Any]:
+        """What the names of a rank make of the code before the cursor: `matches`, `cursor_start`, `cursor_end`.
+
+        Raises:
+            JupyterDistError: `unknown_rank`, `rank_dead`, `timed_out` when the rank cannot answer at once, ...
+        """
+        self.check_rank(rank)
+        position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
+        payload = code.encode("utf-8", "replace")
+        answer, _ = await self._ask("complete", payload, rank=rank, cursor_pos=position)
+        return {name: answer[name] for name in ("matches", "cursor_start", "cursor_end")}
+
     async def view(self, execution_id: str) -> View:
         """The view of an execution."""
         model = self.executions.get(execution_id)
@@ -326,10 +338,10 @@ class Group:
         self.status.fields = {**answer["group"], "state": "restarting"}
         self._changed()
 
-    async def _ask(self, t: str, **fields: Any) -> tuple[Header, bytes]:
+    async def _ask(self, t: str, payload: bytes = b"", **fields: Any) -> tuple[Header, bytes]:
         if self.state in ("lost", "dead") and not self._link.is_open:
             self.status.check_takes_cells()
-        return await self._link.request(t, **fields)
+        return await self._link.request(t, payload, **fields)
 
     def _changed(self) -> None:
         self._notify(("groups",))

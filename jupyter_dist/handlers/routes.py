@@ -6,6 +6,7 @@ from typing import Any
 
 from .base import NotFoundHandler
 from .channel import ChannelHandler
+from .completion import CompleteHandler
 from .executions import ExecutionHandler, ExecutionsHandler
 from .groups import (
     EmptyCacheHandler,
@@ -35,6 +36,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/restart", RestartHandler),
     Route("groups/{group}/replace", ReplaceHandler),
     Route("groups/{group}/ranks/{rank}/kill", KillHandler),
+    Route("groups/{group}/ranks/{rank}/complete", CompleteHandler),
     Route("groups/{group}/empty-cache", EmptyCacheHandler),
     Route("groups/{group}/memory", MemoryHandler),
     Route("groups/{group}/executions", ExecutionsHandler),

@@ -91,9 +91,23 @@ EXECUTE_BODY = body(
             "description": "An execution: if it has failed by now, this one is aborted as if queued behind it.",
         },
         "silent": {**BOOLEAN, "description": "Whether it is left out of the history."},
+        "empty_cache": {
+            **BOOLEAN,
+            "description": "Whether ranks collect garbage and empty the CUDA cache when the cell changed its memory.",
+        },
     },
     required=("code",),
 )
+
+COMPLETE_BODY = body(
+    {
+        "code": {**STRING, "maxLength": 1 << 20, "description": "The cell, at most 1 MiB."},
+        "cursor_pos": {**or_null(INTEGER), "minimum": 0, "description": "The cursor, in characters; the end."},
+    },
+    required=("code",),
+)
+
+COMPLETION = record({"matches": list_of(STRING), "cursor_start": INTEGER, "cursor_end": INTEGER})
 
 RANKS_BODY = body({"ranks": RANKS})
 

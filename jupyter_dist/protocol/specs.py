@@ -83,3 +83,4 @@ class ExecutionSpec(Spec):
     after: str | None = None  # do not run if that execution has failed by now
     stop_on_error: bool = True
     silent: bool = False
+    empty_cache: bool = False  # ranks give cached device memory back if the cell changed what is in use

@@ -16,6 +16,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 
+from . import completion
 from .execution import Execution
 from .interrupt import Interrupter
 from .memory import Memory
@@ -44,6 +45,7 @@ class Control:
             "interrupt": self._on_interrupt,
             "sample": self._on_sample,
             "empty_cache": self._on_empty_cache,
+            "complete": self._on_complete,
             "rejoin": self._on_rejoin,
             "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
@@ -71,6 +73,7 @@ class Control:
     def _on_execute(self, header: Header, payload: bytes) -> None:
         code = payload.decode("utf-8", "replace")
         execution = Execution(header["execution_id"], header["execution_count"], header["silent"], code)
+        execution.empty_cache = header["empty_cache"]
         self.runner.submit(execution)
 
     def _on_interrupt(self, header: Header, _: bytes) -> None:
@@ -92,6 +95,14 @@ class Control:
 
     def _on_empty_cache(self, header: Header, _: bytes) -> None:
         self._in_main_thread(header, lambda: self._answer(header, freed_bytes=self.memory.release()))
+
+    def _on_complete(self, header: Header, payload: bytes) -> None:
+        code, cursor_pos = payload.decode("utf-8", "replace"), header["cursor_pos"]
+        if self.interrupter.current is not None:
+            self._answer(header, **completion.names(self.namespace, code, cursor_pos))
+            return
+        shell = self.runner.shell
+        self._in_main_thread(header, lambda: self._answer(header, **completion.complete(shell, code, cursor_pos)))
 
     def _on_rejoin(self, header: Header, _: bytes) -> None:
         def rejoin() -> None:

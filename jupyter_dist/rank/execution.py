@@ -15,6 +15,7 @@ class Execution:
     execution_count: int
     silent: bool
     code: str
+    empty_cache: bool = False  # whether to give cached memory back if the cell changed what is in use
     started_at: float = field(default_factory=time.monotonic)
     interrupt_at: float | None = None  # when it was first asked to stop
     noticed_interrupt: bool = False  # KeyboardInterrupt was raised in its code

@@ -71,11 +71,12 @@ class Rank:
         self._interrupter = Interrupter(namespace, self._group.unhang)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._group)
+        self._runner.memory = Memory(spec.device)
         control = Control(
             outbox=self._outbox,
             runner=self._runner,
             interrupter=self._interrupter,
-            memory=Memory(spec.device),
+            memory=self._runner.memory,
             namespace=namespace,
             rejoin=lambda store_path: self._group.rejoin(store_path, namespace),
             leave=self._leave,

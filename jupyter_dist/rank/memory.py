@@ -26,6 +26,21 @@ class Memory:
         """What the process holds of the machine's memory."""
         return int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE_BYTES
 
+    def in_use(self) -> tuple[int, int] | None:
+        """Bytes allocated and reserved on the device; None on CPU, and while CUDA is not initialised."""
+        if not self._on_device():
+            return None
+        return torch.cuda.memory_allocated(self._device), torch.cuda.memory_reserved(self._device)
+
+    def release_if_changed(self, before: tuple[int, int] | None) -> bool:
+        """Collect garbage and empty the device's cache if `in_use` is not what it was (main thread); whether it did."""
+        after = self.in_use()
+        if after is None or after == before:
+            return False
+        gc.collect()
+        torch.cuda.empty_cache()
+        return True
+
     def release(self) -> int:
         """Collect garbage and give cached memory back (main thread); return how many bytes that freed."""
         before = self.sample()

@@ -19,6 +19,7 @@ from . import tracebacks
 from .displays import encode_content
 from .execution import Execution
 from .interrupt import Interrupter
+from .memory import Memory
 from .outbox import Outbox, write_all
 from .process_group import ProcessGroup
 from .shell import RankShell
@@ -31,6 +32,7 @@ class Runner:
     """Runs on the main thread's asyncio loop; `submit` and `when_idle` may be called from any thread."""
 
     shell: RankShell  # set before the first cell arrives; it needs `emit` to exist first
+    memory: Memory  # set with it
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Runner:
         self._streams = streams
         self._interrupter = interrupter
         self._process_group = process_group
+        self._in_use: tuple[int, int] | None = None  # on the device, when the cell began
         self._work: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
 
@@ -97,6 +100,7 @@ class Runner:
         self._streams.begin_cell()
         self._interrupter.begin_cell()
         self._process_group.begin_cell()
+        self._in_use = self.memory.in_use() if execution.empty_cache else None
         self.shell.last_error = None
         self.shell.execution_count = execution.execution_count
 
@@ -142,6 +146,7 @@ class Runner:
     def _finish(self, execution: Execution, result: ExecutionResult) -> None:
         self._after_cell(execution, result)
         self._leave_if_child(0 if result.success else 1)
+        self._empty_cache(execution)
         self._streams.flush()
         self._streams.end_cell()
         self._outbox.busy = False
@@ -157,6 +162,14 @@ class Runner:
         except BaseException as err:  # the edge of user code: a hook may raise SystemExit
             result.error_in_exec = err
             self.shell.showtraceback((type(err), err, err.__traceback__))
+
+    def _empty_cache(self, execution: Execution) -> None:
+        if not execution.empty_cache:
+            return
+        try:
+            self.memory.release_if_changed(self._in_use)
+        except Exception as err:  # a finalizer's or the device's: the cell is over, its reply must go out
+            report_stray(err)
 
     def _reply(self, execution: Execution, result: ExecutionResult) -> Header:
         error = result.error_before_exec or result.error_in_exec

@@ -44,6 +44,7 @@ class RankShell(InteractiveShell):
             config = Config()
             config.HistoryManager.enabled = False  # sqlite, one writer per rank: a third of a cell's cost
             config.HistoryManager.hist_file = ":memory:"  # else it asks for a profile folder
+            config.Completer.use_jedi = False  # the objects are there to be asked; it would read torch's sources
             cls.instance(config=config, user_module=ModuleType("__main__"), cache_size=DEFAULT_CACHE_SIZE)
         shell: RankShell = cls.instance()
         return shell

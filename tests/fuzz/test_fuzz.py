@@ -68,6 +68,7 @@ ROUTES = [
     "groups/g/executions",
     "groups/g/interrupt",
     "groups/g/empty-cache",
+    "groups/g/ranks/0/complete",
     "groups/g/replace",
     "groups/none/restart",
 ]
@@ -142,7 +143,20 @@ def agent(tmp_path_factory):
 
 
 requests = st.sampled_from(
-    ["hello", "follow", "start", "execute", "cancel", "interrupt", "empty_cache", "watch", "page", "lease", "x"]
+    [
+        "hello",
+        "follow",
+        "start",
+        "execute",
+        "cancel",
+        "interrupt",
+        "empty_cache",
+        "complete",
+        "watch",
+        "page",
+        "lease",
+        "x",
+    ]
 )
 frames = st.builds(
     lambda kind, fields, payload: encode_frame({**fields, "t": kind}, payload),

@@ -197,6 +197,35 @@ async def test_memory_and_the_emptied_cache(api):
     assert json.dumps(await api.ask("GET", "groups/g/memory"))
 
 
+async def test_code_completes_with_the_names_of_a_rank(api):
+    await api.start(name="g")
+    await api.run("g", "if rank == 1: only_there = [1]")
+    found = await api.ask("POST", "groups/g/ranks/1/complete", {"code": "x = only_t + 1", "cursor_pos": 10})
+    assert found == {"matches": ["only_there"], "cursor_start": 4, "cursor_end": 10}
+    assert (await api.ask("POST", "groups/g/ranks/0/complete", {"code": "only_t"}))["matches"] == []
+    assert "append" in str(await api.ask("POST", "groups/g/ranks/1/complete", {"code": "only_there.ap"}))
+    execution = await api.submit("g", "import time\ntime.sleep(60)", "1")
+    assert (await api.view("g", execution, wait=0.3))["execution"]["state"] == "running"
+    assert (await api.ask("POST", "groups/g/ranks/1/complete", {"code": "only_t"}))["matches"] == ["only_there"]
+    await api.ask("DELETE", f"groups/g/executions/{execution}")
+    status, error = await api.refused("POST", "groups/g/ranks/2/complete", {"code": ""})
+    assert (status, error["code"]) == (404, "unknown_rank")
+
+
+async def test_a_rank_that_cannot_answer_is_named(api):
+    await api.start(name="g", num_ranks=1)
+    await api.run(
+        "g", "class Slow:\n    def __dir__(self):\n        import time\n        time.sleep(2)\n        return []"
+    )
+    await api.run("g", "slow = Slow()")
+    status, error = await api.refused("POST", "groups/g/ranks/0/complete", {"code": "slow.x"})
+    assert (status, error["code"]) == (504, "timed_out")
+    assert "Rank 0" in error["message"]
+    assert texts(await api.run("g", "print('goes on')")) == [("0", "goes on\n")]
+    await api.ask("POST", "groups/g/ranks/0/kill")
+    assert (await api.refused("POST", "groups/g/ranks/0/complete", {"code": "s"}))[1]["code"] == "rank_dead"
+
+
 async def test_warming_makes_the_next_start_quick(api):
     name = (await api.ask("GET", "environments"))["default"]
     await api.ask("POST", f"environments/{name}/warm")

@@ -124,10 +124,11 @@ class RankClient:
     def run(self, code: str, timeout: float = WAIT_SECONDS, **options: Any) -> Result:
         return self.result(self.start(code, **options), timeout)
 
-    def start(self, code: str, silent: bool = False) -> str:
+    def start(self, code: str, silent: bool = False, empty_cache: bool = False) -> str:
         count = next(self._counts)
         execution_id = f"e{count}"
-        header = {"t": "execute", "execution_id": execution_id, "execution_count": count, "silent": silent}
+        options = {"silent": silent, "empty_cache": empty_cache}
+        header = {"t": "execute", "execution_id": execution_id, "execution_count": count, **options}
         self.send(header, code.encode("utf-8", "surrogatepass"))
         return execution_id
 
@@ -141,9 +142,9 @@ class RankClient:
     def ask(self, kind: str, timeout: float = WAIT_SECONDS, **fields: Any) -> Header:
         return self.answer(self.post(kind, **fields), timeout)
 
-    def post(self, kind: str, **fields: Any) -> int:
+    def post(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
         number = next(self._ids)
-        self.send({"t": kind, "id": number, **fields})
+        self.send({"t": kind, "id": number, **fields}, payload)
         return number
 
     def answer(self, number: int, timeout: float = WAIT_SECONDS) -> Header:

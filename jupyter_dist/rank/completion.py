@@ -1,0 +1,39 @@
+"""Names that complete what stands before the cursor: from the shell while it is idle, from the namespace always."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from IPython.core.completer import provisionalcompleter, rectify_completions
+
+from .shell import RankShell
+
+MAX_MATCHES = 2000
+
+# The name that the cursor stands in or behind, unless it is an attribute's.
+_NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
+
+
+def complete(shell: RankShell, code: str, cursor_pos: int) -> dict[str, Any]:
+    """The fields of `complete`'s answer (docs/messaging.md); asking objects for attributes may run their code."""
+    with provisionalcompleter():
+        found = list(rectify_completions(code, shell.Completer.completions(code, cursor_pos)))[:MAX_MATCHES]
+    start = found[0].start if found else cursor_pos
+    end = found[0].end if found else cursor_pos
+    return _answer([match.text for match in found], start, end)
+
+
+def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> dict[str, Any]:
+    """The same while a cell runs: variables alone, no attributes, and no code is run for it."""
+    before = _NAME.search(code[:cursor_pos])
+    if before is None:
+        return _answer([], cursor_pos, cursor_pos)
+    word = before[0]
+    known = [name for name in list(namespace) if isinstance(name, str) and name.startswith(word)]
+    shown = sorted(name for name in known if word.startswith("_") or not name.startswith("_"))
+    return _answer(shown[:MAX_MATCHES], cursor_pos - len(word), cursor_pos)
+
+
+def _answer(matches: list[str], start: int, end: int) -> dict[str, Any]:
+    return {"matches": matches, "cursor_start": start, "cursor_end": end}
