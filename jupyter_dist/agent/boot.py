@@ -1,6 +1,6 @@
 """Start one of our processes in any Python, whether or not jupyter_dist is installed there.
 
-Run as a script: `python boot.py agent|zygote|rank ARGUMENT`. It loads the package from where this file lies
+Run as a script: `python boot.py keeper|agent|zygote|rank ARGUMENT`. It loads the package from where this file lies
 without touching sys.path, so that nothing else of the server's site-packages leaks into the group's
 environment, and so that every process of a group runs the same version.
 """
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 ROLES = {
+    "keeper": "jupyter_dist.agent.keeper",
     "agent": "jupyter_dist.agent.main",
     "zygote": "jupyter_dist.rank.zygote",
     "rank": "jupyter_dist.rank.fresh",

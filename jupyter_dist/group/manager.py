@@ -130,7 +130,7 @@ class GroupManager:
         for sentence in killed:
             log.warning("jupyter_dist: group '%s': %s", group.name, sentence)
         self._groups.pop(group.id, None)
-        self._launcher.reap()
+        self._launcher.reap_soon()
         self.notify(("groups",))
         return killed
 

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from .directories import GroupDirectory
 
 LAUNCH_SECONDS = 20.0
 POLL_SECONDS = 0.01
+REAP_SECONDS = 0.5
 
 BOOT_SCRIPT = Path(__file__).resolve().parent.parent / "agent" / "boot.py"
 
@@ -34,7 +36,7 @@ def agent_environment(preload: list[str], extra: dict[str, str] | None = None) -
 
 
 class LocalLauncher:
-    """Starts one agent per group directory; an agent imports torch at once and waits to be given its group."""
+    """Starts one agent per group directory, below its keeper; it imports torch at once and waits for its group."""
 
     def __init__(self, parent: Path, preload: list[str]) -> None:
         self._parent = parent
@@ -62,13 +64,16 @@ class LocalLauncher:
             raise
         return directory
 
-    def reap(self) -> None:
-        """Collect agents that have ended; what runs stays."""
+    def reap_soon(self) -> None:
+        """Collect what has ended, once the keeper of an agent that just did has seen it."""
+        asyncio.get_running_loop().call_later(REAP_SECONDS, self._reap)
+
+    def _reap(self) -> None:
         self._processes = [process for process in self._processes if process.poll() is None]
 
     def detach(self) -> None:
         """The server ends and the agents stay: they are init's children from now on."""
-        self.reap()
+        self._reap()
         for process in self._processes:
             # Nothing is left to wait for; Popen would warn that its process still runs, which is the point.
             process.returncode = 0
@@ -80,7 +85,8 @@ class LocalLauncher:
         with open(directory.log_path, "ab") as log:
             try:
                 return subprocess.Popen(
-                    [python, str(BOOT_SCRIPT), "agent", str(directory.path)],
+                    # The keeper needs nothing but the standard library, and starts the agent with all of the user's.
+                    [python, "-I", "-S", str(BOOT_SCRIPT), "keeper", str(directory.path)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -101,7 +107,7 @@ class LocalLauncher:
                 message = f"The group's agent in {python} ended with code {process.returncode} before it was up."
                 raise JupyterDistError("bad_environment", message, words)
             if time.monotonic() > deadline:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)  # the keeper, and the agent that does not come up
                 await asyncio.to_thread(process.wait)
                 message = f"The group's agent in {python} was not up within {LAUNCH_SECONDS:g} s."
                 raise JupyterDistError("timed_out", message, directory.log_tail() or "Try again.")

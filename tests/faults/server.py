@@ -22,9 +22,9 @@ START_SECONDS = 40.0
 
 
 class JupyterServer:
-    """`home` is where it and the servers after it keep everything."""
+    """`home` is where it and the servers after it keep everything; `options` are DistApp's."""
 
-    def __init__(self, home: Path, **options: Any) -> None:
+    def __init__(self, home: Path, env: dict[str, str] | None = None, **options: Any) -> None:
         self.home = home
         self.runtime = home / "runtime"
         self.log_path = home / "server.log"
@@ -39,7 +39,8 @@ class JupyterServer:
             "JUPYTER_RUNTIME_DIR": str(self.runtime),
             "JUPYTER_CONFIG_DIR": str(home / "config"),
             "JUPYTER_TOKEN": TOKEN,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONPATH": f"{Path(__file__).parents[2]}:{home}",
+            **(env or {}),
         }
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
