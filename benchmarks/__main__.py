@@ -9,7 +9,16 @@ from . import machine, report
 from .options import Options
 from .processes import nothing_left
 
-FIGURES = ("start", "cell", "flood", "idle", "adoption")
+FIGURES = {
+    "start": "start",
+    "cell": "cell",
+    "magics": "magics",
+    "objects": "objects",
+    "import": "imports",
+    "flood": "flood",
+    "idle": "idle",
+    "adoption": "adoption",
+}
 
 
 def main() -> None:
@@ -23,7 +32,7 @@ def main() -> None:
     parser.add_argument("--only-rivals", action="store_true", help="the floor and the rivals only")
     parser.add_argument("--dry", action="store_true", help="print, and keep nothing")
     arguments = parser.parse_args()
-    unknown = set(arguments.figures) - set(FIGURES)
+    unknown = set(arguments.figures) - FIGURES.keys()
     if unknown:
         parser.error(f"unknown figures: {', '.join(sorted(unknown))}")
     options = Options(
@@ -39,7 +48,7 @@ def main() -> None:
 
 def _measure(name: str, options: Options, dry: bool) -> None:
     description = machine.describe()
-    figure = importlib.import_module(f"benchmarks.figures.{name}")
+    figure = importlib.import_module(f"benchmarks.figures.{FIGURES[name]}")
     with nothing_left():
         tables = figure.measure(options)
     for table in tables:

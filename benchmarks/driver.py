@@ -32,13 +32,14 @@ class Driver:
 
     def __enter__(self) -> Driver:
         path = f"{Path(self._python).parent}{os.pathsep}{os.environ['PATH']}"  # nbdistributed starts a bare `python`
+        own = {"PATH": path, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
         self._process = subprocess.Popen(
             [self._python, "-m", f"benchmarks.drivers.{self._module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             cwd=REPOSITORY,
-            env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+            env={**os.environ, **own},
             start_new_session=True,
         )
         try:

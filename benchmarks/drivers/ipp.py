@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import ipyparallel
+import numpy
 
 from .protocol import serve
 
@@ -63,6 +64,33 @@ class Rival:
         seconds = time.perf_counter() - began
         return {"seconds": seconds, "ended": ended, "lines": sum(text.count("\n") for text in result.stdout)}
 
+    def hold(self, size_bytes: int) -> dict[str, Any]:
+        """Make the array that is pushed."""
+        self._array = numpy.random.default_rng(0).integers(0, 255, size_bytes, dtype=numpy.uint8)
+        return {}
+
+    def push(self, read: str) -> dict[str, Any]:
+        """The array to all engines."""
+        began = time.perf_counter()
+        self._view.push({"x": self._array}, block=True)
+        return {"seconds": time.perf_counter() - began}
+
+    def push_and_read(self, read: str) -> dict[str, Any]:
+        """The same, and a cell that reads it."""
+        began = time.perf_counter()
+        self._view.push({"x": self._array}, block=True)
+        self._view.execute(read, block=True)
+        return {"seconds": time.perf_counter() - began}
+
+    def pull(self, read: str) -> dict[str, Any]:
+        """The array of one engine; a client's memory of results, which only grows, is emptied."""
+        began = time.perf_counter()
+        array = self._client[0].pull("x", block=True)
+        assert array[::4096].sum() == self._array[::4096].sum()
+        seconds = time.perf_counter() - began
+        self._client.purge_everything()
+        return {"seconds": seconds}
+
     def _first_cell(self, ranks: int, code: str, join: bool) -> None:
         self._generation += 1
         self._view = self._client[:]
@@ -83,5 +111,9 @@ if __name__ == "__main__":
             "stop": rival.stop,
             "cell": rival.cell,
             "flood": rival.flood,
+            "hold": rival.hold,
+            "push": rival.push,
+            "push_and_read": rival.push_and_read,
+            "pull": rival.pull,
         }
     )
