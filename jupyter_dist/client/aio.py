@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
+from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
@@ -32,6 +33,7 @@ class AsyncClient:
         self.server = server
         self.api = Api(server)
         self.channel = Channel(self.api)
+        self.segments = Segments()
         self._private = private
 
     @classmethod
@@ -96,6 +98,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Let go of the server; a private one ends, the groups stay. Idempotent."""
+        self.segments.close()
         await self.channel.close()
         self.api.close()
         if self._private is not None:
@@ -163,6 +166,10 @@ class AsyncGroup:
     async def scatter(self, name: str, parts: Sequence[Any], ranks: str = "all") -> None:
         """Give the first rank the first part, the second the second ..., as variable `name`."""
         await exchange.scatter(self, name, parts, ranks)
+
+    async def broadcast(self, name: str, src: int = 0, ranks: str = "all") -> None:
+        """Give ranks the value that variable `name` has on rank `src`; it does not come here."""
+        await exchange.broadcast(self, name, src, ranks)
 
     async def pull(self, name: str, rank: int = 0) -> Any:
         """The value of a variable, or of any expression, on one rank."""

@@ -42,9 +42,9 @@ class Client:
         """Whether the server is this process's own."""
         return self._client.is_private
 
-    def ask(self, method: str, *path: str, body: Any = None, params: Fields | None = None) -> Any:
-        """Any request of docs/api.md."""
-        return self._loop.run(self._client.api.ask(method, *path, body=body, params=params))
+    def ask(self, method: str, *path: str, **options: Any) -> Any:
+        """Any request of docs/api.md, with `body`, `params` or `timeout_seconds`."""
+        return self._loop.run(self._client.api.ask(method, *path, **options))
 
     def groups(self) -> list[Group]:
         """All groups, oldest first; also those that are dead."""
@@ -133,6 +133,10 @@ class Group:
     def scatter(self, name: str, parts: Sequence[Any], ranks: str = "all") -> None:
         """Give the first rank the first part, the second the second ..., as variable `name`."""
         self._loop.run(self._group.scatter(name, parts, ranks))
+
+    def broadcast(self, name: str, src: int = 0, ranks: str = "all") -> None:
+        """Give ranks the value that variable `name` has on rank `src`; it does not come here."""
+        self._loop.run(self._group.broadcast(name, src, ranks))
 
     def pull(self, name: str, rank: int = 0) -> Any:
         """The value of a variable, or of any expression, on one rank."""

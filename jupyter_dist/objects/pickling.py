@@ -1,0 +1,103 @@
+"""Pickle 5, with what it lacks: tensors without a copy in between, and what a notebook defines goes along by value."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import pickle
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+PYTHON = tuple(sys.version_info[:2])
+# Set on a class that came by value: a later one of the same name takes its place.
+CAME = "__jupyter_dist_came__"
+
+
+def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], object] | None = None) -> bytes:
+    """Describe a value; its large buffers go to the callback. Raises whatever the value's own code raises."""
+    file = io.BytesIO()
+    _Pickler(file, protocol=5, buffer_callback=buffer_callback).dump(value)
+    return file.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        """Called by pickle for every object that it has no shortcut for."""
+        torch = sys.modules.get("torch")
+        if torch is not None and type(obj) is torch.storage.TypedStorage:
+            return _reduce_storage(obj)
+        if isinstance(obj, type | types.FunctionType) and _is_of_notebook(obj):
+            return _bring, (obj.__qualname__, isinstance(obj, type), PYTHON, _by_value(obj))
+        return NotImplemented
+
+
+def _is_of_notebook(obj: Any) -> bool:
+    """Whether another process cannot import it by its name."""
+    return obj.__module__ in ("__main__", None) or obj.__module__ not in sys.modules or "<" in obj.__qualname__
+
+
+def _by_value(obj: Any) -> bytes | None:
+    try:
+        import cloudpickle  # noqa: PLC0415  (a rank's environment need not have it)
+    except ImportError:
+        return None
+    data: bytes = cloudpickle.dumps(obj, protocol=5)
+    return data
+
+
+def _bring(name: str, is_class: bool, python: tuple[int, int], data: bytes | None) -> Any:
+    """Called by pickle where a class or function of a notebook arrives."""
+    main = sys.modules["__main__"]
+    own = getattr(main, name, None) if is_class else None
+    if isinstance(own, type) and CAME not in vars(own):
+        return own  # defined here too: isinstance() must hold
+    hint = "Run the cell that defines it here first."
+    if data is None or python != PYTHON:
+        why = "there is no cloudpickle where it comes from" if data is None else f"it comes from Python {python}"
+        raise JupyterDistError("cannot_receive", f"Something is missing here: '{name}', and {why}.", hint)
+    try:
+        import cloudpickle  # noqa: PLC0415
+    except ImportError as err:
+        message = f"Something is missing here: '{name}', and the package cloudpickle, which would bring it."
+        raise JupyterDistError("cannot_receive", message, f"{hint} Or: pip install cloudpickle.") from err
+    found = cloudpickle.loads(data)
+    if is_class:
+        setattr(found, CAME, True)
+        if name.isidentifier():
+            setattr(main, name, found)
+    return found
+
+
+def _reduce_storage(storage: Any) -> Any:
+    untyped = storage._untyped_storage
+    is_cuda = untyped.device.type == "cuda"
+    host = untyped.cpu()  # itself, if it is there
+    return _storage, (storage.dtype, is_cuda, pickle.PickleBuffer(_bytes_of(host)))
+
+
+def _bytes_of(storage: Any) -> Any:
+    """The storage's bytes; they keep it alive."""
+    found = (ctypes.c_ubyte * storage.nbytes()).from_address(storage.data_ptr() or 1)
+    found.owner = storage
+    return found
+
+
+def _storage(dtype: Any, is_cuda: bool, data: Any) -> Any:
+    """Called by pickle where a tensor arrives: on a rank's own device, in a kernel that has none in use on the CPU."""
+    import torch  # noqa: PLC0415
+
+    view = memoryview(data)
+    if view.nbytes == 0:
+        untyped = torch.UntypedStorage(0)
+    elif view.readonly:
+        untyped = torch.frombuffer(bytearray(view), dtype=torch.uint8).untyped_storage()
+    else:
+        untyped = torch.frombuffer(view, dtype=torch.uint8).untyped_storage()
+    if is_cuda and torch.cuda.is_available() and ("LOCAL_RANK" in os.environ or torch.cuda.is_initialized()):
+        untyped = untyped.cuda()
+    return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)

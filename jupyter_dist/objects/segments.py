@@ -1,0 +1,137 @@
+"""Files whose pages are kept for the next exchange: taking new ones costs three times what copying does."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Sequence
+
+from . import files
+
+MAX_KEPT_BYTES = 1 << 30
+KEEP_SECONDS = 60.0
+SHARED_MEMORY = "/dev/shm"  # noqa: S108  (what is put there has no name)
+
+
+class Segment:
+    """A file without a name: nothing of it stays when its owner ends, however that happens."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._close = weakref.finalize(self, os.close, file)
+        self._mapping: mmap.mmap | None = None
+        self.size_bytes = os.fstat(file).st_size
+        self.expiry: asyncio.TimerHandle | None = None
+
+    @property
+    def path(self) -> str:
+        """Where processes of this user can open it, as long as it is open here."""
+        return f"/proc/{os.getpid()}/fd/{self._file}"
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no process reads it any more: each holds a lock as long as it has it mapped."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        return True
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it holds anything since it was cleared."""
+        return any(os.pread(self._file, 8, 0))
+
+    def clear(self) -> None:
+        """It holds nothing any more; its pages stay."""
+        os.pwrite(self._file, bytes(8), 0)
+
+    def write(self, pieces: Sequence[memoryview]) -> None:
+        """Write this in place of what it holds. Raises OSError where there is no room."""
+        if files.size_of(pieces) > self.size_bytes:
+            self._mapping = None
+            os.lseek(self._file, 0, os.SEEK_SET)
+            files.write(self._file, pieces)
+            self.size_bytes = os.fstat(self._file).st_size
+            return
+        if self._mapping is None:
+            self._mapping = files.mapped(self._file)
+        with memoryview(self._mapping) as view:
+            files.put(pieces, view)
+
+    def close(self) -> None:
+        """Give its pages back when nobody has them mapped any more. Idempotent."""
+        self._mapping = None
+        self._close()
+
+
+class Segments:
+    """What one client keeps for its next exchange, for a minute; used on its loop alone."""
+
+    def __init__(self) -> None:
+        self._kept: list[Segment] = []
+
+    def take(self, size_bytes: int = 0) -> Segment | None:
+        """The kept one that nobody reads and that suits best; without a size, the largest."""
+        if 0 < size_bytes < files.MIN_WARM_BYTES:
+            return None
+        free = [segment for segment in self._kept if segment.size_bytes >= size_bytes and segment.is_free]
+        if not free:
+            return None
+        segment = min(free, key=lambda found: found.size_bytes if size_bytes else -found.size_bytes)
+        self._drop(segment)
+        return segment
+
+    def keep(self, segment: Segment) -> None:
+        """Give one back; the oldest make room for it."""
+        if not files.MIN_WARM_BYTES <= segment.size_bytes <= MAX_KEPT_BYTES:
+            segment.close()
+            return
+        segment.expiry = asyncio.get_running_loop().call_later(KEEP_SECONDS, self._expire, segment)
+        self._kept.append(segment)
+        while sum(kept.size_bytes for kept in self._kept) > MAX_KEPT_BYTES:
+            self._expire(self._kept[0])
+
+    def close(self) -> None:
+        """Give all pages back. Idempotent."""
+        while self._kept:
+            self._expire(self._kept[0])
+
+    def _drop(self, segment: Segment) -> None:
+        self._kept.remove(segment)
+        if segment.expiry is not None:
+            segment.expiry.cancel()
+            segment.expiry = None
+
+    def _expire(self, segment: Segment) -> None:
+        self._drop(segment)
+        segment.close()
+
+
+def filled(segment: Segment | None, pieces: Sequence[memoryview]) -> Segment:
+    """A segment that holds this: the one given, else a new one, in memory if there is room.
+
+    Raises:
+        JupyterDistError: `cannot_send`, where there is no room.
+    """
+    if segment is not None:
+        segment.write(pieces)
+        return segment
+    parents = [SHARED_MEMORY, None] if os.access(SHARED_MEMORY, os.W_OK) else [None]
+    for parent in parents:
+        with tempfile.TemporaryFile(dir=parent, buffering=0) as file:
+            segment = Segment(os.dup(file.fileno()))
+        try:
+            segment.write(pieces)
+            return segment
+        except OSError as err:
+            segment.close()
+            if err.errno != errno.ENOSPC or parent is None:
+                raise files.cannot_write(err) from err
+    raise AssertionError("the last folder has raised")
