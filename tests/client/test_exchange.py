@@ -69,7 +69,7 @@ def test_what_cannot_be_done_is_a_sentence(group):
         group.pull("x = 1")
     with pytest.raises(JupyterDistError, match="no rank 7"):
         group.pull("x", rank=7)
-    with pytest.raises(RankError, match="ModuleNotFoundError|Something is missing here"):
+    with pytest.raises(RankError, match=r"Something is missing here: No module named 'test_exchange'"):
         group.push({"thing": OnlyHere()})
     assert group.run("1").ok
 
@@ -136,7 +136,7 @@ def test_where_a_class_cannot_go_along_a_sentence_says_what_to_do(tmp_path):
     code = (
         "import sys; sys.modules['cloudpickle'] = None\nfrom jupyter_dist.objects import files\nfiles.load(sys.argv[1])"
     )
-    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
     assert "Something is missing here: 'Config', and the package cloudpickle" in done.stderr
     with pytest.raises(JupyterDistError, match=r"'Config', and it comes from Python.*Run the cell that defines it"):
         pickling._bring("Config", True, (3, 1), b"")
