@@ -84,6 +84,8 @@ class Execution:
             "started_at": self.started_at,
             "ended_at": self.ended_at,
             "statuses": self._folded_statuses(),
+            "rank_seconds": {str(rank): seconds for rank, (_, seconds) in self.statuses.items() if seconds is not None},
+            "silent": self.spec.silent,
             "error": self.error.to_dict() if self.error else None,
             "begin_seq": self.begin_seq,
             "end_seq": self.end_seq,

@@ -10,6 +10,8 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 MAX_KEPT = 2000
+MAX_LINE = 200
+MAX_HEAD = 10_000  # so much of a cell is looked at for its first line
 
 ExecutionModel = dict[str, Any]
 
@@ -28,6 +30,8 @@ class Executions:
         """Take the agent's newest status of an execution and return its model."""
         execution_id = status["id"]
         model = {**status, "group": self._group_id}
+        if "code" in status:
+            self._codes.setdefault(execution_id, status["code"])
         for internal in ("code", "end_seq"):
             model.pop(internal, None)
         self._begins[execution_id] = model.pop("begin_seq", None)
@@ -62,6 +66,10 @@ class Executions:
         """All, without code."""
         return list(self._models.values())
 
+    def listed(self) -> list[ExecutionModel]:
+        """All, with the first line of their code."""
+        return [{**model, "line": _first_line(self._codes.get(key))} for key, model in self._models.items()]
+
     def unfinished(self) -> Iterable[ExecutionModel]:
         """Those that are queued or running."""
         return [model for model in self._models.values() if not is_final(model)]
@@ -82,6 +90,11 @@ class Executions:
     def _forget(self, execution_id: str) -> None:
         for table in (self._models, self._codes, self._begins, self.counts):
             table.pop(execution_id, None)
+
+
+def _first_line(code: str | None) -> str | None:
+    lines = (line.strip() for line in (code or "")[:MAX_HEAD].splitlines())
+    return next((line[:MAX_LINE] for line in lines if line), "") if code is not None else None
 
 
 def is_final(model: ExecutionModel) -> bool:

@@ -17,7 +17,7 @@ class ExecutionsHandler(DistHandler):
             "read",
             {
                 200: Answer(
-                    "Executions, newest last, without code and outputs",
+                    "Executions, newest last, with the first line of their code, without outputs",
                     record({"executions": list_of(ref("Execution"))}),
                 )
             },
@@ -26,7 +26,7 @@ class ExecutionsHandler(DistHandler):
     )
     async def get(self, name: str) -> None:
         """All that are known."""
-        self.answer({"executions": self.group(name).executions.all()})
+        self.answer({"executions": self.group(name).executions.listed()})
 
     @operation(
         Operation(

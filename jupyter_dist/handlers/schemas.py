@@ -167,9 +167,11 @@ EXECUTION = record(
         "started_at": or_null(NUMBER),
         "ended_at": or_null(NUMBER),
         "statuses": list_of(record({"ranks": STRING, "status": _STATUS, "seconds": or_null(NUMBER)})),
+        "rank_seconds": {"type": "object", "additionalProperties": NUMBER},
+        "silent": BOOLEAN,
         "error": or_null(ANY_OBJECT),
     },
-    {"code": or_null(STRING)},
+    {"code": or_null(STRING), "line": or_null(STRING)},
 )
 
 ITEM = record(

@@ -6,17 +6,17 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import cell_magic, line_magic, magics_class
 
 from jupyter_dist.client import Result
 from jupyter_dist.client.display import show_live
 from jupyter_dist.client.report import devices_line, status_text
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
 
-from .automode import AutoMode
+from .apps import call_app, use_app
+from .base import RankMagics
 from .distmagics import start_fields
 from .failures import DistError, MagicParser, sentences
-from .session import Session
 
 
 def makedip_parser() -> MagicParser:
@@ -24,11 +24,11 @@ def makedip_parser() -> MagicParser:
     parser = MagicParser("%makedip")
     parser.add_argument("-g", "--gpus", help="CUDA devices, or all")
     parser.add_argument("-n", "--num-ranks", type=int, help="ranks on CPU, where there is no device")
-    parser.add_argument("-a", "--app", help="accepted: what an app of Ddip set up, the ranks have")
+    parser.add_argument("-a", "--app", help="what sets a framework up on all ranks: fastai, or one that is installed")
     parser.add_argument("-r", "--restart", action="store_true", help="fresh processes")
     parser.add_argument("-k", "--kill", action="store_true", help="end the group")
     parser.add_argument("-i", "--info", action="store_true", help="show the group")
-    parser.add_argument("-v", "--verbose", nargs="?", const="True")
+    parser.add_argument("-v", "--verbose", nargs="?", const="True", choices=["True", "False"], help="for the app")
     parser.add_argument("-t", "--timeout", type=float, help="accepted: a start says itself when it fails")
     return parser
 
@@ -39,18 +39,16 @@ def dip_parser() -> MagicParser:
     parser.add_argument("where", nargs="?", choices=["remote", "local", "everywhere"], default="remote")
     parser.add_argument("-q", "--quiet", action="store_true")
     parser.add_argument("-S", "--see", nargs="+", default=["0"], help="whose output is shown: ranks, or all (0)")
-    parser.add_argument("-a", "--appcmd", help="not supported")
+    parser.add_argument("-a", "--appcmd", help="a function of the app, called on all ranks first")
+    parser.add_argument("--keep-cache", action="store_true", help="do not empty the CUDA cache afterwards")
     return parser
 
 
 @magics_class
-class DipMagics(Magics):
+class DipMagics(RankMagics):
     """Cells on ranks, in the kernel, or on both."""
 
-    def __init__(self, shell: Any, session: Session, auto: AutoMode) -> None:
-        super().__init__(shell)
-        self.session = session
-        self._auto = auto
+    _app: tuple[str, bool] | None = None  # in use on the ranks: its name, whether it is verbose
 
     @line_magic
     @sentences
@@ -61,10 +59,11 @@ class DipMagics(Magics):
             group = self.session.group()
             print("\n".join([*group.shutdown(), f"Group '{group.name}' has ended."]))
             self.session.forget()
-            self._auto.prefix = None
+            self.auto.prefix = self._app = None
         elif options.restart:
             group = self.session.group().restart()
             print(f"Group '{group.name}': {group.world_size} fresh ranks.")
+            self._use_app(options)
         elif options.info:
             group = self.session.group()
             print(status_text(group.status(), group.memory(), ""))
@@ -73,18 +72,20 @@ class DipMagics(Magics):
             group, started = self.session.init(None, fields)
             print(f"{'Started' if started else 'Attached to'} group '{group.name}' of {group.world_size} ranks.")
             print(devices_line(group.model))
+            self._use_app(options)
 
     @cell_magic
     @sentences
     def dip(self, line: str, cell: str) -> None:
         """Run the cell on all ranks, in the kernel, or in the kernel and then on all ranks."""
         options = dip_parser().parse_args(shlex.split(line))
-        if options.appcmd:
-            raise DistError("There are no app functions here: call what you need in the cell.")
         if options.where in ("local", "everywhere"):
             self._run_here(cell)
         if options.where in ("remote", "everywhere"):
-            self.session.run(cell, show=False if options.quiet else self._seen(" ".join(options.see)))
+            if options.appcmd:
+                call_app(self.session, options.appcmd)
+            show = False if options.quiet else self._seen(" ".join(options.see))
+            self.session.run(cell, show=show, empty_cache=not options.keep_cache)
 
     @line_magic
     @sentences
@@ -96,10 +97,10 @@ class DipMagics(Magics):
         options = parser.parse_args(_with_value(shlex.split(line)))
         if options.switch == "on":
             self.session.group()
-            self._auto.prefix = f"dip {options.append}".strip()
+            self.auto.prefix = f"dip {options.append}".strip()
         elif options.switch == "off":
-            self._auto.prefix = None
-        print(f"Auto execution on ranks: {'off' if self._auto.prefix is None else f'%%{self._auto.prefix}'}")
+            self.auto.prefix = None
+        print(f"Auto execution on ranks: {'off' if self.auto.prefix is None else f'%%{self.auto.prefix}'}")
 
     @line_magic
     @sentences
@@ -129,6 +130,15 @@ class DipMagics(Magics):
         if not line.strip().isidentifier():
             raise DistError("Under which name? %dipper group.")
         self.shell.push({line.strip(): self.session.group()})
+
+    def _use_app(self, options: Any) -> None:
+        if options.app is not None:
+            use_app(self.session, options.app, options.verbose == "True")
+            self._app = (options.app, options.verbose == "True")
+            print(f"App '{options.app}' is in use on all ranks.")
+        elif self._app is not None and options.restart:
+            use_app(self.session, *self._app)
+            print(f"App '{self._app[0]}' is in use again.")
 
     def _run_here(self, cell: str) -> None:
         found = self.shell.run_cell(cell)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import cell_magic, line_magic, magics_class
 
 from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.report import debug_text, devices_line, status_text
 
 from .automode import AutoMode
+from .base import RankMagics
+from .completion import RankNames
 from .failures import DistError, MagicParser, sentences
 from .session import Session
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
 DEFAULT_RANKS = 2
 AUTO_PREFIX = "distributed"
-VARIABLES = "torch, dist, rank, local_rank, world_size, device"
+VARIABLES = "torch, dist, rank, local_rank, world_size, device, gpu_id"
 
 
 def init_parser() -> MagicParser:
@@ -33,13 +35,12 @@ def init_parser() -> MagicParser:
 
 
 @magics_class
-class DistMagics(Magics):
+class DistMagics(RankMagics):
     """Cells on ranks."""
 
-    def __init__(self, shell: Any, session: Session, auto: AutoMode) -> None:
-        super().__init__(shell)
-        self.session = session
-        self._auto = auto
+    def __init__(self, shell: Any, session: Session, auto: AutoMode, names: RankNames) -> None:
+        super().__init__(shell, session, auto)
+        self._names = names
 
     @line_magic
     @sentences
@@ -49,7 +50,7 @@ class DistMagics(Magics):
         if options.master_addr not in LOCAL_ADDRESSES:
             raise DistError(f"There are no ranks on '{options.master_addr}': a group is on one machine. Leave -a out.")
         group, started = self.session.init(options.name, start_fields(vars(options)), DEFAULT_RANKS)
-        self._auto.prefix = AUTO_PREFIX
+        self.auto.prefix = AUTO_PREFIX
         if started:
             print(f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s.")
             print(f"Every rank has {VARIABLES}.")
@@ -88,7 +89,7 @@ class DistMagics(Magics):
     def dist_status(self, line: str) -> None:
         """Each rank's state, process, device and memory."""
         group = self.session.group()
-        print(status_text(group.status(), group.memory(), self._mode()))
+        print(status_text(group.status(), group.memory(), self.mode()))
 
     @line_magic
     @sentences
@@ -101,10 +102,10 @@ class DistMagics(Magics):
         options = parser.parse_args(shlex.split(line))
         if options.enable:
             self.session.group()  # or say that there is none, rather than in every cell from now on
-            self._auto.prefix = AUTO_PREFIX
+            self.auto.prefix = AUTO_PREFIX
         elif options.disable:
-            self._auto.prefix = None
-        print(self._mode())
+            self.auto.prefix = None
+        print(self.mode())
 
     @line_magic
     @sentences
@@ -113,7 +114,7 @@ class DistMagics(Magics):
         group = self.session.group()
         killed = group.shutdown()
         self.session.forget()
-        self._auto.prefix = None
+        self.auto.prefix = None
         print("\n".join([*killed, f"Group '{group.name}' has ended; cells are local."]))
 
     @line_magic
@@ -124,7 +125,7 @@ class DistMagics(Magics):
         try:
             group = self.session.group()
         except JupyterDistError:
-            self._auto.prefix = None
+            self.auto.prefix = None
             raise
         if group.model["state"] == "lost":
             raise DistError(f"The agent of group '{group.name}' is gone. Start anew: %dist_shutdown, then %dist_init.")
@@ -136,12 +137,16 @@ class DistMagics(Magics):
     def dist_debug(self, line: str) -> None:
         """The server, the group and its processes, as they are."""
         client = self.session.client
-        print(debug_text(client, client.groups(), self._mode()))
+        print(debug_text(client, client.groups(), self.mode()))
 
-    def _mode(self) -> str:
-        if self._auto.prefix is None:
-            return "Cells run in the kernel; %dist_mode -e sends them to the ranks."
-        return f"Cells run on the ranks (%%{self._auto.prefix}); %dist_mode -d makes them local."
+    @line_magic
+    @sentences
+    def dist_sync_ide(self, line: str) -> None:
+        """Ask rank 0 for its variables, so that completion knows them also while it cannot answer."""
+        group = self.session.group()
+        names = self._names.refresh(group)
+        known = f"{len(names)} names of rank 0: {', '.join(names)}" if names else "no names of rank 0"
+        print(f"Completion knows {known}. Nothing was put into the kernel.")
 
 
 def start_fields(options: dict[str, Any]) -> dict[str, Any]:

@@ -5,17 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from .automode import AutoMode
+from .completion import RankNames
 from .dipmagics import DipMagics
 from .distmagics import DistMagics
 from .session import Session
+from .timeline import TimelineMagics
+
+OURS = (DistMagics, DipMagics, TimelineMagics)
 
 
 def load(shell: Any) -> None:
     """Called by `%load_ext jupyter_dist`."""
     session = Session(shell)
     auto = AutoMode()
-    shell.register_magics(DistMagics(shell, session, auto))
-    shell.register_magics(DipMagics(shell, session, auto))
+    names = RankNames(session, auto)
+    shell.register_magics(
+        DistMagics(shell, session, auto, names),
+        DipMagics(shell, session, auto),
+        TimelineMagics(shell, session, auto),
+    )
+    shell.Completer.custom_matchers.append(names.matcher)
     shell.input_transformers_cleanup.append(auto)
 
 
@@ -23,7 +32,8 @@ def unload(shell: Any) -> None:
     """Called by `%unload_ext jupyter_dist` and `%reload_ext`: the group stays, cells are local again."""
     remaining = [transform for transform in shell.input_transformers_cleanup if not isinstance(transform, AutoMode)]
     shell.input_transformers_cleanup[:] = remaining
-    magics = shell.magics_manager.registry.pop("DistMagics", None)
-    shell.magics_manager.registry.pop("DipMagics", None)
-    if magics is not None:
-        magics.session.close()
+    matchers = shell.Completer.custom_matchers
+    matchers[:] = [each for each in matchers if not isinstance(getattr(each, "__self__", None), RankNames)]
+    unloaded = [shell.magics_manager.registry.pop(magics.__name__, None) for magics in OURS]
+    if unloaded[0] is not None:
+        unloaded[0].session.close()

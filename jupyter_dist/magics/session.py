@@ -37,6 +37,11 @@ class Session:
             self._client = Client.connect()
         return self._client
 
+    @property
+    def known(self) -> Group | None:
+        """The group that was last used, without asking whether it still is there."""
+        return self._group
+
     def group(self) -> Group:
         """The group of this kernel, which may be one of an earlier kernel of the same notebook.
 
@@ -72,8 +77,10 @@ class Session:
         self._group = self.client.start(wanted, **{**defaults, **fields})
         return self._group, True
 
-    def run(self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True) -> Result:
-        """Run a cell and show it as it goes.
+    def run(
+        self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True, **fields: Any
+    ) -> Result:
+        """Run a cell and show it as it goes; `fields` of `POST .../executions` (docs/api.md).
 
         Raises:
             RankError: when a rank failed. KeyboardInterrupt: when Ctrl-C has stopped the ranks.
@@ -81,11 +88,11 @@ class Session:
         # One request in the usual case: what is wrong with the group, the answer says.
         group = self._group or self.group()
         try:
-            execution = self._submit(group, code, ranks)
+            execution = self._submit(group, code, ranks, fields)
         except JupyterDistError as err:
             if err.code not in ("server_gone", "unknown_group"):
                 raise
-            execution = self._submit(self.group(), code, ranks)
+            execution = self._submit(self.group(), code, ranks, fields)
         return execution.wait(show_live() if show is True else show).raise_for_error()
 
     def forget(self) -> None:
@@ -98,8 +105,8 @@ class Session:
             self._client.close()
         self._client = self._group = None
 
-    def _submit(self, group: Group, code: str, ranks: str) -> Execution:
-        return group.submit(code, ranks, notebook=notebook_path(self._shell), stop_on_error=False)
+    def _submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any]) -> Execution:
+        return group.submit(code, ranks, notebook=notebook_path(self._shell), stop_on_error=False, **fields)
 
     def _living(self) -> dict[str, Group]:
         groups = self.client.groups()

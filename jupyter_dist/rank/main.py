@@ -110,6 +110,10 @@ class Rank:
             "local_rank": self._spec.local_rank,
             "world_size": self._spec.world_size,
             "device": torch.device(self._spec.device),
+            "gpu_id": gpu_id(self._spec),
+            # nbdistributed's other names.
+            "__rank__": self._spec.rank,
+            "__world_size__": self._spec.world_size,
             "dist": dist,
             "torch": torch,
         }
@@ -164,6 +168,13 @@ class Rank:
         while self._wire.is_blocked and time.monotonic() < deadline:
             self._wire.send()
             time.sleep(0.002)
+
+
+def gpu_id(spec: RankSpec) -> int | None:
+    """The device as the user named it, by the machine's numbers; None on CPU."""
+    if spec.accelerator == "cpu":
+        return None
+    return int(spec.env["CUDA_VISIBLE_DEVICES"].split(",")[spec.local_rank])
 
 
 def _prepare_process(spec: RankSpec) -> None:

@@ -1,6 +1,7 @@
 """One group for all that these tests run."""
 
 import pytest
+from magickernel import kernel_of
 from ownserver import client, own_runtime  # noqa: F401  (fixtures)
 
 
@@ -14,3 +15,14 @@ def group(shared_group):
     if shared_group.status()["state"] != "ready":
         shared_group.restart()
     return shared_group
+
+
+@pytest.fixture(scope="session")
+def notebook(client, tmp_path_factory):  # noqa: F811
+    """A kernel with a group of two ranks; its cells are local."""
+    folder = tmp_path_factory.mktemp("notebook")
+    with kernel_of(folder / "shared.ipynb") as kernel:
+        kernel.folder = folder
+        assert kernel.run("%dist_init -n 2").status == "ok"
+        kernel.run("%dist_mode -d")
+        yield kernel

@@ -7,84 +7,19 @@ import time
 
 import nbformat
 import pytest
-from jupyter_client.manager import start_new_kernel
+from magickernel import WAIT_SECONDS, kernel_of
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from jupyter_dist.client.bundle import RANKS_MIME
-
-WAIT_SECONDS = 40
-
-
-class Cell:
-    """What came of a cell."""
-
-    def __init__(self):
-        self.text = ""  # of the kernel itself
-        self.displays = []
-        self.updates = 0
-        self.error = None
-        self.status = ""
-
-    @property
-    def bundle(self):
-        return self.displays[-1][RANKS_MIME]
-
-    @property
-    def said(self):
-        return [(item["ranks"], _text(item["output"])) for item in self.bundle["items"]]
-
-
-def _text(output):
-    return output.get("text") or output.get("data", {}).get("text/plain") or output.get("ename")
-
-
-class Kernel:
-    def __init__(self, manager, client):
-        self.manager = manager
-        self.client = client
-
-    def run(self, code, after=None):
-        cell = Cell()
-        request = self.client.execute(code)
-        if after is not None:
-            after()
-        while True:
-            message = self.client.get_iopub_msg(timeout=WAIT_SECONDS)
-            if message["parent_header"].get("msg_id") != request:
-                continue
-            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
-                break
-            _take(cell, message["msg_type"], message["content"])
-        cell.status = self.client.get_shell_msg(timeout=WAIT_SECONDS)["content"]["status"]
-        return cell
-
-
-def _take(cell, kind, content):
-    if kind == "stream":
-        cell.text += content["text"]
-    elif kind == "display_data":
-        cell.displays.append(content["data"])
-    elif kind == "update_display_data":
-        cell.updates += 1
-        cell.displays[-1] = content["data"]
-    elif kind == "error":
-        cell.error = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(content["traceback"]))
 
 
 @pytest.fixture(scope="module")
 def kernel(client, tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
     (folder / "beside.py").write_text("value = 42\n")
-    env = {**os.environ, "JPY_SESSION_NAME": str(folder / "train it.ipynb")}
-    manager, blocking = start_new_kernel(cwd=str(folder), env=env)
-    kernel = Kernel(manager, blocking)
-    assert kernel.run("%load_ext jupyter_dist").status == "ok"
-    yield kernel
-    kernel.run("%dist_shutdown")
-    blocking.stop_channels()
-    manager.shutdown_kernel(now=True)
-    manager.cleanup_resources()
+    with kernel_of(folder / "train it.ipynb") as kernel:
+        yield kernel
 
 
 def test_without_a_group_it_is_said_what_to_do(kernel):

@@ -1,0 +1,87 @@
+"""The apps that this rank's Python has, and the one that is in use. Cells of `%makedip -a` and `%%dip -a` call it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+ENTRY_POINTS = "jupyter_dist.apps"
+# Ours, found also where this package is not installed; the second is what Ddip's notebooks ask for.
+OWN = {"fastai": "jupyter_dist.apps.fastai", "fastai_v1": "jupyter_dist.apps.fastai"}
+PROTOCOL = frozenset({"initializer", "finalizer", "set_verbose", "imports"})
+
+
+class AppError(Exception):
+    """A name that means nothing here: one sentence."""
+
+
+class Apps:
+    """At most one app is in use: another one ends it."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._app: Any = None
+
+    def use(self, name: str, namespace: dict[str, Any], verbose: bool = False) -> None:
+        """Set an app up: run its `imports` in the namespace of cells, then its `initializer()`.
+
+        Raises:
+            AppError: when there is none of that name, naming those that there are.
+        """
+        app = load(name)
+        self.leave()
+        if hasattr(app, "set_verbose"):
+            app.set_verbose(verbose)
+        for statement in getattr(app, "imports", ()):
+            exec(statement, namespace)  # noqa: S102  (what the app's author wrote, for this purpose)
+        if hasattr(app, "initializer"):
+            app.initializer()
+        self._name, self._app = name, app
+
+    def leave(self) -> None:
+        """End the app that is in use, if there is one."""
+        app, self._app = self._app, None
+        if app is not None and hasattr(app, "finalizer"):
+            app.finalizer()
+
+    def call(self, command: str) -> None:
+        """Call a function of the app.
+
+        Raises:
+            AppError: when no app is in use, or it has no such function.
+        """
+        if self._app is None:
+            raise AppError(f"No app is in use, so there is no '{command}'. Choose one: %makedip -a NAME.")
+        commands = _commands(self._app)
+        if command not in commands:
+            has = f"It has: {', '.join(sorted(commands))}." if commands else "It has none."
+            raise AppError(f"The app '{self._name}' has no function '{command}'. {has}")
+        commands[command]()
+
+
+def known() -> dict[str, str | EntryPoint]:
+    """Where the apps are, by name."""
+    return {**OWN, **{point.name: point for point in entry_points(group=ENTRY_POINTS)}}
+
+
+def load(name: str) -> Any:
+    """The app of that name: a module or an object. Raises AppError."""
+    found = known()
+    if name not in found:
+        raise AppError(f"There is no app '{name}' in the ranks' Python. It has: {', '.join(sorted(found))}.")
+    place = found[name]
+    return importlib.import_module(place) if isinstance(place, str) else place.load()
+
+
+def _commands(app: Any) -> dict[str, Callable[[], Any]]:
+    """The functions of an app; of a module its own, not those that it imported."""
+    names = [name for name in dir(app) if not name.startswith("_") and name not in PROTOCOL]
+    functions = {name: getattr(app, name) for name in names if callable(getattr(app, name))}
+    own = getattr(app, "__name__", None)
+    return {name: f for name, f in functions.items() if own is None or getattr(f, "__module__", None) == own}
+
+
+# A cell has no other way to find what the cell before it chose; each rank process has its own.
+apps = Apps()

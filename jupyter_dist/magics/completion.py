@@ -1,0 +1,126 @@
+"""Names of ranks in the kernel's completion: asked for where they are, and put nowhere."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import keyword
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+
+from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.protocol.ranks import parse_ranks
+
+from .automode import AutoMode, goes_to_ranks
+from .session import Session
+
+# The kernel waits for it. A rank that can answer needs a few milliseconds.
+ASK_SECONDS = 1.0
+# The kernel's magics, ours among them, are of use in every cell.
+KEPT = {"IPCompleter.magic_matcher", "IPCompleter.magic_config_matcher", "IPCompleter.magic_color_matcher"}
+NOT_VARIABLES = {"In", "Out", "exit", "quit", "get_ipython"}
+
+_CELL_MAGIC = re.compile(r"%%(distributed|rank|dip)\b\s*(.*)")
+_NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a cell will run: the ranks, the code that they will get, and where in it the cursor is."""
+
+    ranks: str
+    code: str
+    cursor_pos: int
+    in_kernel_too: bool = False
+
+
+class RankNames:
+    """One matcher among IPython's: silent unless the cell is the ranks'."""
+
+    def __init__(self, session: Session, auto: AutoMode) -> None:
+        self._session = session
+        self._auto = auto
+        self._names: list[str] = []  # rank 0's, when last asked for: for when it cannot answer
+
+    @context_matcher(identifier="jupyter_dist")
+    def matcher(self, context: CompletionContext) -> SimpleMatcherResult:
+        """Called by IPython with a cell and a cursor."""
+        place, group = self._place(context), self._session.known
+        if place is None or group is None:
+            return {"completions": []}
+        rank = _first_rank(place.ranks, group.world_size)
+        found = self._ask(group, rank, place) or self._remembered(place)
+        texts = [text for text in found["matches"] if not text.startswith("%")]
+        return {
+            "completions": [SimpleCompletion(text=text, type=f"rank {rank}") for text in texts],
+            "matched_fragment": place.code[found["cursor_start"] : place.cursor_pos],
+            "suppress": not place.in_kernel_too,
+            "do_not_suppress": KEPT,
+        }
+
+    def refresh(self, group: Group) -> list[str]:
+        """Ask rank 0 for its variables, and remember them.
+
+        Raises:
+            JupyterDistError: when it cannot answer.
+        """
+        matches = _complete(group, 0, "", 0)["matches"]
+        python = set(keyword.kwlist) | set(dir(builtins)) | NOT_VARIABLES
+        self._names = [name for name in matches if name.isidentifier() and name not in python]
+        return self._names
+
+    def _ask(self, group: Group, rank: int, place: Place) -> dict[str, Any] | None:
+        with contextlib.suppress(JupyterDistError):
+            return _complete(group, rank, place.code, place.cursor_pos)
+        return None
+
+    def _remembered(self, place: Place) -> dict[str, Any]:
+        word = _NAME.search(place.code[: place.cursor_pos])
+        matches = [name for name in self._names if word is not None and name.startswith(word[0])]
+        return {"matches": matches, "cursor_start": place.cursor_pos - len(word[0] if word else "")}
+
+    def _place(self, context: CompletionContext) -> Place | None:
+        lines = context.full_text.split("\n")
+        before = [*lines[: context.cursor_line], context.text_until_cursor]
+        return place_of(lines, before, self._auto.prefix)
+
+
+def place_of(lines: list[str], before: list[str], prefix: str | None) -> Place | None:
+    """Where a cell of these lines will run; None for the kernel, and while the cursor is in the magic's own line.
+
+    Args:
+        lines: the cell.
+        before: the lines before the cursor; the last one up to it.
+        prefix: AutoMode's.
+    """
+    magic = _CELL_MAGIC.match(lines[0])
+    if magic is None:
+        if prefix is None or not goes_to_ranks(lines):
+            return None
+        magic = _CELL_MAGIC.match(f"%%{prefix}")
+        first = 0
+    else:
+        first = 1
+    if magic is None or len(before) <= first:
+        return None
+    name, arguments = magic.groups()
+    if name == "dip" and "local" in arguments.split():
+        return None
+    ranks = arguments if name == "rank" else "all"
+    everywhere = name == "dip" and "everywhere" in arguments.split()
+    return Place(ranks, "\n".join(lines[first:]), len("\n".join(before[first:])), everywhere)
+
+
+def _first_rank(ranks: str, world_size: int) -> int:
+    with contextlib.suppress(JupyterDistError):
+        return parse_ranks(ranks.strip("\"'"), world_size)[0]
+    return 0
+
+
+def _complete(group: Group, rank: int, code: str, cursor_pos: int) -> Any:
+    body = {"code": code, "cursor_pos": cursor_pos}
+    path = ("groups", group.id, "ranks", str(rank), "complete")
+    return group.client.ask("POST", *path, body=body, timeout_seconds=ASK_SECONDS)

@@ -1,0 +1,38 @@
+"""nbdistributed's timeline: what ran where, and for how long, in a file of its own."""
+
+import json
+
+
+def test_the_timeline_of_a_group(notebook):
+    notebook.run("%timeline_clear")
+    notebook.run("%%distributed\n\n# wait\nimport time; time.sleep(0.2 + rank)")
+    notebook.run("%%rank 1\n1 / 0")
+    notebook.run("local = 'not in it'")
+    table = notebook.run("%timeline_debug")
+    assert table.displays == []
+    head, slow, failed = table.text.splitlines()
+    assert head == "Group 'shared': 2 cells"
+    assert "ranks 0-1" in slow
+    assert "s (0) to 1." in slow
+    assert slow.endswith("# wait")
+    assert "ranks 1 " in failed
+    assert "error" in failed
+    assert failed.endswith("1 / 0")
+
+    saved = notebook.run("%timeline_save")
+    path = notebook.folder / "shared-timeline.json"
+    assert saved.text == f"2 cells in {path}\n"
+    assert saved.displays == []
+    first, second = json.loads(path.read_text())["cells"]
+    assert 0.2 <= first["rank_seconds"]["0"] < 1.2 <= first["rank_seconds"]["1"]
+    assert first["started_at"] <= first["ended_at"] <= second["started_at"]
+    assert (second["ranks"], second["state"], list(second["rank_seconds"])) == ("1", "error", ["1"])
+
+
+def test_what_goes_wrong_is_said(notebook):
+    assert "cannot be written: Is a directory" in notebook.run("%timeline_save /tmp").error
+    assert notebook.run("%timeline_save a b").error.startswith("DistError: Unrecognized arguments: b")
+    assert "begins anew" in notebook.run("%timeline_clear").text
+    assert notebook.run("%timeline_debug").text == "Group 'shared': 0 cells\n"
+    notebook.run("%timeline_save other.json")
+    assert json.loads((notebook.folder / "other.json").read_text())["cells"] == []

@@ -1,0 +1,94 @@
+"""A real kernel with our magics, and what came of its cells."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from jupyter_client.manager import start_new_kernel
+
+from jupyter_dist.client.bundle import RANKS_MIME
+
+WAIT_SECONDS = 40
+
+
+class Cell:
+    """What came of a cell."""
+
+    def __init__(self):
+        self.text = ""  # of the kernel itself
+        self.displays = []
+        self.updates = 0
+        self.error = None
+        self.status = ""
+
+    @property
+    def bundle(self):
+        return self.displays[-1][RANKS_MIME]
+
+    @property
+    def said(self):
+        return [(item["ranks"], _text(item["output"])) for item in self.bundle["items"]]
+
+
+def _text(output):
+    return output.get("text") or output.get("data", {}).get("text/plain") or output.get("ename")
+
+
+class Kernel:
+    def __init__(self, manager, client):
+        self.manager = manager
+        self.client = client
+
+    def run(self, code, after=None):
+        cell = Cell()
+        request = self.client.execute(code)
+        if after is not None:
+            after()
+        while True:
+            message = self.client.get_iopub_msg(timeout=WAIT_SECONDS)
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                break
+            _take(cell, message["msg_type"], message["content"])
+        cell.status = self.client.get_shell_msg(timeout=WAIT_SECONDS)["content"]["status"]
+        return cell
+
+    def complete(self, code, cursor_pos=None):
+        """All that the code up to the cursor can become."""
+        self.client.complete(code, cursor_pos)
+        content = self.client.get_shell_msg(timeout=WAIT_SECONDS)["content"]
+        assert content["status"] == "ok"
+        return [code[: content["cursor_start"]] + match for match in content["matches"]]
+
+
+def _take(cell, kind, content):
+    if kind == "stream":
+        cell.text += content["text"]
+    elif kind == "display_data":
+        cell.displays.append(content["data"])
+    elif kind == "update_display_data":
+        cell.updates += 1
+        cell.displays[-1] = content["data"]
+    elif kind == "error":
+        cell.error = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(content["traceback"]))
+
+
+@contextlib.contextmanager
+def kernel_of(notebook: Path) -> Iterator[Kernel]:
+    """A kernel of that notebook with the magics loaded; its group ends with it."""
+    env = {**os.environ, "JPY_SESSION_NAME": str(notebook)}
+    manager, blocking = start_new_kernel(cwd=str(notebook.parent), env=env)
+    kernel = Kernel(manager, blocking)
+    try:
+        assert kernel.run("%load_ext jupyter_dist").status == "ok"
+        yield kernel
+        kernel.run("%dist_shutdown")
+    finally:
+        blocking.stop_channels()
+        manager.shutdown_kernel(now=True)
+        manager.cleanup_resources()
