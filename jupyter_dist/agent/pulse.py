@@ -68,10 +68,12 @@ class Pulse:
         if rank.state == "unresponsive":
             rank.set_state("busy" if rank.execution_id else "idle")
         if rank.state == "busy" and rank.execution_id == execution_id:
-            self._say_what_it_waits_for(rank, collective_of(answer.get("stack") or []))
+            self._say_what_it_waits_for(rank, answer)
 
-    def _say_what_it_waits_for(self, rank: RankProcess, collective: str | None) -> None:
-        place = (rank.execution_id, collective)
+    def _say_what_it_waits_for(self, rank: RankProcess, answer: dict[str, Any]) -> None:
+        collective = collective_of(answer)
+        # The number: a loop that is in the same collective whenever it is asked does not wait.
+        place = (rank.execution_id, collective, str(answer.get("collective")))
         if collective is None:
             self._waiting.pop(rank.rank, None)
             rank.set_state("busy")
@@ -85,9 +87,11 @@ class Pulse:
         rank.set_state("busy", waits + meanwhile)
 
 
-def collective_of(stack: list[dict[str, Any]]) -> str | None:
-    """The collective in which a rank's main thread is, going by the answer to `stack`."""
-    for frame in stack:
+def collective_of(answer: dict[str, Any]) -> str | None:
+    """The collective for which a rank waits, going by its answer to `stack`."""
+    for frame in answer.get("stack") or ():
         if str(frame.get("file", "")).endswith("torch/distributed/distributed_c10d.py"):
             return str(frame.get("function"))
-    return None
+    # Not in torch's Python: in backward(), in Work.wait(), or waiting for a device that runs the collective.
+    outstanding = answer.get("collective")
+    return str(outstanding["name"]) if outstanding else None

@@ -16,7 +16,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 
-from . import completion
+from . import completion, flight
 from .execution import Execution
 from .interrupt import Interrupter
 from .memory import Memory
@@ -88,7 +88,7 @@ class Control:
     def _on_stack(self, header: Header, _: bytes) -> None:
         main = threading.main_thread().ident
         frame = sys._current_frames().get(main or 0)
-        self._answer(header, stack=_user_stack(frame, self.namespace))
+        self._answer(header, stack=_user_stack(frame, self.namespace), collective=flight.outstanding())
 
     def _on_synced(self, header: Header, _: bytes) -> None:
         self.outbox.synced(header["id"])

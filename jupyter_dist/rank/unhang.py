@@ -25,6 +25,7 @@ _BROKEN_SIGNS = (
     "Connection closed by peer",
     "Connection reset by peer",
     "Too many levels of symbolic links",
+    "NCCL communicator was aborted",
 )
 _STATE_SAMPLES = 5
 _SAMPLE_SECONDS = 0.01

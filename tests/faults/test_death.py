@@ -68,7 +68,7 @@ def test_a_rank_that_dies_while_the_group_forms_anew_holds_nobody_up(own):
     own.request("replace")
     own.wait(lambda: own.group["ranks"][1]["state"] in ("starting", "joining"))
     own.kill_rank(2)
-    own.wait_group("degraded", "ready", timeout=15)
+    own.wait_group("degraded", "ready", timeout=10 + 5)
     assert own.group["ranks"][2]["state"] == "dead"
     assert own.run("print('here')", [0])["state"] == "ok"
     own.wait(lambda: own.group["state"] == "degraded")

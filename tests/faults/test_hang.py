@@ -70,8 +70,11 @@ def test_a_rank_that_waits_in_a_collective_says_so(own):
 def test_the_collective_is_the_outermost_of_torch():
     file = "/x/torch/distributed/distributed_c10d.py"
     stack = [{"file": "cell", "function": "f"}, {"file": file, "function": "all_gather_object"}]
-    assert collective_of([*stack, {"file": file, "function": "all_gather"}]) == "all_gather_object"
-    assert collective_of(stack[:1]) is None
+    recorded = {"name": "all_reduce", "group": "0", "seq": 3}
+    inner = {"file": file, "function": "all_gather"}
+    assert collective_of({"stack": [*stack, inner], "collective": recorded}) == "all_gather_object"
+    assert collective_of({"stack": stack[:1], "collective": recorded}) == "all_reduce"
+    assert collective_of({"stack": stack[:1], "collective": None}) is None
 
 
 def test_interrupts_at_the_worst_times(own):

@@ -143,3 +143,33 @@ def test_rejoin_that_fails_is_told(rank: RankClient) -> None:
     assert answer["ok"] is False
     assert answer["error"]["message"]
     assert rank.run("print(1)").text() == "1\n"
+
+
+def test_a_collective_that_is_not_complete_is_known_from_the_flight_recorder(make_group: MakeGroup) -> None:
+    """Where the stack does not tell: in C++, here in backward()."""
+    group = make_group(2)
+    run_all(group, "from torch.nn.parallel import DistributedDataParallel as DDP\nnet = DDP(torch.nn.Linear(2, 2))")
+    assert group[0].answer(group[0].post("stack"))["collective"] is None
+    execution_id = group[0].start(HANGS["backward"])
+    group[0].wait_text("go")
+    deadline = time.monotonic() + 10
+    while not (collective := group[0].answer(group[0].post("stack"))["collective"]):
+        assert time.monotonic() < deadline
+    assert collective["name"] == "all_reduce"
+    again = group[0].answer(group[0].post("stack"))["collective"]
+    assert again == collective
+    group[0].interrupt(execution_id)
+    assert group[0].result(execution_id).status == "interrupted"
+
+
+def test_aborting_and_forgetting_find_all_they_need_in_this_torch(make_group: MakeGroup, tmp_path: Path) -> None:
+    """The calls that free NCCL ranks, made on gloo, where torch's abort() does nothing: see docs/gpu.md."""
+    group = make_group(2)
+    run_all(group, "other = dist.new_group([0, 1])")
+    code = (
+        "from jupyter_dist.rank import nccl\n"
+        "aborted = nccl.abort()\ndist.barrier()\nnccl.forget()\nprint(aborted, dist.is_initialized())"
+    )
+    assert run_all(group, code) == ["True False\n"] * 2
+    rejoin(group, tmp_path)
+    run_all(group, "dist.barrier()")

@@ -1,0 +1,89 @@
+"""What needs GPUs: `python -m pytest tests -m gpu`. docs/gpu.md says where these were seen."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from jupyter_dist.devices.nvml import NvmlReader
+
+from .harness import AgentProcess
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(180)]
+NUM_GPUS = torch.cuda.device_count()
+needs_one = pytest.mark.skipif(NUM_GPUS < 1, reason="no GPU")
+needs_two = pytest.mark.skipif(NUM_GPUS < 2, reason="NCCL needs a GPU per rank, and there are fewer than two")
+
+
+@pytest.fixture
+def gpus(tmp_path):
+    """Start a group with so many GPUs."""
+    process = AgentProcess(tmp_path / "g")
+    with process as client:
+
+        def start(number):
+            devices = list(range(number))
+            client.start(number, accelerator="cuda", backend="nccl", devices=devices, wait=False)
+            client.wait_group("ready", timeout=120)
+            return client
+
+        yield start
+
+
+@needs_one
+def test_a_rank_on_a_gpu_computes_and_its_memory_is_seen(gpus):
+    agent = gpus(1)
+    execution = agent.run(
+        "x = torch.ones(1 << 26, device=device)\ndist.all_reduce(x)\nprint(x.sum().item(), device)", [0]
+    )
+    assert agent.text(0, execution["id"]) == f"{float(1 << 26)} cuda:0\n"
+    agent.request("watch", seconds=0.2)
+    agent.wait(lambda: any(sample["ranks"][0].get("allocated_bytes") for sample in agent.samples))
+    sample = agent.samples[-1]["ranks"][0]
+    assert sample["allocated_bytes"] >= 1 << 28
+    assert sample["device_used_bytes"] >= sample["reserved_bytes"] >= sample["allocated_bytes"]
+
+
+@needs_one
+def test_emptying_the_cache_gives_memory_back(gpus):
+    agent = gpus(1)
+    agent.run("x = torch.ones(1 << 26, device=device); del x", [0])
+    header, _ = agent.request("empty_cache", ranks=[0])
+    assert header["freed_bytes"]["0"] >= 1 << 28
+
+
+@needs_one
+def test_the_devices_of_this_machine():
+    devices = NvmlReader().read()
+    assert len(devices) == NUM_GPUS
+    assert all(device["memory_total_bytes"] > 1 << 30 for device in devices)
+
+
+@needs_two
+def test_an_interrupt_frees_a_hung_nccl_collective_and_keeps_variables(gpus):
+    agent = gpus(2)
+    agent.run("kept = rank + 40\nt = torch.ones(1, device=device)\ndist.all_reduce(t)")
+    hung = agent.submit("dist.all_reduce(t)\nprint(t.item())", [0])
+    agent.wait(lambda: agent.group["ranks"][0]["message"] is not None, timeout=15)
+    assert "Waits in" in agent.group["ranks"][0]["message"]
+    asked = time.monotonic()
+    agent.request("interrupt", ranks=[0])
+    assert agent.ended(hung, timeout=20)["state"] == "interrupted"
+    assert time.monotonic() - asked < 10
+    execution = agent.run("t = torch.ones(1, device=device) * kept\ndist.all_reduce(t)\nprint(t.item())", timeout=60)
+    assert agent.text(0, execution["id"]) == "81.0\n"
+
+
+@needs_two
+def test_survivors_of_a_death_on_nccl_go_on_after_it_is_replaced(gpus):
+    agent = gpus(2)
+    agent.run("kept = rank + 40\nt = torch.ones(1, device=device)\ndist.all_reduce(t)")
+    agent.kill_rank(1)
+    agent.wait_group("degraded")
+    agent.request("replace", timeout=120)
+    agent.wait_group("ready", timeout=120)
+    execution = agent.run("t = torch.ones(1, device=device)\ndist.all_reduce(t)\nprint(t.item())", timeout=60)
+    assert agent.text(0, execution["id"]) == "2.0\n"
+    assert agent.text(0, agent.run("print(kept)", [0])["id"]) == "40\n"
