@@ -89,8 +89,7 @@ def _bytes_of(storage: Any) -> Any:
 
 def _storage(dtype: Any, is_cuda: bool, data: Any) -> Any:
     """Called by pickle where a tensor arrives: on a rank's own device, in a kernel that has none in use on the CPU."""
-    import torch  # noqa: PLC0415
-
+    torch = sys.modules["torch"]  # pickle has imported it for the dtype
     view = memoryview(data)
     if view.nbytes == 0:
         untyped = torch.UntypedStorage(0)
