@@ -24,6 +24,8 @@ from jupyter_dist.protocol.specs import RankSpec
 
 from . import process_group, spawning
 from .control import Control
+from .frameworks.hook import ImportHook
+from .frameworks.meeting import Meeting
 from .interrupt import Interrupter
 from .memory import Memory
 from .outbox import Outbox
@@ -68,6 +70,7 @@ class Rank:
         self._wire = Wire(_private_socket(channel_fd))
         self._outbox = Outbox(self._wire)
         self._group = ProcessGroup(spec)
+        self._begin_frameworks()
         self._interrupter = Interrupter(namespace, self._group.unhang)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._group)
@@ -102,6 +105,11 @@ class Rank:
         self._outbox.send(self._ready())
         self._serve()
         return self._end()
+
+    def _begin_frameworks(self) -> None:
+        room = ImportHook.in_place().room
+        room.begin(self._spec.world_size, self._outbox.log)
+        room.meet = Meeting(self._spec, self._group).store
 
     def _begin_shell(self) -> None:
         cache_size = int(os.environ.get("JUPYTER_DIST_CACHE_SIZE", DEFAULT_CACHE_SIZE))
@@ -189,7 +197,6 @@ def _prepare_process(spec: RankSpec) -> None:
     faulthandler.register(signal.SIGUSR2, last_words_fd)
     process_group.use_threads()
     process_group.reseed(spec.accelerator)
-    process_group.tolerate_second_init()
 
 
 def _private_socket(fd: int) -> socket.socket:

@@ -82,6 +82,10 @@ class Outbox:
         self._wire.send()
         self._wire.wait_for_room()
 
+    def log(self, line: str) -> None:
+        """Add a line to the rank's log that is no part of any cell's output."""
+        self.send({"t": "stream", "execution_id": None, "name": "stderr"}, line.encode())
+
     def flush_text(self) -> None:
         """Send the text written so far."""
         if self._segments and not self.in_child:

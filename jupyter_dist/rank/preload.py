@@ -46,6 +46,9 @@ def preload(extra_modules: list[str]) -> None:
     Raises:
         ImportError: torch, IPython or an extra module cannot be imported.
     """
+    from .frameworks.hook import ImportHook
+
+    ImportHook.in_place()
     for name in (*_NEEDED, *extra_modules):
         importlib.import_module(name)
     for name in _WELCOME:

@@ -1,0 +1,90 @@
+"""Hugging Face Accelerate: another precision in the next cell, and launchers called where the ranks are already."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .fix import Fix, Room, after, before, need
+
+PACKAGE, SEEN_WITH = "accelerate", "1.15"
+
+
+def change_precision(_: Room, state: Any) -> None:
+    """Accelerator(mixed_precision=...) after another one: unpatched "restart your runtime completely".
+
+    What is reset knows of no process group; the group and its connections stay.
+    """
+    accelerator_state, gradient_state, partial = state.AcceleratorState, state.GradientState, state.PartialState
+    need(accelerator_state, "_reset_state")
+    need(gradient_state, "_reset_state")
+    need(partial, "_shared_state")
+
+    def reset(self: Any, mixed_precision: str | None = None, *_: Any, **__: Any) -> None:
+        wanted = None if mixed_precision is None else str(mixed_precision).lower()
+        if self.initialized and wanted not in (None, self._mixed_precision) and not _is_deepspeed(self):
+            accelerator_state._reset_state()
+            gradient_state._reset_state()
+            self.__dict__.update(partial._shared_state)  # where __init__ was when it asked
+
+    before(accelerator_state, "_check_initialized", reset)
+
+
+def _is_deepspeed(state: Any) -> bool:
+    return str(state.distributed_type).endswith("DEEPSPEED")
+
+
+def launch_in_place(room: Room, launchers: Any) -> None:
+    """notebook_launcher and debug_launcher call the function on every rank that runs the cell, and return its value."""
+    need(launchers, "notebook_launcher", "debug_launcher", "patch_environment", "AcceleratorState")
+
+    def run(function: Any, args: Any, num_processes: int | None, mixed_precision: str) -> Any:
+        _check_number(room, num_processes)
+        if launchers.AcceleratorState._shared_state:
+            sys.modules["accelerate"].Accelerator(mixed_precision=mixed_precision)  # what a process would begin with
+        with launchers.patch_environment(accelerate_mixed_precision=mixed_precision):
+            return function(*args)
+
+    def notebook_launcher(
+        function: Any, args: Any = (), num_processes: int | None = None, mixed_precision: str = "no", *_: Any, **__: Any
+    ) -> Any:
+        """Call the function in this rank; Accelerate's notebook_launcher would start processes."""
+        return run(function, args, num_processes, str(mixed_precision).lower())
+
+    def debug_launcher(function: Any, args: Any = (), num_processes: int | None = None) -> Any:
+        """Call the function in this rank; Accelerate's debug_launcher would start processes."""
+        return run(function, args, num_processes, "no")
+
+    launchers.notebook_launcher, launchers.debug_launcher = notebook_launcher, debug_launcher
+
+
+def _check_number(room: Room, num_processes: int | None) -> None:
+    have = room.world_size
+    if num_processes is None or num_processes == have:
+        return
+    if num_processes > have:
+        message = f"num_processes={num_processes}, but this group has {have} ranks, and a rank starts no others."
+        raise ValueError(f"{message} Leave num_processes out, or start a larger group.")
+    text = f"The function runs on the {have} ranks of this group, not on num_processes={num_processes}."
+    room.notice("notebook_launcher", f"{text} A smaller group is another one.")
+
+
+def notice_alone(room: Room, accelerator: Any) -> None:
+    """Accelerator() on CPU without ACCELERATE_USE_CPU=1 is one process, on every rank; so is what is built on it."""
+
+    def look(made: Any, *_: Any, **__: Any) -> None:
+        way_on = "Start the group with another environment: ACCELERATE_USE_CPU was changed in this one."
+        room.notice_alone("Accelerator()", made.num_processes, way_on)
+
+    after(accelerator.Accelerator, "__init__", look)
+
+
+FIXES = {
+    "accelerate.state": [
+        Fix(PACKAGE, SEEN_WITH, "mixed_precision may change from one Accelerator() to the next", change_precision)
+    ],
+    "accelerate.launchers": [
+        Fix(PACKAGE, SEEN_WITH, "notebook_launcher and debug_launcher run in place in the ranks", launch_in_place)
+    ],
+    "accelerate.accelerator": [Fix(PACKAGE, SEEN_WITH, "Accelerator() on one process says so, once", notice_alone)],
+}

@@ -1,0 +1,150 @@
+"""fastai: distrib_ctx on CPU too, lr_find in it, and a process group that stays."""
+
+from __future__ import annotations
+
+import io
+import sys
+import weakref
+from typing import Any
+
+from .fix import Fix, Room, after, before, need
+
+PACKAGE, SEEN_WITH = "fastai", "2.8"
+
+
+def broadcast_where_the_group_is(_: Room, distributed: Any) -> None:
+    """DistributedDL takes its indices from rank 0 by .cuda(): gloo has them on the CPU."""
+    need(distributed.DistributedDL, "_broadcast")
+    torch = distributed.torch
+
+    def _broadcast(_: Any, values: Any, rank: int) -> Any:
+        indices = torch.tensor(values, dtype=torch.long, device=_device(torch))
+        torch.distributed.broadcast(indices, rank)
+        return indices.cpu().tolist()
+
+    distributed.DistributedDL._broadcast = _broadcast
+
+
+def keep_batch_norm_on_cpu(room: Room, distributed: Any) -> None:
+    """sync_bn=True, the default, needs CUDA; on CPU it falls to False, said once if the model has any BatchNorm."""
+    batch_norm = distributed.nn.modules.batchnorm._BatchNorm
+
+    def fall(trainer: Any) -> None:
+        if trainer.sync_bn and trainer.accelerator.device.type == "cpu":
+            trainer.sync_bn = False
+            if any(isinstance(module, batch_norm) for module in trainer.learn.model.modules()):
+                room.notice("sync_bn", "sync_bn=True needs CUDA: each rank keeps its own BatchNorm statistics.")
+
+    before(distributed.DistributedTrainer, "before_fit", fall)
+
+
+def keep_process_group(_: Room, distributed: Any) -> None:
+    """setup_distrib and teardown_distrib are for processes that have no group, and end."""
+    need(distributed, "setup_distrib", "teardown_distrib")
+    torch = distributed.torch
+
+    def setup_distrib(gpu: Any = None) -> Any:
+        """Form the process group if user code destroyed it."""
+        if gpu is not None and not torch.distributed.is_initialized():
+            torch.distributed.init_process_group()
+        return None if gpu is None else int(gpu)
+
+    def teardown_distrib() -> None:
+        """Nothing: the process group is the ranks'."""
+
+    distributed.setup_distrib, distributed.teardown_distrib = setup_distrib, teardown_distrib
+
+
+def unwrap_after_errors(_: Room, distributed: Any) -> None:
+    """A fit that raised or was interrupted leaves the model wrapped; in a rank there is a next cell."""
+    wrapper = distributed.DistributedDataParallel
+
+    def unwrap(learner: Any) -> None:
+        for callback in learner.cbs:
+            if isinstance(callback, distributed.DistributedTrainer) and isinstance(learner.model, wrapper):
+                callback.after_fit()
+
+    before(distributed.Learner, "detach_distributed", unwrap)
+
+
+def find_rates_together(_: Room, schedule: Any) -> None:
+    """lr_find restores the model from a file that rank 0 alone has, and waits there for the others for ever.
+
+    Here each rank keeps its own copy in memory.
+    """
+    finder, saved = schedule.LRFinder, schedule.ParamScheduler
+    need(finder, "before_fit", "after_fit")
+    learning = sys.modules["fastai.learner"]
+    load_model, torch = learning.load_model, learning.torch
+
+    def before_fit(self: Any) -> None:
+        saved.before_fit(self)
+        state = {"model": learning.get_model(self.learn.model).state_dict(), "opt": self.learn.opt.state_dict()}
+        self.kept = io.BytesIO()
+        torch.save(state, self.kept)
+        self.best_loss = float("inf")
+
+    def after_fit(self: Any) -> None:
+        self.learn.opt.zero_grad()
+        self.kept.seek(0)
+        load_model(self.kept, self.learn.model, self.learn.opt, device=getattr(self.learn.dls, "device", None))
+        del self.kept
+
+    finder.before_fit, finder.after_fit = before_fit, after_fit
+
+
+def gather_in_context(_: Room, torch_core: Any) -> None:
+    """Every loss is averaged over WORLD_SIZE ranks, also by a learner that trains on one of them: it waits for ever."""
+    need(torch_core, "to_detach")
+    gather = torch_core.maybe_gather
+
+    def maybe_gather(x: Any, axis: int = 0) -> Any:
+        trainer = getattr(sys.modules.get("fastai.distributed"), "DistributedTrainer", None)
+        in_use = getattr(trainer, "made", ())
+        return gather(x, axis) if any(made.learn is not None for made in in_use) else x
+
+    torch_core.maybe_gather = maybe_gather
+
+
+def remember_trainers(_: Room, distributed: Any) -> None:
+    """For `gather_in_context`: which DistributedTrainers there are."""
+    trainer = distributed.DistributedTrainer
+    trainer.made = weakref.WeakSet()
+    after(trainer, "__init__", lambda made, *_, **__: trainer.made.add(made))
+
+
+def notice_alone(room: Room, learner: Any) -> None:
+    """A fit outside of distrib_ctx trains every rank for itself. lr_find there is what fastai's own examples do."""
+
+    def look(learn: Any, *_: Any, cbs: Any = None, **__: Any) -> None:
+        distributed = any(type(callback).__name__ == "DistributedTrainer" for callback in learn.cbs)
+        if not distributed and type(cbs).__name__ != "LRFinder":
+            way_on = "`with learn.distrib_ctx():` around it trains on all of them."
+            room.notice_alone("fit() outside of distrib_ctx", 1, way_on)
+
+    before(learner.Learner, "fit", look)
+
+
+def _device(torch: Any) -> Any:
+    """Where the default group's collectives take tensors from."""
+    if "nccl" in torch.distributed.get_backend():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def _fix(does: str, apply: Any) -> Fix:
+    return Fix(PACKAGE, SEEN_WITH, does, apply)
+
+
+FIXES = {
+    "fastai.torch_core": [_fix("outside of distrib_ctx no loss waits for other ranks", gather_in_context)],
+    "fastai.learner": [_fix("fit() outside of distrib_ctx says so, once", notice_alone)],
+    "fastai.callback.schedule": [_fix("lr_find works the same on every rank, in distrib_ctx too", find_rates_together)],
+    "fastai.distributed": [
+        _fix("DistributedDL hands out its indices where the process group's backend is", broadcast_where_the_group_is),
+        _fix("", remember_trainers),
+        _fix("sync_bn falls to False on CPU", keep_batch_norm_on_cpu),
+        _fix("setup_distrib and teardown_distrib leave the process group alone", keep_process_group),
+        _fix("a fit that failed leaves no wrapped model behind", unwrap_after_errors),
+    ],
+}

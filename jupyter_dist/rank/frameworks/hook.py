@@ -1,0 +1,85 @@
+"""Fixes are made when their module has been imported, by the zygote's preload or by a cell; else they cost nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from . import accelerate, fastai, lightning, torch
+from .fix import Fix, Room
+
+FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FIXES, **fastai.FIXES}
+
+
+class ImportHook(MetaPathFinder):
+    """First in sys.meta_path: looks on while other finders find, and acts after the module was executed."""
+
+    def __init__(self) -> None:
+        self.room = Room()
+
+    @classmethod
+    def in_place(cls) -> ImportHook:
+        """Return this process's hook, installed if it was not."""
+        for finder in sys.meta_path:
+            if isinstance(finder, cls):
+                return finder
+        hook = cls()
+        sys.meta_path.insert(0, hook)
+        for name in [name for name in FIXES if name in sys.modules]:
+            hook._imported(sys.modules[name])
+        return hook
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return what the other finders return, with a loader that makes the fixes when it is done."""
+        if fullname not in FIXES:
+            return None
+        for finder in sys.meta_path:
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(fullname, path, target)
+                if spec is not None:
+                    self._watch(spec)
+                    return spec
+        return None
+
+    def _watch(self, spec: ModuleSpec) -> None:
+        loader = spec.loader
+        if loader is None or not hasattr(loader, "exec_module"):
+            return
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            if module.__name__ == spec.name:  # a loader of many modules (a zip file's) may be shared
+                self._imported(module)
+
+        # On the instance: its class serves every other import, and tools ask for its type.
+        with contextlib.suppress(AttributeError):
+            loader.exec_module = exec_module  # type: ignore[method-assign]
+
+    def _imported(self, module: ModuleType) -> None:
+        for fix in FIXES[module.__name__]:
+            try:
+                fix.apply(self.room, module)
+            except Exception as err:  # the edge: an import of the user's never fails because of a fix
+                self._log(fix, f"left alone, for it is not as expected ({type(err).__name__}: {err}): {fix.does}")
+            else:
+                self._log(fix, fix.does)
+
+    def _log(self, fix: Fix, line: str) -> None:
+        if fix.does:
+            self.room.log(f"jupyter_dist: {fix.package} {_version(fix)}: {line}\n")
+
+
+def _version(fix: Fix) -> str:
+    try:
+        version = metadata.version(fix.package)
+    except metadata.PackageNotFoundError:
+        return "of unknown version"
+    return version if version.startswith(fix.seen_with) else f"{version} (seen with {fix.seen_with})"
