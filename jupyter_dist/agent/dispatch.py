@@ -96,16 +96,19 @@ class Dispatcher:
         if not spec.silent:
             self._execution_count += 1
         execution.start(self._execution_count)
-        execution.begin_seq = self._journal.append(
-            "begin",
-            execution.code,
-            execution_id=execution.id,
-            ranks=format_ranks(spec.ranks),
-            execution_count=execution.execution_count,
-            cell_id=spec.cell_id,
-            notebook=spec.notebook,
-            owner=spec.owner,
-        )
+        execution.begin_seq = (
+            self._journal.append(
+                "begin",
+                execution.code,
+                execution_id=execution.id,
+                ranks=format_ranks(spec.ranks),
+                execution_count=execution.execution_count,
+                cell_id=spec.cell_id,
+                notebook=spec.notebook,
+                owner=spec.owner,
+            )
+            or self._journal.last_seq
+        )  # it was not kept, but what comes after it may be
         count = self._execution_count
         options = {"silent": spec.silent, "empty_cache": spec.empty_cache}
         header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}

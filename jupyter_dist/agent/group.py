@@ -45,7 +45,7 @@ class Group:
         on_execution: Callable[[Execution], None],
     ) -> None:
         self.spec = spec
-        self.journal = JournalWriter(directory / "journal", on_records, self._disk_changed)
+        self.journal = JournalWriter(directory / "journal", on_records, on_group)
         self.dispatcher = Dispatcher(self.journal, on_execution)
         self.ranks: list[RankProcess] = []
         self.state: GroupState = "starting"
@@ -221,7 +221,7 @@ class Group:
             "state": self.state,
             "spec": self.spec.to_dict(),
             "generation": self.generation,
-            "note": self.note,
+            "note": " ".join(filter(None, (self.note, self.journal.disk))) or None,
             "error": self.error.to_dict() if self.error else None,
             "started_at": self.started_at,
             "ready_seconds": self.ready_seconds,
@@ -232,10 +232,6 @@ class Group:
         }
 
     # -- inside -----------------------------------------------------------------------------------------
-
-    def _disk_changed(self, text: str) -> None:
-        self.note = text
-        self._on_group()
 
     def _all_ranks(self) -> range:
         return range(self.spec.world_size)

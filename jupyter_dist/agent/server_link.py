@@ -56,12 +56,14 @@ class ServerLink:
 
     async def listen(self) -> None:
         """Open the socket, for this user alone."""
-        self._path.unlink(missing_ok=True)
+        unheard = self._path.with_suffix(".new")
+        unheard.unlink(missing_ok=True)
         old = os.umask(0o177)
         try:
-            self._server = await asyncio.start_unix_server(self._accept, self._path)
+            self._server = await asyncio.start_unix_server(self._accept, unheard)
         finally:
             os.umask(old)
+        unheard.replace(self._path)  # who waits for the name to appear can connect at once
 
     def use_journal(self, journal: JournalWriter) -> None:
         """Stream from this journal; from now on there is a group."""
@@ -141,6 +143,8 @@ class ServerLink:
         self._sender = asyncio.create_task(self._send_changes(stream), name="to server")
 
     def _end_sender(self) -> None:
+        if self._journal is not None:
+            self._journal.unkept.follow(False)
         if self._sender is not None:
             self._sender.cancel()
             self._sender = None
@@ -164,6 +168,7 @@ class ServerLink:
             if self._journal is None:
                 raise bad_request("There is no group to follow yet.")
             self._cursor = JournalCursor(self._journal.directory, int(header["since"]))
+            self._journal.unkept.follow(True)
             self._something.set()
             return {}, b""
         handler = self._handlers.get(str(header.get("t")))
@@ -197,7 +202,8 @@ class ServerLink:
     def _next_records(self) -> list[bytes]:
         if self._cursor is None or self._journal is None:
             return []
-        return [record.frame for record in self._cursor.read(self._journal.last_seq)]
+        # What the disk did not take is not in the file: it goes from memory, at its place.
+        return self._journal.unkept.merge(self._cursor.read(self._journal.last_seq))
 
     def _behind(self) -> bool:
         return self._cursor is not None and self._journal is not None and self._cursor.since < self._journal.last_seq

@@ -8,37 +8,48 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.protocol.frames import encode_frame
+from jupyter_dist.protocol.frames import Header, encode_frame
 
 from .record import PREFIX_BYTES, record_prefix
+from .unkept import Unkept
 
 SEGMENT_BYTES = 16 << 20
+TELL_SECONDS = 1.0
 
 
 class JournalWriter:
     """One group's journal, in segments named by their first sequence number.
 
-    A full disk never raises: what cannot be kept is counted, and the count is written as a note as soon
-    as there is room again.
+    A full disk never raises: what cannot be kept is counted and handed to the server that follows; the count is
+    written as a note as soon as there is room again. A number that is missing in the journal was such a record's.
     """
 
     def __init__(
         self,
         directory: Path,
         on_append: Callable[[], None] = lambda: None,
-        on_disk: Callable[[str], None] = lambda _: None,
+        on_disk: Callable[[], None] = lambda: None,
         max_bytes: int = 16 << 30,
     ) -> None:
         self.directory = directory
         self._on_append = on_append
-        self._on_disk = on_disk  # told when the disk is full, and when it is not any more
+        self._on_disk = on_disk  # told when `disk` has something to say
         self._is_full = False
+        self._told_at = 0.0
+        self._last_trouble = ""
         self.last_seq = 0
-        self.unkept_bytes = 0
+        self.unkept = Unkept()
         self._max_bytes = max_bytes
         self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
         self._fd = -1
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def disk(self) -> str:
+        """What people should know of the disk; empty as long as it was never full."""
+        if self._is_full:
+            return f"The journal's disk is full: {self.unkept} were not kept so far."
+        return self._last_trouble
 
     def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
         """Write one record and return its `seq`; 0 when the disk did not take it."""
@@ -46,16 +57,14 @@ class JournalWriter:
             self._note_unkept()
         header = {"t": "record", "seq": self.last_seq + 1, "at": time.time(), "kind": kind, **fields}
         frame = encode_frame(header, payload)
-        if not self._write(frame):
-            if kind not in ("note", "begin"):  # those are no output
-                self.unkept_bytes += len(payload)
-            if not self._is_full:
-                self._is_full = True
-                self._on_disk("The journal's disk is full: what ranks say is not kept until there is room.")
-            return 0
-        self.last_seq += 1
-        self._on_append()
-        return self.last_seq
+        if self._write(frame):
+            self.last_seq += 1
+            self._on_append()
+            return self.last_seq
+        if kind != "note":
+            self._hand_over(header, payload)
+        self._tell_full()
+        return 0
 
     def close(self) -> None:
         """Close the current segment."""
@@ -63,14 +72,24 @@ class JournalWriter:
             os.close(self._fd)
             self._fd = -1
 
+    def _hand_over(self, header: Header, payload: bytes) -> None:
+        self.last_seq += 1
+        num_bytes = len(payload) if header["kind"] != "begin" else 0  # code is no output
+        self.unkept.add(self.last_seq, encode_frame({**header, "kept": False}, payload), num_bytes)
+        self._on_append()
+
+    def _tell_full(self) -> None:
+        if not self._is_full or time.monotonic() - self._told_at > TELL_SECONDS:
+            self._is_full, self._told_at = True, time.monotonic()
+            self._on_disk()
+
     def _note_unkept(self) -> None:
-        lost, self.unkept_bytes = self.unkept_bytes, 0
-        text = f"The journal's disk was full: {lost} bytes of output were not kept."
+        text = f"The journal's disk was full: {self.unkept} were not kept."
         if self.append("note", text.encode(), rank=None, execution_id=None):
             self._is_full = False
-            self._on_disk(text)
-        else:
-            self.unkept_bytes = lost
+            self._last_trouble = text
+            self.unkept.forget()
+            self._on_disk()
 
     def _write(self, frame: bytes) -> bool:
         try:

@@ -17,6 +17,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.launcher.directories import groups_directory
+
 TOKEN = "a-token-that-must-be-seen-nowhere"
 START_SECONDS = 40.0
 
@@ -24,9 +26,11 @@ START_SECONDS = 40.0
 class JupyterServer:
     """`home` is where it and the servers after it keep everything; `options` are DistApp's."""
 
-    def __init__(self, home: Path, env: dict[str, str] | None = None, **options: Any) -> None:
+    def __init__(
+        self, home: Path, env: dict[str, str] | None = None, runtime: Path | None = None, **options: Any
+    ) -> None:
         self.home = home
-        self.runtime = home / "runtime"
+        self.runtime = runtime or home / "runtime"
         self.log_path = home / "server.log"
         traits = {"warm_environment": False, "on_server_stop": "keep", "lease_seconds": 60, **options}
         command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--port=0", "--allow-root"]
@@ -83,6 +87,10 @@ class JupyterServer:
             self.process.kill()
             with contextlib.suppress(FileNotFoundError):
                 self.info_path.unlink()
+            with contextlib.suppress(
+                OSError
+            ):  # outside of our home, where its path is too long; kept while groups live
+                groups_directory(str(self.runtime)).rmdir()
 
     def ask(self, method: str, path: str, body: Any = None, token: str | None = TOKEN) -> Any:
         headers = {"Authorization": f"token {token}"} if token else {}

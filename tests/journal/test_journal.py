@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from jupyter_dist.journal import writer as writer_module
 from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_page, segments
 from jupyter_dist.journal.record import scan
+from jupyter_dist.journal.unkept import MAX_WAITING_BYTES, Unkept
 from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol.frames import FrameDecoder
 
 
 @pytest.fixture
@@ -124,16 +126,39 @@ def test_a_truncated_journal_gives_its_whole_records(tmp_path):
 def test_a_full_disk_loses_no_count(tmp_path):
     """The kernel's own ENOSPC, from a real full file: /dev/full takes no byte."""
     journal = JournalWriter(tmp_path)
+    journal.unkept.follow(True)
     write(journal, 1)
     real = journal._fd
     journal._fd = os.open("/dev/full", os.O_WRONLY)
     assert journal.append("stream", b"z" * 1234, rank=0, execution_id="e", name="stdout") == 0
     assert journal.append("stream", b"z" * 766, rank=0, execution_id="e", name="stdout") == 0
+    assert "2000 bytes" in journal.disk
     os.close(journal._fd)
     journal._fd = real
     write(journal, 1)
     with contextlib.closing(JournalCursor(tmp_path)) as cursor:
         records = cursor.read()
-    assert [record.header["kind"] for record in records] == ["stream", "note", "stream"]
+    assert [(record.header["seq"], record.header["kind"]) for record in records] == [
+        (1, "stream"),
+        (4, "note"),
+        (5, "stream"),
+    ]
     assert b"2000 bytes" in records[1].payload
+    # Whoever follows gets all five, in order, and can tell which were not kept.
+    headers = [header for header, _ in FrameDecoder().feed(b"".join(journal.unkept.merge(records)))]
+    assert [header["seq"] for header in headers] == [1, 2, 3, 4, 5]
+    assert [header["seq"] for header in headers if not header.get("kept", True)] == [2, 3]
     journal.close()
+
+
+def test_what_a_slow_server_does_not_take_of_a_full_disk_is_bounded_and_counted():
+    unkept = Unkept()
+    unkept.add(1, b"nobody follows", 14)
+    unkept.follow(True)
+    for seq in range(2, 102):
+        unkept.add(seq, bytes(100_000), 100_000)
+    shown = unkept.merge([])
+    assert sum(map(len, shown)) <= MAX_WAITING_BYTES
+    assert unkept.num_bytes == 14 + 100 * 100_000
+    assert unkept.dropped_bytes == unkept.num_bytes - sum(map(len, shown))
+    assert f"{unkept.dropped_bytes} of them not shown either" in str(unkept)
