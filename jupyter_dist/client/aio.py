@@ -12,13 +12,12 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 from . import exchange
 from .aioexecution import AsyncExecution
-from .channel import Channel
-from .feeds import LogFeed, MemoryFeed
-from .http import Api
+from .connection.channel import Channel
+from .connection.feeds import LogFeed, MemoryFeed
+from .connection.http import Api
 from .launching import Call
-from .private import PrivateServer
 from .result import Result
-from .servers import Server, running_servers, server_of
+from .servers import PrivateServer, Server, running_servers, server_of
 
 POLL_SECONDS = 30
 PROBE_SECONDS = 5.0

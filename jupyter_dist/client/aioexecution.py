@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
-from .feeds import ExecutionFeed
+from .connection.feeds import ExecutionFeed
 from .result import Result
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import urllib.request
 from jupyter_client import BlockingKernelClient
 from jupyter_core.paths import jupyter_runtime_dir
 
-from jupyter_dist.client.private import PrivateServer
+from jupyter_dist.client.servers import PrivateServer
 
 WAIT_SECONDS = 40
 

@@ -13,7 +13,7 @@ from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
-from .servers import Server
+from .running import Server
 
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
@@ -68,7 +68,7 @@ class PrivateServer:
 
 def _spawn(errors: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "jupyter_dist.client.headless"],
+        [sys.executable, "-m", "jupyter_dist.client.servers.headless"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

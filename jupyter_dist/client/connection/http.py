@@ -8,9 +8,8 @@ from urllib.parse import quote, urlencode
 
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 
+from jupyter_dist.client.servers import Server
 from jupyter_dist.protocol.errors import JupyterDistError
-
-from .servers import Server
 
 CONNECT_SECONDS = 10.0
 # Starting a group probes its interpreter, shutting one down waits for its processes.

@@ -1,4 +1,4 @@
-"""The process of a private server: `python -m jupyter_dist.client.headless`, started by private.py, never imported."""
+"""The process of a private server: `python -m jupyter_dist.client.servers.headless`; private.py starts it."""
 
 from __future__ import annotations
 

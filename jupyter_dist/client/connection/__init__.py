@@ -1,0 +1,1 @@
+"""The HTTP API from the client's end: requests, the WebSocket, and what is followed on it."""
