@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import functools
 import os
 import sys
 from typing import Any
@@ -14,10 +13,12 @@ import torch.distributed as dist
 
 from jupyter_dist.protocol.specs import RankSpec
 
-from . import unhang
+from . import flight, nccl, unhang
 
 REJOIN_SECONDS = 10.0
 REJOIN_SECONDS_PER_RANK = 0.5
+# gloo tries a connection that does not come about again: in torch 2.13 it gives up after five timeouts.
+_NUM_TRIES = 5
 
 
 class ProcessGroup:
@@ -27,6 +28,7 @@ class ProcessGroup:
         self._spec = spec
         self._store_path = spec.store_path
         self._broken = False
+        self._meets = False  # user code forms the process group itself
 
     def join(self, store_path: str, timeout_seconds: float | None = None) -> None:
         """Meet the other ranks; blocks until all are there. Raises what torch raises.
@@ -43,12 +45,14 @@ class ProcessGroup:
             torch.cuda.set_device(self._spec.local_rank)
         dist.set_debug_level_from_env()
         store = dist.FileStore(store_path, self._spec.world_size)
+        if timeout_seconds is not None:
+            store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
         dist.init_process_group(
             self._spec.backend,
             store=store,
             rank=self._spec.rank,
             world_size=self._spec.world_size,
-            timeout=datetime.timedelta(seconds=timeout_seconds or self._spec.join_timeout_seconds),
+            timeout=datetime.timedelta(seconds=self._connect_seconds(timeout_seconds)),
         )
         # That was the time to meet; a collective of a cell may wait as long as torch's default.
         default = dist.distributed_c10d._get_default_timeout(dist.Backend(self._spec.backend))
@@ -56,20 +60,30 @@ class ProcessGroup:
         dist.distributed_c10d._set_pg_timeout(default, dist.group.WORLD)
         self._broken = False
 
+    def _connect_seconds(self, rejoin_seconds: float | None) -> float:
+        if rejoin_seconds is None:
+            return self._spec.join_timeout_seconds
+        return rejoin_seconds / _NUM_TRIES if self._spec.backend == "gloo" else rejoin_seconds
+
     def rejoin(self, store_path: str, namespace: dict[str, Any]) -> int:
         """Leave the broken group, form a new one, revive DDP models; return how many were revived."""
         if dist.is_initialized():
-            if self._spec.backend == "gloo":
-                # A collective that was interrupted may still wait in gloo's own thread, and closing waits for it.
-                unhang.break_collectives()
             # On a group whose connections are gone, closing it may fail; it is forgotten all the same.
             with contextlib.suppress(RuntimeError):
-                dist.destroy_process_group()
+                self._close()
         self.begin_cell()
         # All are warm and meet at once. One that dies after it told its address is waited for by gloo, where
         # nothing can be broken yet: this is how long its death can hold up the others.
         self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK))
         return _revive_models(namespace)
+
+    def _close(self) -> None:
+        if self._spec.backend == "gloo":
+            # A collective that was interrupted may still wait in gloo's own thread, and closing waits for it.
+            unhang.break_collectives()
+            dist.destroy_process_group()
+        else:
+            nccl.forget()
 
     def begin_cell(self) -> None:
         """Undo a trap of torch: after a failed init, ranks disagree on the next group's name and hang."""
@@ -89,6 +103,21 @@ class ProcessGroup:
         self._broken = True
         if self._spec.backend == "gloo":
             unhang.break_collectives()
+        else:
+            nccl.abort()
+
+        if self._meets:  # nobody will come to where it waits
+            unhang.break_store(self._store_path)
+
+    def meets_over(self, store_path: str | None) -> None:
+        """User code forms the process group over this store; None when it is done."""
+        if store_path is not None:
+            self._store_path, self._broken = store_path, False
+        self._meets = store_path is not None
+
+    def has_lost_peer(self) -> bool:
+        """Whether a member is gone since then, or an interrupt ended the wait for it."""
+        return self._broken
 
     def collective_seq(self) -> int | None:
         """How many collectives this rank began on the default process group; None where there is none."""
@@ -97,8 +126,14 @@ class ProcessGroup:
         return int(dist.group.WORLD._get_sequence_number_for_group())
 
     def unhang(self) -> bool:
-        """Free the main thread if it waits in a gloo collective (side thread); True when the group is now broken."""
-        if self._spec.backend != "gloo" or not unhang.main_thread_sleeps():
+        """Free the main thread if it waits in a collective (side thread); True when the group is now broken."""
+        if self._meets and unhang.main_thread_sleeps():
+            self._broken = True
+            unhang.break_store(self._store_path)
+            return True
+        if self._spec.backend == "nccl":
+            return self._unhang_nccl()
+        if not unhang.main_thread_sleeps():
             return False
         # Said before it is done: the main thread may be free and have replied before this thread goes on.
         self._broken, was_broken = True, self._broken
@@ -108,19 +143,12 @@ class ProcessGroup:
             self._broken = False
         return self._broken
 
-
-def tolerate_second_init() -> None:
-    """Let scripts that begin with init_process_group() run in a rank, which has its process group already."""
-    form = dist.init_process_group
-
-    @functools.wraps(form)
-    def init_process_group(*args: Any, **kwargs: Any) -> None:
-        if dist.is_initialized():
-            sys.stderr.write("This rank is in its process group already: init_process_group() did nothing.\n")
-        else:
-            form(*args, **kwargs)
-
-    dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
+    def _unhang_nccl(self) -> bool:
+        # The main thread's state tells nothing here: waiting for a device, it spins.
+        if not self._broken and flight.outstanding() is not None:
+            self._broken = True
+            nccl.abort()
+        return self._broken
 
 
 def _revive_models(namespace: dict[str, Any]) -> int:
