@@ -92,7 +92,7 @@ class Channel:
             await asyncio.sleep(pause)
             try:
                 request = self._api.channel_request()
-                socket = await websocket_connect(request, max_message_size=MAX_MESSAGE_BYTES)
+                socket = await websocket_connect(request, max_message_size=MAX_MESSAGE_BYTES, **self._api.resolving)
                 # Else the second of two small messages waits until the server's kernel acknowledges the first: 40 ms.
                 if socket.protocol is not None:
                     socket.protocol.set_nodelay(True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.netutil import Resolver
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from jupyter_dist.client.servers import Server
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -26,8 +29,8 @@ class Api:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._base = f"{server.url.rstrip('/')}/jupyter-dist/api/"
-        self._http: AsyncHTTPClient | None = None
+        self._base = f"{_address(server)}/jupyter-dist/api/"
+        self._http: SimpleAsyncHTTPClient | None = None
 
     async def ask(
         self,
@@ -56,8 +59,9 @@ class Api:
         """Make a request and return the whole answer. Raises like `ask`."""
         request = self._request(method, path, body, params, timeout_seconds)
         if self._http is None:  # here, because it belongs to the loop that runs now
-            self._http = AsyncHTTPClient(
-                force_instance=True, max_clients=MAX_REQUESTS_AT_ONCE, max_body_size=MAX_BODY_BYTES
+            # The simple one, also where a program has configured another: it knows resolvers.
+            self._http = SimpleAsyncHTTPClient(
+                force_instance=True, max_clients=MAX_REQUESTS_AT_ONCE, max_body_size=MAX_BODY_BYTES, **self.resolving
             )
         try:
             response = await self._http.fetch(request, raise_error=False)
@@ -66,6 +70,11 @@ class Api:
         if response.code >= 400:
             raise _error_of(response)
         return response
+
+    @property
+    def resolving(self) -> dict[str, Any]:
+        """What tornado's functions must be given so that they find a server on a unix socket."""
+        return {"resolver": UnixResolver(self.server.sock)} if self.server.sock else {}
 
     def channel_request(self) -> HTTPRequest:
         """What opens the WebSocket."""
@@ -104,6 +113,23 @@ class Api:
             allow_nonstandard_methods=True,
             validate_cert=not self.server.is_local,
         )
+
+
+class UnixResolver(Resolver):
+    """Whatever the host's name, its address is a unix socket."""
+
+    def initialize(self, path: str) -> None:
+        """Called by tornado with what the constructor was given."""
+        self._path = path
+
+    async def resolve(self, host: str, port: int, family: Any = socket.AF_UNSPEC) -> list[tuple[int, Any]]:
+        """Called by tornado."""
+        return [(socket.AF_UNIX, self._path)]
+
+
+def _address(server: Server) -> str:
+    path = urlsplit(server.url).path.rstrip("/")
+    return f"http://localhost{path}" if server.sock else server.url.rstrip("/")
 
 
 def _error_of(response: HTTPResponse) -> JupyterDistError:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
@@ -19,6 +20,7 @@ class Server:
     url: str
     token: str = field(default="", repr=False)
     pid: int | None = None
+    sock: str = ""  # the unix socket that it listens on, if it does
     is_local: bool = False  # found by its file on this machine: its certificate is often self-signed
 
 
@@ -27,16 +29,35 @@ def running_servers() -> list[Server]:
     found = sorted(_server_files(), key=lambda pair: -pair[0])
     servers = [_from_info(info) for _, info in found]
     parents = _parents()
-    return sorted(servers, key=lambda server: server.pid not in parents)  # stable: the newest of the others first
+    servers.sort(key=lambda server: server.pid not in parents)  # stable: the newest of the others first
+    return [*servers, *_of_hub(servers)]
 
 
 def server_of(url: str, token: str | None = None) -> Server:
-    """The server at `url`; without a token, that of its file or of JUPYTER_TOKEN."""
+    """The server at `url`, also a `http+unix://` one; without a token, that of its file or of the environment."""
     wanted = url.rstrip("/")
     for server in running_servers():
         if server.url.rstrip("/") == wanted and token in (None, server.token):
             return server
-    return Server(url, os.environ.get("JUPYTER_TOKEN", "") if token is None else token)
+    parts = urlsplit(url)
+    sock = unquote(parts.netloc) if parts.scheme == "http+unix" else ""
+    return Server(url, _token_for(parts.path) if token is None else token, sock=sock)
+
+
+def _token_for(path: str) -> str:
+    """The token for a server that says none: JupyterHub's for its own server, and for no other."""
+    if path.strip("/") and path.strip("/") == os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "").strip("/"):
+        return os.environ.get("JUPYTERHUB_API_TOKEN", "")
+    return os.environ.get("JUPYTER_TOKEN", "")
+
+
+def _of_hub(known: list[Server]) -> list[Server]:
+    """The server that JupyterHub has started around this process, where its file is not to be seen."""
+    parts = urlsplit(os.environ.get("JUPYTERHUB_SERVICE_URL", ""))
+    if not parts.port or any(urlsplit(server.url).path.rstrip("/") == parts.path.rstrip("/") for server in known):
+        return []
+    # It listens on all interfaces, which is an address for binding alone.
+    return [Server(f"{parts.scheme}://127.0.0.1:{parts.port}{parts.path}", _token_for(parts.path), is_local=True)]
 
 
 def _parents() -> set[int]:
@@ -63,4 +84,5 @@ def _lives(pid: Any) -> bool:
 
 
 def _from_info(info: dict[str, Any]) -> Server:
-    return Server(info["url"], info.get("token") or "", info["pid"], is_local=True)
+    token = info.get("token") or _token_for(urlsplit(info["url"]).path)
+    return Server(info["url"], token, info["pid"], info.get("sock") or "", is_local=True)
