@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 import getpass
@@ -14,6 +15,7 @@ from typing import Any
 
 from IPython.core import page
 from IPython.core.error import StdinNotImplementedError, UsageError
+from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell, InteractiveShellABC
 from traitlets import Type, observe
 from traitlets.config import Config
@@ -23,6 +25,15 @@ from .displays import Emit, RankDisplayHook, RankDisplayPublisher
 from .interrupt import Interrupter
 
 DEFAULT_CACHE_SIZE = 1000  # IPython's: how many results Out[] keeps
+
+_PLAIN_CHARACTERS = 20_000  # of a longer cell, parsing twice costs more than looking
+
+
+def _transforms(manager: TransformerManager) -> tuple[list[Any], ...]:
+    return manager.cleanup_transforms, manager.line_transforms, manager.token_transformers
+
+
+_IPYTHONS_OWN = _transforms(TransformerManager())
 
 
 class RankShell(InteractiveShell):
@@ -141,6 +152,26 @@ class RankShell(InteractiveShell):
         return {}
 
     # -- running ------------------------------------------------------------------------------------
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """IPython's own Python made plain; looking for it costs a third of a small cell, so not where there is none."""
+        if self._is_plain(raw_cell):
+            return raw_cell if raw_cell.endswith("\n") else f"{raw_cell}\n"
+        return str(super().transform_cell(raw_cell))
+
+    def _is_plain(self, cell: str) -> bool:
+        """Whether IPython would return the cell as it is; False where that is not sure at once."""
+        if self.autocall or _transforms(self.input_transformer_manager) != _IPYTHONS_OWN:
+            return False
+        # A backslash: parsing may warn, and will once more. Blanks first: IPython removes them.
+        if len(cell) > _PLAIN_CHARACTERS or "\\" in cell or not cell or cell[0].isspace():
+            return False
+        try:
+            body = ast.parse(cell).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+        # A name alone may be called by IPython: exit, and macros.
+        return not (len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name))
 
     async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> bool:
         """Run one statement of a cell, unless the cell was interrupted before it got here."""

@@ -196,3 +196,63 @@ def test_large_cell(shared: RankClient) -> None:
 
 def test_notebook_is_recognised(shared: RankClient) -> None:
     assert shared.run("print(type(get_ipython()).__name__)").text() == "ZMQInteractiveShell\n"
+
+
+CELLS = [
+    *(
+        "x = 1",
+        "exit",
+        "exit()",
+        "!ls",
+        "%time x",
+        "x?",
+        "a = !ls",
+        "%%bash\nls",
+        "  x",
+        "# c",
+        "x\n",
+        "\nx",
+        "await x",
+    ),
+    *("s='''\n%magic\n!ls\n?x\n'''", ">>> x", "x;", "x ; y", "foo.bar", "/f x", ",f a b", "a b", "'?'", "x = '!'  # ?"),
+    *(
+        "f(\n a,\n b)",
+        "for i in x:\n  !ls",
+        "if 1:\n    pass\n",
+        "\tx",
+        "\fx=1",
+        "x=1\r\ny=2\r\n",
+        "x=1 ",
+        "a\n\n\n",
+        "'\\d'",
+    ),
+    *(
+        "(1,\n%timeit)",
+        "def f():\n  return 1\nf()",
+        "print(1);  ",
+        "x = (y\n%z)",
+        "x = 1\n%time y",
+        "lambda: 1",
+        "x = b?",
+    ),
+]
+
+
+def test_cells_of_plain_python_are_left_as_ipython_would_leave_them(shared: RankClient) -> None:
+    """They take a short way, which must end where IPython's does."""
+    code = (
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "ip = get_ipython()\n"
+        f"cells = {CELLS!r}\n"
+        "differ = [cell for cell in cells if ip.transform_cell(cell) != InteractiveShell.transform_cell(ip, cell)]\n"
+        "print(differ, 5 < sum(map(ip._is_plain, cells)) < len(cells) - 5)"
+    )
+    assert shared.run(code).text() == "[] True\n"
+
+
+def test_a_transformation_of_the_users_sees_plain_python_too(shared: RankClient) -> None:
+    shared.run("swap = lambda lines: [line.replace('before', 'after') for line in lines]")
+    shared.run("get_ipython().input_transformers_cleanup.append(swap)")
+    assert shared.run("print('before')").text() == "after\n"
+    shared.run("get_ipython().input_transformers_cleanup.remove(swap)")
+    assert shared.run("print('before')").text() == "before\n"
