@@ -6,7 +6,10 @@ from typing import Any
 
 from IPython.core.magic import Magics
 
+from jupyter_dist.client import Group, JupyterDistError
+
 from .automode import AutoMode
+from .failures import DistError
 from .session import Session
 
 
@@ -18,8 +21,43 @@ class RankMagics(Magics):
         self.session = session
         self.auto = auto
 
+    def start(self, name: str | None, options: dict[str, Any], num_ranks: int | None = None) -> tuple[Group, bool]:
+        """Attach to the group, or start it with these options; whether it was started. See Session.init.
+
+        Raises:
+            DistError: in the words of the options that were given.
+        """
+        try:
+            return self.session.init(name, start_fields(options), num_ranks)
+        except JupyterDistError as err:
+            words = {"The field 'num_ranks'": "-n", "'num_ranks'": "-n", "'devices'": f"-g {options.get('gpu_ids')}"}
+            message = str(err)
+            for field, option in words.items():
+                message = message.replace(field, option)
+            raise DistError(message) from None
+
     def mode(self) -> str:
         """A sentence: where cells run."""
         if self.auto.prefix is None:
             return "Cells run in the kernel; %dist_mode -e sends them to the ranks."
         return f"Cells run on the ranks (%%{self.auto.prefix}); %dist_mode -d makes them local."
+
+
+def start_fields(options: dict[str, Any]) -> dict[str, Any]:
+    """The body of `POST /groups` for the options of a magic that were given."""
+    fields = {name: options.get(name) for name in ("backend", "accelerator")}
+    fields["num_ranks"] = options.get("num_processes")
+    if options.get("gpu_ids"):
+        fields["devices"] = parse_devices(options["gpu_ids"])
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def parse_devices(text: str) -> list[int] | str:
+    """`0,1,3`, `[0, 1]` or `all`; each once, in their order."""
+    inner = text.strip().strip("[]")
+    if inner in ("all", "-1"):
+        return "all"
+    try:
+        return list(dict.fromkeys(int(part) for part in inner.replace(",", " ").split()))
+    except ValueError:
+        raise DistError(f"'{text}' is not a list of devices. Write 0,1,3 or all.") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,6 @@ from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
 
 from .apps import call_app, use_app
 from .base import RankMagics
-from .distmagics import start_fields
 from .failures import DistError, MagicParser, sentences
 
 
@@ -54,7 +52,7 @@ class DipMagics(RankMagics):
     @sentences
     def makedip(self, line: str) -> None:
         """Start, show, restart or end this notebook's group."""
-        options = makedip_parser().parse_args(shlex.split(line))
+        options = makedip_parser().parse(line)
         if options.kill:
             group = self.session.group()
             print("\n".join([*group.shutdown(), f"Group '{group.name}' has ended."]))
@@ -68,8 +66,7 @@ class DipMagics(RankMagics):
             group = self.session.group()
             print(status_text(group.status(), group.memory(), ""))
         else:
-            fields = start_fields({"num_processes": options.num_ranks, "gpu_ids": options.gpus})
-            group, started = self.session.init(None, fields)
+            group, started = self.start(None, {"num_processes": options.num_ranks, "gpu_ids": options.gpus})
             print(f"{'Started' if started else 'Attached to'} group '{group.name}' of {group.world_size} ranks.")
             print(devices_line(group.model))
             self._use_app(options)
@@ -78,7 +75,7 @@ class DipMagics(RankMagics):
     @sentences
     def dip(self, line: str, cell: str) -> None:
         """Run the cell on all ranks, in the kernel, or in the kernel and then on all ranks."""
-        options = dip_parser().parse_args(shlex.split(line))
+        options = dip_parser().parse(line)
         if options.where in ("local", "everywhere"):
             self._run_here(cell)
         if options.where in ("remote", "everywhere"):
@@ -94,7 +91,7 @@ class DipMagics(RankMagics):
         parser = MagicParser("%autodip")
         parser.add_argument("switch", nargs="?", choices=["on", "off"])
         parser.add_argument("-a", "--append", default="")
-        options = parser.parse_args(_with_value(shlex.split(line)))
+        options = parser.parse_args(_with_value(parser.split(line)))
         if options.switch == "on":
             self.session.group()
             self.auto.prefix = f"dip {options.append}".strip()
@@ -119,7 +116,10 @@ class DipMagics(RankMagics):
         parser = MagicParser("%dipull")
         parser.add_argument("-r", "--rank", type=int, default=0)
         parser.add_argument("names", nargs="+")
-        options = parser.parse_args(shlex.split(line))
+        options = parser.parse(line)
+        wrong = [name for name in options.names if not name.isidentifier()]
+        if wrong:
+            raise DistError(f"'{wrong[0]}' is no variable. For other values: %dipper group, then group.pull('...').")
         group = self.session.group()
         self.shell.push({name: group.pull(name, options.rank) for name in options.names})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
@@ -13,7 +12,7 @@ from jupyter_dist.client.report import debug_text, devices_line, status_text
 from .automode import AutoMode
 from .base import RankMagics
 from .completion import RankNames
-from .failures import DistError, MagicParser, sentences
+from .failures import DistError, MagicParser, no_arguments, sentences
 from .session import Session
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
@@ -46,10 +45,10 @@ class DistMagics(RankMagics):
     @sentences
     def dist_init(self, line: str) -> None:
         """Start this notebook's group, or attach to it if it runs; from now on cells go to its ranks."""
-        options = init_parser().parse_args(shlex.split(line))
+        options = init_parser().parse(line)
         if options.master_addr not in LOCAL_ADDRESSES:
             raise DistError(f"There are no ranks on '{options.master_addr}': a group is on one machine. Leave -a out.")
-        group, started = self.session.init(options.name, start_fields(vars(options)), DEFAULT_RANKS)
+        group, started = self.start(options.name, vars(options), DEFAULT_RANKS)
         self.auto.prefix = AUTO_PREFIX
         if started:
             print(f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s.")
@@ -80,6 +79,7 @@ class DistMagics(RankMagics):
     @sentences
     def sync(self, line: str) -> None:
         """Wait until all ranks have arrived here."""
+        no_arguments("%sync", line)
         result = self.session.run("dist.barrier()", show=False)
         seconds = max(part.seconds or 0.0 for _, part in result.items())
         print(f"All {len(result)} ranks are in step ({seconds:.2f} s).")
@@ -88,6 +88,7 @@ class DistMagics(RankMagics):
     @sentences
     def dist_status(self, line: str) -> None:
         """Each rank's state, process, device and memory."""
+        no_arguments("%dist_status", line)
         group = self.session.group()
         print(status_text(group.status(), group.memory(), self.mode()))
 
@@ -99,7 +100,7 @@ class DistMagics(RankMagics):
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("-e", "--enable", action="store_true")
         choice.add_argument("-d", "--disable", action="store_true")
-        options = parser.parse_args(shlex.split(line))
+        options = parser.parse(line)
         if options.enable:
             self.session.group()  # or say that there is none, rather than in every cell from now on
             self.auto.prefix = AUTO_PREFIX
@@ -111,6 +112,7 @@ class DistMagics(RankMagics):
     @sentences
     def dist_shutdown(self, line: str) -> None:
         """End the group: when this returns, no process of it is left."""
+        no_arguments("%dist_shutdown", line)
         group = self.session.group()
         killed = group.shutdown()
         self.session.forget()
@@ -121,7 +123,11 @@ class DistMagics(RankMagics):
     @sentences
     def dist_reset(self, line: str) -> None:
         """Fresh processes for all ranks of this notebook's group, and no others; variables are gone."""
-        MagicParser("%dist_reset").parse_known_args(shlex.split(line))  # nbdistributed's --nuclear has no target here
+        parser = MagicParser("%dist_reset")
+        parser.add_argument(
+            "-n", "--nuclear", action="store_true", help="nbdistributed's; nothing else is ever ended here"
+        )
+        parser.parse(line)
         try:
             group = self.session.group()
         except JupyterDistError:
@@ -136,6 +142,7 @@ class DistMagics(RankMagics):
     @sentences
     def dist_debug(self, line: str) -> None:
         """The server, the group and its processes, as they are."""
+        no_arguments("%dist_debug", line)
         client = self.session.client
         print(debug_text(client, client.groups(), self.mode()))
 
@@ -143,27 +150,8 @@ class DistMagics(RankMagics):
     @sentences
     def dist_sync_ide(self, line: str) -> None:
         """Ask rank 0 for its variables, so that completion knows them also while it cannot answer."""
+        no_arguments("%dist_sync_ide", line)
         group = self.session.group()
         names = self._names.refresh(group)
         known = f"{len(names)} names of rank 0: {', '.join(names)}" if names else "no names of rank 0"
         print(f"Completion knows {known}. Nothing was put into the kernel.")
-
-
-def start_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """The body of `POST /groups` for the options of a magic that were given."""
-    fields = {name: options.get(name) for name in ("backend", "accelerator")}
-    fields["num_ranks"] = options.get("num_processes")
-    if options.get("gpu_ids"):
-        fields["devices"] = parse_devices(options["gpu_ids"])
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def parse_devices(text: str) -> list[int] | str:
-    """`0,1,3`, `[0, 1]` or `all`; each once, in their order."""
-    inner = text.strip().strip("[]")
-    if inner in ("all", "-1"):
-        return "all"
-    try:
-        return list(dict.fromkeys(int(part) for part in inner.replace(",", " ").split()))
-    except ValueError:
-        raise DistError(f"'{text}' is not a list of devices. Write 0,1,3 or all.") from None

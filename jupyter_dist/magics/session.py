@@ -15,6 +15,13 @@ from jupyter_dist.client.display import show_live
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 MAX_NAME = 30
+# What a start may ask for (docs/api.md): its option, and how it is told of a running group.
+OPTIONS = {
+    "num_ranks": ("-n", "with {num_ranks} ranks"),
+    "devices": ("-g", "on {place}"),
+    "backend": ("--backend", "with backend {backend}"),
+    "accelerator": ("--accelerator", "on {place}"),
+}
 
 
 class Session:
@@ -137,10 +144,14 @@ class Session:
         return bool(group.model["cwd"] == os.path.realpath(os.getcwd()))
 
     def _check_same(self, group: Group, fields: dict[str, Any]) -> None:
-        wanted = fields.get("num_ranks")
-        if wanted is not None and wanted != group.world_size:
-            message = f"The group '{group.name}' runs already, with {group.world_size} ranks."
-            hint = "Leave -n out to attach to it, or shut it down first: %dist_shutdown."
+        has = {**group.model, "num_ranks": group.world_size}
+        has["place"] = "CPU" if has["accelerator"] == "cpu" else f"the devices {has['devices']}"
+        for field, wanted in fields.items():
+            if wanted in ("auto", has[field]) or (wanted == "all" and has["accelerator"] == "cuda"):
+                continue
+            option, what = OPTIONS[field]
+            message = f"The group '{group.name}' runs already, {what.format(**has)}."
+            hint = f"Leave {option} out to attach to it, or shut it down first: %dist_shutdown."
             raise JupyterDistError("name_taken", message, hint)
 
 

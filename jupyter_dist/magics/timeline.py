@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from IPython.core.magic import line_magic, magics_class
 from jupyter_dist.client import Group
 
 from .base import RankMagics
-from .failures import DistError, MagicParser, sentences
+from .failures import DistError, MagicParser, no_arguments, sentences
 from .session import notebook_path
 
 MAX_LINE = 60
@@ -45,7 +44,7 @@ class TimelineMagics(RankMagics):
         """Write the timeline to a JSON file: %timeline_save [FILE]; without one, beside the notebook."""
         parser = MagicParser("%timeline_save")
         parser.add_argument("file", nargs="?")
-        options = parser.parse_args(shlex.split(line))
+        options = parser.parse(line)
         group = self.session.group()
         path = Path(options.file).expanduser() if options.file else self._default_path()
         cells = self._cells(group)
@@ -60,6 +59,7 @@ class TimelineMagics(RankMagics):
     @sentences
     def timeline_debug(self, line: str) -> None:
         """Print the timeline as a table."""
+        no_arguments("%timeline_debug", line)
         group = self.session.group()
         cells = self._cells(group)
         print("\n".join([f"Group '{group.name}': {_num_cells(cells)}", *map(timeline_line, cells)]))
@@ -68,6 +68,7 @@ class TimelineMagics(RankMagics):
     @sentences
     def timeline_clear(self, line: str) -> None:
         """Begin the timeline anew; the group's own history and logs stay."""
+        no_arguments("%timeline_clear", line)
         num_cells = _num_cells(self._cells(self.session.group()))
         self._since = time.time()
         print(f"The timeline begins anew; {num_cells} forgotten.")
