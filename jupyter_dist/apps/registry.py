@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from IPython import get_ipython
+
 ENTRY_POINTS = "jupyter_dist.apps"
 # Ours, found also where this package is not installed; the second is what Ddip's notebooks ask for.
 OWN = {"fastai": "jupyter_dist.apps.fastai", "fastai_v1": "jupyter_dist.apps.fastai"}
@@ -24,7 +26,7 @@ class Apps:
         self._name = ""
         self._app: Any = None
 
-    def use(self, name: str, namespace: dict[str, Any], verbose: bool = False) -> None:
+    def use(self, name: str, verbose: bool = False) -> None:
         """Set an app up: run its `imports` in the namespace of cells, then its `initializer()`.
 
         Raises:
@@ -35,7 +37,7 @@ class Apps:
         if hasattr(app, "set_verbose"):
             app.set_verbose(verbose)
         for statement in getattr(app, "imports", ()):
-            exec(statement, namespace)  # noqa: S102  (what the app's author wrote, for this purpose)
+            get_ipython().ex(statement)
         if hasattr(app, "initializer"):
             app.initializer()
         self._name, self._app = name, app

@@ -13,7 +13,7 @@ APPS = '__import__("jupyter_dist.apps.registry", fromlist=["registry"]).apps'
 
 def use_app(session: Session, name: str, verbose: bool) -> None:
     """Set an app up on all ranks. Raises DistError for an unknown one, RankError when it failed."""
-    _run(session, f"{APPS}.use({name!r}, globals(), {verbose})")
+    _run(session, f"{APPS}.use({name!r}, {verbose})")
 
 
 def call_app(session: Session, command: str) -> None:
