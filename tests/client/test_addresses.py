@@ -26,7 +26,7 @@ def jupyter_server(tmp_path, *arguments):
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, cwd=tmp_path)
     try:
-        while not (found := _said(Path(os.environ["JUPYTER_RUNTIME_DIR"]))):
+        while "Use Control-C" not in log.read_text() or not (found := _said(Path(os.environ["JUPYTER_RUNTIME_DIR"]))):
             assert process.poll() is None, log.read_text()
             time.sleep(0.1)
         yield found
