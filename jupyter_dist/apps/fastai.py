@@ -6,6 +6,7 @@ import torch
 from fastai.basics import Callback, defaults
 from fastai.callback.progress import ProgressCallback
 from fastai.distributed import DistributedTrainer, num_distrib, rank_distrib
+from torch.nn.parallel import DistributedDataParallel
 
 
 def initializer() -> None:
@@ -41,6 +42,8 @@ class EveryLearner(Callback):
         if num_distrib() <= 1:
             return
         trainers = [each for each in self.learn.cbs if isinstance(each, DistributedTrainer)]
+        if event == "before_fit" and trainers and isinstance(self.learn.model, DistributedDataParallel):
+            trainers[-1].after_fit()  # the fit before raised, and fastai left the model wrapped
         for more in trainers[:-1]:  # `with learn.distrib_ctx()` came on top: two would wrap the model twice
             more.run = False
         if rank_distrib():
