@@ -80,7 +80,7 @@ class DistMagics(RankMagics):
     def sync(self, line: str) -> None:
         """Wait until all ranks have arrived here."""
         no_arguments("%sync", line)
-        result = self.session.run("dist.barrier()", show=False)
+        result = self.session.run("dist.barrier()", show=False, silent=True)
         seconds = max(part.seconds or 0.0 for _, part in result.items())
         print(f"All {len(result)} ranks are in step ({seconds:.2f} s).")
 
@@ -152,6 +152,6 @@ class DistMagics(RankMagics):
         """Ask rank 0 for its variables, so that completion knows them also while it cannot answer."""
         no_arguments("%dist_sync_ide", line)
         group = self.session.group()
-        names = self._names.refresh(group)
+        names = [name for name in self._names.refresh(group) if not name.startswith("_")]
         known = f"{len(names)} names of rank 0: {', '.join(names)}" if names else "no names of rank 0"
         print(f"Completion knows {known}. Nothing was put into the kernel.")
