@@ -122,6 +122,8 @@ export const IDistExecutions = new Token<IDistExecutions>(
 export interface IDistNotebooks {
   /** Emitted when a cell begins or ends on ranks. */
   readonly changed: ISignal<IDistNotebooks, void>;
+  /** Whether cells empty the CUDA cache of the ranks whose memory they changed. */
+  emptyCache: boolean;
   /** Runs cells: on ranks where the notebook says so, else on the kernel. */
   readonly executor: INotebookCellExecutor;
   /**

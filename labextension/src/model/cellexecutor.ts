@@ -21,6 +21,8 @@ export interface IExecutorOptions {
   runs: CellRuns;
   /** Runs a cell on the kernel: JupyterLab's own way. */
   runOnKernel: INotebookCellExecutor['runCell'];
+  /** Whether cells empty the CUDA cache of the ranks whose memory they changed. */
+  emptyCache(): boolean;
   /** Where a notebook lies on the server. */
   pathOf(notebook: INotebookModel): string | undefined;
 }
@@ -157,12 +159,13 @@ export class RankCellExecutor implements INotebookCellExecutor {
     target: IRankTarget
   ): Promise<IExecution> {
     const path = this._options.pathOf(notebook);
-    const { executions } = this._options;
+    const { emptyCache, executions } = this._options;
     const request: IRunRequest = {
       code: model.sharedModel.getSource(),
       ranks: target.ranks,
       cell_id: model.id,
       ...(path === undefined ? {} : { notebook: path }),
+      ...(emptyCache() ? { empty_cache: true } : {}),
       stop_on_error: !mayRaise(model)
     };
     const before = this._last.get(notebook);

@@ -34,9 +34,12 @@ export class NotebooksModel implements IDistNotebooks {
       groups: options.groups,
       runs: this._runs,
       runOnKernel: runCell,
+      emptyCache: () => this.emptyCache,
       pathOf: notebook => this._files.get(notebook)?.path()
     });
   }
+
+  emptyCache = false;
 
   get changed(): ISignal<this, void> {
     return this._changed;

@@ -3,6 +3,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { CommandRegistry } from '@lumino/commands';
 import { NotebooksModel } from '../model/notebooks';
 import {
@@ -11,6 +12,8 @@ import {
   IDistNotebooks,
   IDistService
 } from '../tokens';
+
+const SETTINGS = 'jupyter-dist:rank-picker';
 
 /** The model; the executor needs it before there is a notebook tracker. */
 export const notebooksPlugin: JupyterFrontEndPlugin<IDistNotebooks> = {
@@ -34,12 +37,15 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
     'Shows cells of opened notebooks what they run, and interrupts them.',
   autoStart: true,
   requires: [IDistNotebooks, INotebookTracker],
+  optional: [ISettingRegistry],
   activate: (
     app: JupyterFrontEnd,
     notebooks: IDistNotebooks,
-    tracker: INotebookTracker
+    tracker: INotebookTracker,
+    settings: ISettingRegistry | null
   ): void => {
     const { contents } = app.serviceManager;
+    void followSettings(notebooks, settings);
     const open = (panel: NotebookPanel): void => {
       void panel.context.ready.then(() => {
         const { model, path, contentsModel } = panel.context;
@@ -68,3 +74,20 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
     );
   }
 };
+
+async function followSettings(
+  notebooks: IDistNotebooks,
+  registry: ISettingRegistry | null
+): Promise<void> {
+  try {
+    const settings = await registry?.load(SETTINGS);
+    const read = (): void => {
+      notebooks.emptyCache = settings?.composite.emptyCache === true;
+    };
+    settings?.changed.connect(read, notebooks);
+    read();
+  } catch (reason) {
+    // Without its schema the extension still works, with what is built in.
+    console.warn('jupyter_dist: the settings of cells could not be read', reason);
+  }
+}

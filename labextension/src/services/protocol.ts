@@ -163,6 +163,8 @@ export interface IRunRequest {
   notebook?: string;
   stop_on_error?: boolean;
   silent?: boolean;
+  /** Ranks whose CUDA memory it changed empty their cache when it has ended. */
+  empty_cache?: boolean;
   /**
    * The execution before it in a Run All: if that one has failed by now, this
    * one is aborted as if it had been queued in time.
