@@ -16,6 +16,7 @@ FIGURES = {
     "objects": "objects",
     "import": "imports",
     "flood": "flood",
+    "stall": "stall",
     "idle": "idle",
     "adoption": "adoption",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -12,6 +14,7 @@ from .views import View
 
 MAX_FINISHED_BYTES = 64 << 20
 MAX_FINISHED = 500
+MAX_BUSY_SECONDS = 0.01
 
 Record = tuple[dict[str, Any], bytes]
 FetchRecords = Callable[[str], Awaitable[Iterable[Record]]]
@@ -25,6 +28,7 @@ class ViewStore:
         self._views: OrderedDict[str, View] = OrderedDict()
         # Records that come while the view is being rebuilt wait here.
         self._waiting: dict[str, list[Record]] = {}
+        self._building: dict[str, asyncio.Future[View]] = {}
 
     def feed(self, record: dict[str, Any], payload: bytes) -> str | None:
         """Take a record; return the id of the execution whose view changed."""
@@ -58,19 +62,24 @@ class ViewStore:
         if view is not None:
             self._views.move_to_end(execution_id)
             return view
-        first = execution_id not in self._waiting
-        self._waiting.setdefault(execution_id, [])
-        try:
-            records = await self._fetch(execution_id)
-        finally:
-            waiting = self._waiting.pop(execution_id, []) if first else []
-        known = self._views.get(execution_id)
-        if known is not None and known.seq:
-            return known  # another asker was faster
+        building = self._building.get(execution_id)
+        if building is None:
+            building = asyncio.ensure_future(self._build(execution_id, ranks))
+            self._building[execution_id] = building
+            building.add_done_callback(lambda done: done.cancelled() or done.exception())  # an asker may be gone
+        return await asyncio.shield(building)
+
+    async def _build(self, execution_id: str, ranks: str) -> View:
         view = View(execution_id, expand_ranks(ranks))
-        for record, payload in [*records, *waiting]:
-            view.feed(record, payload)
-        self._views[execution_id] = view
+        self._waiting[execution_id] = []
+        try:
+            await _feed_all(view, await self._fetch(execution_id))
+            while waiting := self._waiting[execution_id]:
+                self._waiting[execution_id] = []
+                await _feed_all(view, waiting)
+            self._views[execution_id] = view
+        finally:
+            del self._waiting[execution_id], self._building[execution_id]
         self._forget_some(keep=execution_id)
         return view
 
@@ -82,3 +91,13 @@ class ViewStore:
                 break
             size -= view.text_bytes()
             del self._views[view.execution_id]
+
+
+async def _feed_all(view: View, records: Iterable[Record]) -> None:
+    """Megabytes of them: others have their turn in between."""
+    paused_at = time.monotonic()
+    for record, payload in records:
+        view.feed(record, payload)
+        if time.monotonic() - paused_at > MAX_BUSY_SECONDS:
+            await asyncio.sleep(0)
+            paused_at = time.monotonic()

@@ -50,11 +50,11 @@ class ChannelClient:
         await self._send({"type": "hello", "server": self._manager.server_id})
         while True:
             await self._wait()
-            started = time.monotonic()
-            messages = await self._collect()
-            cost = (time.monotonic() - started) / BUSY_SHARE
+            messages, seconds = await self._collect()
+            cost = seconds / BUSY_SHARE
             for message in messages:
                 await self._send(message)
+                await asyncio.sleep(0)  # many pages with much to be told take turns with everything else
             await asyncio.sleep(cost)
             await self._pause(MIN_GAP_SECONDS - cost)
 
@@ -113,7 +113,8 @@ class ChannelClient:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._urgent.wait(), seconds)
 
-    async def _collect(self) -> list[Message]:
+    async def _collect(self) -> tuple[list[Message], float]:
+        """What is to be sent now, and for how many seconds making it kept the event loop."""
         self._urgent.clear()
         changed, self._changed = self._changed, set()
         errors, self._errors = self._errors, []
@@ -123,12 +124,15 @@ class ChannelClient:
         messages = errors
         if ("groups",) in changed:
             messages.append({"type": "groups", "groups": [group.model() for group in self._manager.all()]})
-        now = time.monotonic()
+        now, seconds = time.monotonic(), 0.0
         for key, subscription in list(self._subscriptions.items()):
             is_due = subscription.due is not None and subscription.due <= now
             if is_due or not changed.isdisjoint(subscription.topics):
+                began = time.monotonic()
                 messages += await self._messages_of(key, subscription)
-        return messages
+                seconds += time.monotonic() - began
+                await asyncio.sleep(0)
+        return messages, seconds
 
     async def _messages_of(self, key: Topic, subscription: Subscription) -> list[Message]:
         try:
