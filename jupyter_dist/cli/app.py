@@ -11,21 +11,25 @@ COMMANDS = {
     "start": "Start a group.",
     "list": "List all groups.",
     "status": "Show a group's ranks.",
+    "attach": "Open a prompt whose cells run on a group's ranks.",
     "exec": "Run code on a group's ranks.",
     "run": "Run a script on a group of its own, as torchrun would.",
     "logs": "Show what a rank said.",
     "stop": "End a group.",
     "doctor": "Say what is wrong on this machine, and what to do.",
+    "completion": "Print what makes a shell complete these commands.",
 }
 MODULES = {
     "start": "groups.Start",
     "list": "groups.List",
     "status": "groups.Status",
     "stop": "groups.Stop",
+    "attach": "attach.Attach",
     "exec": "cells.Exec",
     "run": "cells.Run",
     "logs": "logs.Logs",
     "doctor": "doctor.Doctor",
+    "completion": "completion.Completion",
 }
 
 
@@ -43,7 +47,7 @@ class DistCommands(JupyterApp):
         """Run the command, or name those that there are."""
         super().start()
         print(f"usage: jupyter dist COMMAND\n\n{self.description}\n")
-        print("\n".join(f"  {name:8} {help_text}" for name, help_text in COMMANDS.items()))
+        print("\n".join(f"  {name:10} {help_text}" for name, help_text in COMMANDS.items()))
         self.exit(2)
 
 

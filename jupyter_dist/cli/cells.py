@@ -6,11 +6,12 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from jupyter_dist.client import Group, JupyterDistError, Result
-from jupyter_dist.client.display import TextDisplay
+from jupyter_dist.client.display import RankDisplay, TextDisplay
 
-from .command import Command, add_start_arguments
+from .command import Command, add_shape_arguments, add_start_arguments
 from .groups import start_fields
 
 # What torchrun does: the script is __main__, its folder comes first on the path, sys.exit(0) is a success.
@@ -26,12 +27,19 @@ except SystemExit as stop:
 """
 
 
+def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where a cell runs, and how what ranks say is shown."""
+    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+    parser.add_argument("--per-rank", action="store_true", help="each rank's lines, not what ranks say alike once")
+
+
 class CellCommand(Command):
     """Runs one cell and ends with its outcome."""
 
     def run_cell(self, group: Group, code: str) -> int:
         """Show what the ranks say as they say it; 0 if all succeeded."""
-        result = group.run(code, self.options.ranks, stream=False if self.options.json else TextDisplay(sys.stdout))
+        display = RankDisplay if self.options.per_rank else TextDisplay
+        result = group.run(code, self.options.ranks, stream=False if self.options.json else display(sys.stdout))
         if self.options.json:
             self.tell(_content(result), "")
         return 0 if result.ok else 1
@@ -45,7 +53,7 @@ class Exec(CellCommand):
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group, the ranks, the code."""
         parser.add_argument("-g", "--group", help="name or id (the only one that lives)")
-        parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+        add_cell_arguments(parser)
         parser.add_argument("code", help="Python, or anything that a cell can be; - reads it from the input")
 
     def act(self) -> int:
@@ -62,14 +70,26 @@ class Run(CellCommand):
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The script with its arguments, and the group."""
         parser.add_argument("-g", "--group", help="run on this group instead, and leave it")
-        parser.add_argument("-r", "--ranks", default="all")
+        add_cell_arguments(parser)
         add_start_arguments(parser)
         parser.add_argument("script")
-        parser.add_argument("args", nargs=argparse.REMAINDER, help="the script's own arguments")
+        parser.add_argument(
+            "args", nargs=argparse.REMAINDER, help="the script's own arguments, all that stand behind --"
+        )
+
+    def parse_command_line(self, argv: Any = None) -> None:
+        """As with torchrun, what stands behind the script is the script's, but for what says which ranks there are."""
+        words = list(sys.argv[1:] if argv is None else argv)
+        end = words.index("--") if "--" in words else len(words)
+        super().parse_command_line(words[:end])
+        options = self.options
+        if options.group is None and options.devices is None and options.num_ranks is None:
+            shape, options.args = _shape(options.args)
+            vars(options).update(shape)
+        options.args += words[end + 1 :]
 
     def act(self) -> int:
         """Run it to its end; a group of its own ends with it."""
-        self._note_misplaced()
         code = script_code(self.options.script, self.options.args)
         if self.options.group is not None:
             return self.run_cell(self.client.attach(self.options.group), code)
@@ -79,11 +99,17 @@ class Run(CellCommand):
         finally:
             group.shutdown()
 
-    def _note_misplaced(self) -> None:
-        """As with torchrun, what stands behind the script is the script's: it may have --devices of its own."""
-        named = {argument.partition("=")[0] for argument in self.options.args} & {"--devices", "--num-ranks"}
-        if named and self.options.devices is None and self.options.num_ranks is None:
-            print(f"{min(named)} goes to the script; for the ranks, write it before the script.", file=sys.stderr)
+
+def _shape(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """`--devices 0,1` and `--num-ranks 2` among a script's arguments, and the other arguments."""
+    parser = argparse.ArgumentParser("jupyter dist run", add_help=False, allow_abbrev=False)
+    add_shape_arguments(parser, short=False)
+    found, rest = parser.parse_known_args(arguments)
+    shape = {name: value for name, value in vars(found).items() if value is not None}
+    for name in shape:
+        option = f"--{name.replace('_', '-')}"
+        print(f"{option} says which ranks there are; for the script's own, write -- before it.", file=sys.stderr)
+    return shape, rest
 
 
 def script_code(script: str, arguments: list[str]) -> str:

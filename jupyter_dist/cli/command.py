@@ -38,11 +38,15 @@ class Command(JupyterApp):
 
     def parse_command_line(self, argv: Any = None) -> None:
         """Called by JupyterApp."""
+        self.options = self.parser().parse_args(sys.argv[1:] if argv is None else argv)
+
+    def parser(self) -> argparse.ArgumentParser:
+        """All that the command takes."""
         parser = argparse.ArgumentParser(f"jupyter dist {self.word}", description=self.__doc__)
         parser.add_argument("--url", help="the server (your running one); its token is read from JUPYTER_TOKEN")
         parser.add_argument("--json", action="store_true", help="print JSON")
         self.arguments(parser)
-        self.options = parser.parse_args(sys.argv[1:] if argv is None else argv)
+        return parser
 
     def start(self) -> None:
         """Called by JupyterApp: connect, act, end with a status."""
@@ -85,14 +89,19 @@ def add_group_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     """What a group is started with."""
-    parser.add_argument("-n", "--num-ranks", type=int, help="how many ranks")
-    parser.add_argument("-d", "--devices", type=devices, help="CUDA devices: 0,1,3 or all")
+    add_shape_arguments(parser)
     parser.add_argument("--accelerator", choices=["auto", "cuda", "cpu"])
     parser.add_argument("--backend", choices=["auto", "nccl", "gloo"])
     parser.add_argument("--python", help="interpreter of the ranks (this one)")
     parser.add_argument("--environment", help="environment of the ranks, by name, instead of --python")
     parser.add_argument("--cwd", help="the ranks' folder (this one)")
     parser.add_argument("--env", action="append", type=variable, default=[], metavar="NAME=VALUE")
+
+
+def add_shape_arguments(parser: argparse.ArgumentParser, *, short: bool = True) -> None:
+    """Which ranks there are."""
+    parser.add_argument(*["-n"] * short, "--num-ranks", type=int, help="how many ranks")
+    parser.add_argument(*["-d"] * short, "--devices", type=devices, help="CUDA devices: 0,1,3 or all")
 
 
 def devices(text: str) -> list[int] | str:

@@ -111,6 +111,27 @@ class TextDisplay:
         self._file.write(text if text.endswith("\n") else text + "\n")
 
 
+class RankDisplay:
+    """Prints whole lines as they come, each behind the rank that said it."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._printed: dict[int, int] = {}
+
+    def __call__(self, result: Result) -> None:
+        """Print what is new."""
+        width = len(str(max(result.ranks, default=0)))
+        for rank, text in _texts(result).items():
+            start = min(self._printed.get(rank, 0), len(text))
+            end = len(text) if result.done else text.rfind("\n") + 1
+            for line in text[start:end].splitlines():
+                self._file.write(f"{rank:{width}}| {line}\n")
+            self._printed[rank] = max(start, end)
+        if result.done and result.execution["error"]:
+            self._file.write(f"[{result.state}] {result.execution['error']['message']}\n")
+        self._file.flush()
+
+
 def _texts(result: Result) -> dict[int, str]:
     parts: dict[int, list[str]] = {}
     for item in result.folded:

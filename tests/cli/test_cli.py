@@ -20,7 +20,7 @@ def said_by(rank, text):
 def test_without_a_command_they_are_named(dist):
     said = dist(status=2).stdout
     assert "usage: jupyter dist COMMAND" in said
-    for word in ("start", "list", "status", "exec", "run", "logs", "stop", "doctor"):
+    for word in ("start", "list", "status", "attach", "exec", "run", "logs", "stop", "doctor", "completion"):
         assert f"  {word} " in said
 
 
@@ -84,6 +84,28 @@ def test_a_script_runs_as_torchrun_would_run_it(dist, client, tmp_path):
     assert "SystemExit: 4" in dist("run", "-n", "1", "train.py", "4", status=1).stdout
     assert "There is no script" in dist("run", "nothing.py", status=1).stderr
     assert not [group for group in client.groups() if group.name.startswith("run-")]
+
+
+def test_ranks_may_be_chosen_behind_the_script_unless_they_were_before(dist, tmp_path):
+    (tmp_path / "say.py").write_text("import os, sys\nprint(os.environ['WORLD_SIZE'], sys.argv[1:])\n")
+    behind = dist("run", "say.py", "--lr", "3", "--num-ranks", "1", "-n", "9", "x")
+    assert behind.stdout == "[rank 0]\n1 ['--lr', '3', '-n', '9', 'x']\n"
+    assert behind.stderr == "--num-ranks says which ranks there are; for the script's own, write -- before it.\n"
+    before = dist("run", "-n", "1", "say.py", "--num-ranks=7", "--devices", "all")
+    assert before.stdout == "[rank 0]\n1 ['--num-ranks=7', '--devices', 'all']\n"
+    assert before.stderr == ""
+    owned = dist("run", "--per-rank", "say.py", "--", "--devices", "2")
+    assert owned.stdout.splitlines() == ["0| 2 ['--devices', '2']", "1| 2 ['--devices', '2']"]
+    half = dist("run", "say.py", "--num-ranks", "1", "--", "--num-ranks", "5")
+    assert half.stdout == "[rank 0]\n1 ['--num-ranks', '5']\n"
+    refused = dist("run", "say.py", "--devices", "0,1", status=1).stderr  # of a machine without any
+    assert "--devices says which ranks there are" in refused
+    assert "device" in refused.splitlines()[-1]
+
+
+def test_output_by_rank(dist, group):
+    said = dist("exec", "--per-rank", "print('a')\nprint('b' * rank)").stdout
+    assert sorted(said.splitlines()) == ["0| ", "0| a", "1| a", "1| b"]
 
 
 def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group, own_runtime):

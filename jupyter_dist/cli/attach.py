@@ -1,0 +1,50 @@
+"""`attach`: a prompt whose cells run on ranks."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
+
+from .cells import CellCommand, add_cell_arguments
+from .command import add_group_argument, shown
+from .prompt import cells
+
+# After these the next cell cannot run either.
+ENDS = ("unknown_group", "server_gone")
+
+
+class Attach(CellCommand):
+    """A prompt that runs cells on a group's ranks. Ctrl-C interrupts the ranks, Ctrl-D leaves them as they are."""
+
+    word = "attach"
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The group and its ranks."""
+        add_group_argument(parser)
+        add_cell_arguments(parser)
+
+    def act(self) -> int:
+        """Run cell after cell until Ctrl-D; what fails on ranks has been shown."""
+        group = self.client.attach(self.options.group)
+        ranks = format_ranks(parse_ranks(self.options.ranks, group.world_size))
+        if sys.stdin.isatty():
+            print(f"{shown(group)}. Ctrl-C interrupts the ranks, Ctrl-D leaves them as they are.")
+        for cell in cells(f"{group.name} {ranks}> "):
+            if not self._run(group, cell):
+                return 1
+        if sys.stdin.isatty():
+            print(f"Group '{group.name}' goes on. jupyter dist attach {group.name} comes back.")
+        return 0
+
+    def _run(self, group: Group, cell: str) -> bool:
+        try:
+            self.run_cell(group, cell)
+        except KeyboardInterrupt:
+            pass  # the ranks have stopped, and said so
+        except JupyterDistError as err:
+            print(err, file=sys.stderr)
+            return err.code not in ENDS
+        return True

@@ -1,0 +1,92 @@
+"""Where a person types cells: lines are read until they are a whole one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from IPython.core.inputtransformer2 import TransformerManager
+from jupyter_core.paths import jupyter_data_dir
+
+CONTINUATION = "... "
+
+
+def cells(prompt: str) -> Iterator[str]:
+    """What is typed, cell by cell, until Ctrl-D; Ctrl-C drops what was begun."""
+    read = _reader(prompt)
+    while True:
+        try:
+            cell = read()
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            print()
+            continue
+        if cell.strip():
+            yield cell
+
+
+def _reader(prompt: str) -> Any:
+    if sys.stdin.isatty():
+        try:
+            return _session(prompt)
+        except ImportError:  # it comes with IPython, but IPython can do without
+            pass
+    return lambda: _read_lines(prompt if sys.stdin.isatty() else "")
+
+
+def missing_indent(text: str) -> int | None:
+    """How far the next line is indented; None when the cell can run as it is, even if that shows a SyntaxError."""
+    lines = text.splitlines() or [""]
+    if len(lines) > 1 and not lines[-1].strip():
+        return None  # an empty line ends any cell
+    state, indent = TransformerManager().check_complete(text)
+    return (indent or 0) if state == "incomplete" else None
+
+
+def _read_lines(prompt: str) -> str:
+    lines = [input(prompt)]
+    while missing_indent("\n".join(lines)) is not None:
+        try:
+            lines.append(input(CONTINUATION if prompt else ""))
+        except EOFError:
+            break
+    return "\n".join(lines)
+
+
+def _session(prompt: str) -> Any:
+    from prompt_toolkit import PromptSession  # noqa: PLC0415  (slow, and not everywhere)
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: Any) -> None:
+        buffer = event.current_buffer
+        at_end = not buffer.document.text_after_cursor.strip()
+        indent = missing_indent(buffer.text) if at_end else 0
+        if indent is None:
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n" + " " * indent)
+
+    session: Any = PromptSession(
+        prompt,
+        multiline=True,
+        key_bindings=keys,
+        history=FileHistory(_history_path()),
+        prompt_continuation=CONTINUATION,
+        enable_open_in_editor=True,
+    )
+    return session.prompt
+
+
+def _history_path() -> str:
+    path = Path(jupyter_data_dir(), "jupyter_dist", "history")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))  # cells may hold secrets
+    return str(path)
