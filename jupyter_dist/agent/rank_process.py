@@ -60,6 +60,7 @@ class RankProcess:
         self.message: str | None = None
         self.failure: str | None = None  # what it said of its own failed start
         self.collective_seq: int | None = 0  # collectives begun, as of its last reply
+        self.process_group = "ok"  # as of its last reply: or broken, or none
         self.gone = asyncio.Event()
         self._journal = journal
         self._listener = listener
@@ -260,6 +261,7 @@ class RankProcess:
         self._journal.append("rank_end", rank=self.rank, **fields)
         self.execution_id = None
         self.collective_seq = header.get("collective_seq")
+        self.process_group = header.get("process_group", "ok")
         self.set_state("idle")
         self._listener.rank_replied(self, header)
 

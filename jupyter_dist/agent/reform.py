@@ -28,6 +28,7 @@ class Reform:
         self._task: asyncio.Task[None] | None = None
         self._needed = False
         self._interrupted = False
+        self._left: list[int] = []  # who had left it when that was told last
 
     def rank_replied(self, reply: Header) -> None:
         """Look for a process group that is broken, or in which an interrupt left a collective half done."""
@@ -54,6 +55,7 @@ class Reform:
     def forget(self) -> None:
         """The ranks are replaced: nothing is broken any more."""
         self._needed = self._interrupted = False
+        self._left = []
         if self._task is not None:
             self._task.cancel()
 
@@ -66,13 +68,42 @@ class Reform:
         uneven = len({rank.collective_seq for rank in group.living()}) > 1
         needed = self._needed or (self._interrupted and uneven)
         self._needed = self._interrupted = False
+        self._tell_who_left()
         if not needed:
             return
         if len(group.living()) < group.spec.world_size:
             group.note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
             return
-        group.dispatcher.is_open = False
+        self._begin()
+
+    def on_request(self) -> None:
+        """Form it anew although nothing is broken, or after user code destroyed it.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, when ranks are dead, or run cells.
+        """
+        group = self._group
+        if group.state != "ready" or not group.dispatcher.is_open:
+            hint = "Replace the dead ranks instead." if group.state == "degraded" else "Wait until it is ready."
+            raise JupyterDistError("group_not_ready", f"Not all ranks of group '{group.spec.name}' are ready.", hint)
+        if group.dispatcher.queue.in_state("running"):
+            message = "A cell runs, and ranks can only join when they are idle."
+            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait for its end.")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._group.dispatcher.is_open = False
         self._task = asyncio.create_task(self._run(), name="reform")
+
+    def _tell_who_left(self) -> None:
+        left = [rank.rank for rank in self._group.living() if rank.process_group == "none"]
+        if left and left != self._left:
+            who = f"Rank{'s' if len(left) > 1 else ''} {format_ranks(left)} destroyed the process group"
+            way_on = "A cell with torch.distributed.init_process_group() on all ranks forms it anew, or 'reform' does"
+            self._group.tell(f"{who}: collectives fail. {way_on}; all variables are kept.")
+        elif self._left and not left:
+            self._group.tell("All ranks are in the process group again.")
+        self._left = left
 
     async def replace_dead(self, starter: Starter) -> None:
         """Give every dead rank a new process; the others keep theirs, and their variables.
@@ -114,6 +145,7 @@ class Reform:
         else:
             models = f" {revived} DistributedDataParallel models were taken along." if revived else ""
             text = f"The process group was formed anew; all variables are kept.{models}"
+        self._left = []
         group.tell(text)
         group.dispatcher.is_open = True
         group.dispatcher.pump()
@@ -133,7 +165,7 @@ class Reform:
         try:
             answer = await rank.request("rejoin", REJOIN_SECONDS, store_path=store_path)
         finally:
-            rank.collective_seq = 0
+            rank.collective_seq, rank.process_group = 0, "ok"
             if not rank.gone.is_set():
                 rank.set_state("idle")
         return int(answer["revived"])

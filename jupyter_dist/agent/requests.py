@@ -40,6 +40,7 @@ class Requests:
             "interrupt": self._interrupt,
             "restart": self._restart,
             "replace": self._replace,
+            "reform": self._reform,
             "kill": self._kill,
             "shutdown": self._shutdown,
             "empty_cache": self._empty_cache,
@@ -101,6 +102,10 @@ class Requests:
 
     async def _replace(self, _header: Header, _: bytes) -> Answer:
         self._agent.replace_dead()
+        return answer(group=self._agent.status())
+
+    async def _reform(self, _header: Header, _: bytes) -> Answer:
+        self._agent.need_group().reform.on_request()
         return answer(group=self._agent.status())
 
     async def _shutdown(self, _header: Header, _: bytes) -> Answer:

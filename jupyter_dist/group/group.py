@@ -117,6 +117,16 @@ class Group:
         """
         await self._renew("replace")
 
+    async def reform(self) -> None:
+        """Form the process group anew in the same processes; every variable is kept.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, when ranks are dead, or run cells.
+        """
+        answer, _ = await self._ask("reform")
+        self.status.fields = answer["group"]
+        self._changed()
+
     async def kill(self, rank: int) -> None:
         """End one rank's process, whatever it does; the others are left alone."""
         self.check_rank(rank)

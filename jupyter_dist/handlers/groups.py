@@ -132,6 +132,25 @@ class ReplaceHandler(DistHandler):
         self.answer(group.model(), 202)
 
 
+class ReformHandler(DistHandler):
+    """Forming the process group anew."""
+
+    @operation(
+        Operation(
+            "Form the process group anew in the same processes; variables are kept",
+            "execute",
+            {202: Answer("The group; its ranks join again", ref("Group"))},
+            body=body({}),
+            errors=("unknown_group", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Have all ranks leave the process group, if they are in one, and join a new one."""
+        group = self.group(name)
+        await group.reform()
+        self.answer(group.model(), 202)
+
+
 class KillHandler(DistHandler):
     """Killing one rank."""
 

@@ -15,6 +15,7 @@ from .groups import (
     InterruptHandler,
     KillHandler,
     MemoryHandler,
+    ReformHandler,
     ReplaceHandler,
     RestartHandler,
 )
@@ -35,6 +36,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/interrupt", InterruptHandler),
     Route("groups/{group}/restart", RestartHandler),
     Route("groups/{group}/replace", ReplaceHandler),
+    Route("groups/{group}/reform", ReformHandler),
     Route("groups/{group}/ranks/{rank}/kill", KillHandler),
     Route("groups/{group}/ranks/{rank}/complete", CompleteHandler),
     Route("groups/{group}/empty-cache", EmptyCacheHandler),

@@ -123,7 +123,10 @@ class ProcessGroup:
         """How many collectives this rank began on the default process group; None where there is none."""
         if not dist.is_initialized():
             return None
-        return int(dist.group.WORLD._get_sequence_number_for_group())
+        try:
+            return int(dist.group.WORLD._get_sequence_number_for_group())
+        except RuntimeError:  # user code formed one over backends that do not count ("cpu:gloo")
+            return None
 
     def unhang(self) -> bool:
         """Free the main thread if it waits in a collective (side thread); True when the group is now broken."""

@@ -140,6 +140,19 @@ async def test_a_dead_rank_is_named_and_the_others_go_on(api):
     assert (await api.refused("POST", "groups/g/replace"))[0] == 409
 
 
+async def test_a_process_group_that_user_code_destroyed_is_formed_anew(api):
+    await api.start(name="g")
+    await api.run("g", "kept = rank\ndist.destroy_process_group()")
+    busy = await api.submit("g", "import time\ntime.sleep(100)", ranks="1")
+    assert (await api.refused("POST", "groups/g/reform"))[0] == 409
+    await api.ask("POST", "groups/g/interrupt", {"ranks": "all"})
+    await api.view("g", busy)
+    await api.ask("POST", "groups/g/reform")
+    view = await api.run("g", "t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item(), kept == rank)")
+    assert texts(view) == [("0-1", "2.0 True\n")]
+    assert "formed anew" in (await api.ask("GET", "groups/g"))["note"]
+
+
 async def test_one_rank_is_killed_and_the_others_go_on(api):
     await api.start(name="g")
     stuck = await api.submit("g", "import ctypes\nctypes.PyDLL(None).sleep(100)", ranks="1")

@@ -1,0 +1,74 @@
+"""Real ranks that run cells with real frameworks in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.harness import AgentClient, AgentProcess
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+CELL_SECONDS = 50  # the first cell of a framework imports it, on a machine that may be busy
+
+
+@dataclass
+class Said:
+    """What one cell said, rank by rank."""
+
+    state: str
+    out: list[str]
+    err: list[str]
+
+
+class Ranks:
+    """A group of two."""
+
+    def __init__(self, agent: AgentClient) -> None:
+        self.agent = agent
+
+    def cell(self, code: str, ranks: tuple[int, ...] = (0, 1)) -> Said:
+        """Run a cell to its end, whatever that is."""
+        execution_id = self.agent.submit(code, ranks)
+        return self.said(execution_id, ranks)
+
+    def said(self, execution_id: str, ranks: tuple[int, ...] = (0, 1)) -> Said:
+        ended = self.agent.ended(execution_id, CELL_SECONDS)
+        texts = {name: [self.agent.text(rank, execution_id, name) for rank in ranks] for name in ("stdout", "stderr")}
+        return Said(ended["state"], texts["stdout"], texts["stderr"])
+
+    def run(self, code: str, ranks: tuple[int, ...] = (0, 1)) -> list[str]:
+        """Run a cell that must end well; return what each rank printed."""
+        said = self.cell(code, ranks)
+        assert said.state == "ok", self.errors() or said
+        return said.out
+
+    def agree(self, code: str) -> str:
+        """Run a cell that must end well, and print the same on both ranks."""
+        first, second = self.run(code)
+        assert first == second
+        return first.rstrip("\n")
+
+    def errors(self) -> str:
+        """The errors of all cells so far, with their tracebacks."""
+        errors = [json.loads(data) for header, data in self.agent.records if header["kind"] == "error"]
+        return ANSI.sub("", "\n".join(line for error in errors for line in error["traceback"]))[-3000:]
+
+    def wait_note(self, text: str) -> None:
+        """Wait until the group says so."""
+        self.agent.wait(lambda: text in (self.agent.group["note"] or ""))
+
+    def log(self, rank: int) -> str:
+        """What the rank said outside of cells."""
+        wanted = {"rank": rank, "kind": "stream", "name": "stderr", "execution_id": None}
+        return b"".join(data for header, data in self.agent.records if wanted.items() <= header.items()).decode()
+
+
+@contextmanager
+def two_ranks(directory: Path, preload: list[str]) -> Iterator[Ranks]:
+    with AgentProcess(directory / "group") as agent:
+        agent.start(preload=preload)
+        yield Ranks(agent)
