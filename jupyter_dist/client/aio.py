@@ -185,7 +185,7 @@ class AsyncGroup:
         """Call a function on ranks; what it returns, by rank. One of a notebook is defined there by its source."""
         call = await asyncio.to_thread(Call, function, args, kwargs)
         try:
-            result = (await self.run(call.code, ranks)).raise_for_error()
+            result = call.checked(await self.run(call.code, ranks))
             return await asyncio.to_thread(call.values, result.ranks)
         finally:
             call.close()

@@ -35,9 +35,7 @@ async def scatter(group: AsyncGroup, name: str, parts: Sequence[Any], ranks: str
     """Give each rank its part."""
     _check_names([name])
     chosen = parse_ranks(ranks, group.world_size)
-    if len(parts) != len(chosen):
-        message = f"'{name}' has {len(parts)} parts for {len(chosen)} ranks."
-        raise bad_request(message, f"Cut it first: numpy.array_split(x, {len(chosen)}), torch.tensor_split(...).")
+    _check_parts(name, parts, len(chosen))
     await _hand_out(group, {rank: {name: part} for rank, part in zip(chosen, parts, strict=True)}, ranks)
 
 
@@ -142,13 +140,26 @@ def place_of(folders: Sequence[Path], rank: int) -> str:
 
 
 async def _run(group: AsyncGroup, code: str, ranks: str) -> None:
-    (await group.run(code, ranks, silent=True)).raise_for_error()
+    result = await group.run(code, ranks, silent=True)
+    result.was_streamed = True  # the code is ours: a traceback through it says nothing
+    result.raise_for_error()
 
 
 def _check_names(names: Mapping[str, Any] | Sequence[str]) -> None:
     for name in names:
         if not name.isidentifier():
             raise bad_request(f"'{name}' is not a name for a variable.")
+
+
+def _check_parts(name: str, parts: Any, num_ranks: int) -> None:
+    try:
+        has = f"has {len(parts)}"
+        fits = len(parts) == num_ranks
+    except TypeError:
+        has, fits = f"is of type {type(parts).__name__}, which has no", False
+    if not fits:
+        hint = f"Cut it first: numpy.array_split(x, {num_ranks}), torch.tensor_split(...)."
+        raise bad_request(f"'{name}' {has} parts for {num_ranks} ranks.", hint)
 
 
 def _check_expression(text: str) -> None:

@@ -99,7 +99,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The name that its user gave it."""
+        """Its user's name for it."""
         return self._group.name
 
     @property
@@ -149,10 +149,10 @@ class Group:
     def launch(self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any) -> dict[int, Any]:
         """Call a function on ranks, showing what they say; what it returns, by rank.
 
-        A function of a notebook or script is defined there by its source, and finds the ranks' variables.
+        One of a notebook is defined there by its source, with the classes it names; it finds the ranks' variables.
         """
         with Call(function, args, kwargs) as call:
-            result = self.submit(call.code, ranks).wait(show_live()).raise_for_error()
+            result = call.checked(self.submit(call.code, ranks).wait(show_live()))
             return call.values(result.ranks)
 
     def status(self) -> Fields:
@@ -238,7 +238,7 @@ class Execution:
                 return self.result()
             for result in self.stream():
                 show(result)
-            result.is_shown = stream is True
+            result.was_streamed, result.is_shown = True, stream is True
             return result
         except KeyboardInterrupt:
             self.cancel()

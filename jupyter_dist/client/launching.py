@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 import sys
 import textwrap
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -13,8 +16,9 @@ from jupyter_dist.objects import files
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 
 from .exchange import exchange_folders, place_of
+from .result import RankError, Result
 
-CALL = '__import__("jupyter_dist.objects.calls", fromlist=["calls"]).call'
+CALLS = '__import__("jupyter_dist.objects.calls", fromlist=["calls"])'
 OWN_RANK = '__import__("os").environ["RANK"]'
 
 
@@ -23,20 +27,53 @@ class Call:
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         source = _source(function) if _is_of_notebook(function) else None
+        self._function = function
         self._stack = ExitStack()
         self._folders = self._stack.enter_context(exchange_folders())
         given = {"args": tuple(args), "kwargs": dict(kwargs), **({} if source else {"function": function})}
         try:
-            path = files.save(given, [str(folder / "given") for folder in self._folders])
+            prepare = self._prepare(_classes_named(source, function)) if source else ""
+            path = self._saved(given, "given")
         except BaseException:
             self.close()
             raise
         values = f"[folder + {OWN_RANK} for folder in {[f'{folder}/' for folder in self._folders]!r}]"
-        self.code = f"{source or ''}{CALL}({function.__name__ if source else None}, {path!r}, {values})"
+        name = function.__name__ if source else None
+        self.code = f"{prepare}{source or ''}{CALLS}.call({name}, {path!r}, {values})"
+
+    def checked(self, result: Result) -> Result:
+        """The result, if all ranks succeeded.
+
+        Raises:
+            RankError: otherwise; where a name was missing that the kernel has, with the way on.
+        """
+        try:
+            return result.raise_for_error()
+        except RankError as err:
+            raise RankError(err.message, result, self._hint(err)) from None
 
     def values(self, ranks: Iterable[int]) -> dict[int, Any]:
         """What the function returned, by rank."""
         return {rank: files.load(place_of(self._folders, rank))["value"] for rank in ranks}
+
+    def _saved(self, values: Mapping[str, Any], name: str) -> str:
+        return files.save(values, [str(folder / name) for folder in self._folders])
+
+    def _prepare(self, classes: Mapping[str, Any]) -> str:
+        """Code for what the function's own code may need already while it is defined."""
+        return f"{CALLS}.bring({self._saved(classes, 'classes')!r})\n" if classes else ""
+
+    def _hint(self, error: RankError) -> str:
+        for found in error.errors.values():
+            missing = re.search(r"name '(\w+)' is not defined", found.evalue) if found.ename == "NameError" else None
+            here = getattr(self._function, "__globals__", {})
+            if missing and missing[1] in here:
+                name = missing[1]
+                if isinstance(here[name], types.ModuleType):
+                    return f"The kernel has imported '{name}', the ranks have not: import it in the function."
+                way = f"run its cell there too, or push({{'{name}': {name}}})"
+                return f"The kernel has '{name}', the ranks have not: {way}."
+        return ""
 
     def close(self) -> None:
         """Remove its files. Idempotent."""
@@ -57,6 +94,13 @@ def check_one_node(num_nodes: int, node_rank: int) -> None:
 
 def _is_of_notebook(function: Callable[..., Any]) -> bool:
     return getattr(function, "__module__", None) in ("__main__", None) or function.__module__ not in sys.modules
+
+
+def _classes_named(source: str, function: Callable[..., Any]) -> dict[str, type]:
+    """The notebook's classes that a function's code names."""
+    names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    found = {name: function.__globals__.get(name) for name in sorted(names)}
+    return {name: value for name, value in found.items() if isinstance(value, type) and value.__module__ == "__main__"}
 
 
 def _source(function: Callable[..., Any]) -> str:

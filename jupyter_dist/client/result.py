@@ -41,14 +41,15 @@ class RankResult:
 class RankError(JupyterDistError):
     """A cell did not succeed on all its ranks; `errors` has the exception of each rank that raised one."""
 
-    def __init__(self, message: str, result: Result) -> None:
-        super().__init__("cell_failed", message)
+    def __init__(self, message: str, result: Result, hint: str = "") -> None:
+        super().__init__("cell_failed", message, hint)
         self.result = result
         self.errors = {rank: found.error for rank, found in result.items() if found.error is not None}
 
     def _render_traceback_(self) -> list[str]:
-        """IPython asks for this: the ranks' tracebacks stand above, ours says nothing."""
-        return [f"\x1b[0;31m{type(self).__name__}\x1b[0m: {self}"]
+        """IPython asks for this: the ranks' tracebacks, unless they stand above already; ours says nothing."""
+        own = super()._render_traceback_()
+        return own if self.result.was_streamed else [*_tracebacks(self.errors), *own]
 
 
 class Result:
@@ -58,6 +59,7 @@ class Result:
         self.group = group
         self.execution = execution
         self.folded = items
+        self.was_streamed = False  # what ranks said stands above
         self.is_shown = False  # it was streamed to where the value of a cell would show it once more
 
     @property
@@ -170,6 +172,14 @@ def _joined(outputs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             joined.append(output)
     return joined
+
+
+def _tracebacks(errors: dict[int, CellError]) -> list[str]:
+    """Each once, under the ranks that raised it."""
+    same: dict[str, list[int]] = {}
+    for rank, error in errors.items():
+        same.setdefault("\n".join(error.traceback), []).append(rank)
+    return [line for text, ranks in same.items() for line in (f"[{rank_label(format_ranks(ranks))}]", text)]
 
 
 def _value(outputs: list[dict[str, Any]]) -> str | None:

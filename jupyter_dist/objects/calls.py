@@ -8,6 +8,11 @@ from typing import Any
 from .files import load, save
 
 
+def bring(path: str) -> None:
+    """Define the notebook's classes that this rank lacks."""
+    load(path)
+
+
 def call(function: Callable[..., Any] | None, given_path: str, value_paths: Sequence[str]) -> None:
     """Call the function, or the one that came with its arguments, and leave what it returns."""
     given = load(given_path)

@@ -103,7 +103,7 @@ def load(path: str, *, read_ahead: bool = False) -> dict[str, Any]:
     try:
         values: dict[str, Any] = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own)
     except (AttributeError, ImportError) as err:
-        hint = "Define or import it there first, with the same cell."
+        hint = "Define or import it here first."
         raise JupyterDistError("cannot_receive", f"Something is missing here: {err}.", hint) from err
     return values
 

@@ -21,6 +21,10 @@ class JupyterDistError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()
 
+    def _render_traceback_(self) -> list[str]:
+        """IPython asks for this: the sentence says what is wrong, where we noticed says nothing."""
+        return [f"\x1b[0;31m{type(self).__name__}\x1b[0m: {self}"]
+
     def to_dict(self) -> dict[str, str]:
         """The error object of docs/api.md."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
