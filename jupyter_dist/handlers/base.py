@@ -64,8 +64,24 @@ def error_of(status: int, exception: BaseException | None) -> JupyterDistError:
     return JupyterDistError(code, message, hint)
 
 
+class DiscreetMixin:
+    """Logs failures without the query, where tornado would write the token of whoever asked."""
+
+    def log_exception(self, typ: Any, value: Any, trace: Any) -> None:
+        """Our own errors are answers, not accidents."""
+        handler: Any = self
+        request = f"{handler.request.method} {handler.request.path}"
+        if isinstance(value, JupyterDistError):
+            return
+        if isinstance(value, web.HTTPError):
+            if value.log_message:
+                handler.log.warning("%s: %s", request, value)
+        else:
+            handler.log.error("Uncaught exception %s", request, exc_info=(typ, value, trace))
+
+
 @web.stream_request_body
-class DistHandler(ExtensionHandlerMixin, APIHandler):
+class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
     """Base of all REST handlers."""
 
     auth_resource = AUTH_RESOURCE
@@ -134,11 +150,6 @@ class DistHandler(ExtensionHandlerMixin, APIHandler):
         if isinstance(exception, JupyterDistError):
             self.set_status(STATUS_OF_CODE.get(error.code, 500))
         self.finish(json.dumps({"error": error.to_dict()}))
-
-    def log_exception(self, *exc_info: Any) -> None:
-        """Our own errors are answers, not accidents."""
-        if not isinstance(exc_info[1], JupyterDistError):
-            super().log_exception(*exc_info)
 
     def _check_length(self, length: int) -> None:
         if length > MAX_BODY_BYTES:

@@ -14,14 +14,14 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from .base import AUTH_RESOURCE
+from .base import AUTH_RESOURCE, DiscreetMixin
 from .client import ChannelClient
 from .operations import Answer, Operation
 
 MAX_MESSAGE_BYTES = 64 * 1024
 
 
-class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
+class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
     """One page's connection."""
 
     auth_resource = AUTH_RESOURCE

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,11 +18,12 @@ from .record import PREFIX_BYTES, Record, scan
 from .writer import segment_path
 
 READ_BYTES = 1 << 20
+_IS_SEQ = re.compile(r"[0-9]{20}")
 
 
 def segments(directory: Path) -> list[tuple[int, Path]]:
     """The segments on disk, oldest first, each with the sequence number it starts with."""
-    return sorted((int(path.stem), path) for path in directory.glob("*.jd") if path.stem.isdigit())
+    return sorted((int(path.stem), path) for path in directory.glob("*.jd") if _IS_SEQ.fullmatch(path.stem))
 
 
 class JournalCursor:
@@ -56,10 +60,8 @@ class JournalCursor:
 
     def _read_segment(self) -> list[Record]:
         if self._fd < 0:
-            try:
-                flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-                self._fd = os.open(segment_path(self._directory, self._segment), flags)
-            except FileNotFoundError:
+            self._fd = _open_segment(segment_path(self._directory, self._segment))
+            if self._fd < 0:
                 return []
         records = list(scan(_read_records_bytes(self._fd, self._offset), self._offset))
         if records:
@@ -73,6 +75,21 @@ class JournalCursor:
         self.close()
         self._segment, self._offset = later[0], 0
         return True
+
+
+def _open_segment(path: Path) -> int:
+    """A descriptor of a segment; -1 when there is none, or something else that a rank may have put in its place."""
+    try:
+        # Not waiting: a pipe of that name would never be opened.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as err:
+        if err.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            return -1
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        return -1
+    return fd
 
 
 def _read_records_bytes(fd: int, offset: int) -> bytes:
@@ -127,10 +144,11 @@ def execution_records(directory: Path, execution_id: str, first_seq: int, last_s
 def _segment_records(
     directory: Path, first_seq: int, before: int | None, wanted: Callable[[Header], bool]
 ) -> list[Record]:
-    try:
-        data = (directory / f"{first_seq:020d}.jd").read_bytes()
-    except FileNotFoundError:
+    fd = _open_segment(segment_path(directory, first_seq))
+    if fd < 0:
         return []
+    with open(fd, "rb") as file:
+        data = file.read()
     found = []
     for record in scan(data):
         header = record.header

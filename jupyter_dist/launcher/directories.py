@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -20,6 +21,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 # sun_path holds 107 bytes; the rest is room for what stands behind the socket's name while it is replaced.
 MAX_SOCKET_PATH_BYTES = 90
 _LONGEST = "/g-00000000/agent.sock"
+MAX_GROUP_JSON_BYTES = 1 << 20
 
 
 def groups_directory(runtime_dir: str) -> Path:
@@ -127,7 +129,7 @@ class GroupDirectory:
     def read_group_json(self) -> dict[str, Any]:
         """What the agent wrote about itself; empty when there is nothing to read."""
         try:
-            content = json.loads((self.path / "group.json").read_text())
+            content = json.loads(_last_bytes(self.path / "group.json", MAX_GROUP_JSON_BYTES))
         except (OSError, ValueError):
             return {}
         return content if isinstance(content, dict) else {}
@@ -150,7 +152,7 @@ class GroupDirectory:
     def log_tail(self, max_bytes: int = 1500) -> str:
         """The last that the agent printed."""
         try:
-            return self.log_path.read_bytes()[-max_bytes:].decode("utf-8", "replace").strip()
+            return _last_bytes(self.log_path, max_bytes).decode("utf-8", "replace").strip()
         except OSError:
             return ""
 
@@ -158,3 +160,14 @@ class GroupDirectory:
         """Remove everything, once the agent is gone."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.release()
+
+
+def _last_bytes(path: Path, max_bytes: int) -> bytes:
+    """The end of a file of a group. Raises OSError; also for a link or a pipe, which a rank may have put there."""
+    # Not waiting: opening a pipe would hold up the server for ever.
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a file", str(path))
+        file.seek(max(0, found.st_size - max_bytes))
+        return file.read(max_bytes)

@@ -27,14 +27,20 @@ class JupyterServer:
     """`home` is where it and the servers after it keep everything; `options` are DistApp's."""
 
     def __init__(
-        self, home: Path, env: dict[str, str] | None = None, runtime: Path | None = None, **options: Any
+        self,
+        home: Path,
+        env: dict[str, str] | None = None,
+        runtime: Path | None = None,
+        extensions: tuple[str, ...] = (),
+        **options: Any,
     ) -> None:
         self.home = home
         self.runtime = runtime or home / "runtime"
         self.log_path = home / "server.log"
         traits = {"warm_environment": False, "on_server_stop": "keep", "lease_seconds": 60, **options}
         command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--port=0", "--allow-root"]
-        command += [f"--ServerApp.root_dir={home}", "--ServerApp.jpserver_extensions={'jupyter_dist': True}"]
+        enabled = dict.fromkeys(("jupyter_dist", *extensions), True)
+        command += [f"--ServerApp.root_dir={home}", f"--ServerApp.jpserver_extensions={enabled}"]
         command += [f"--DistApp.{name}={value}" for name, value in traits.items()]
         known = set(self.runtime.glob("jpserver-*.json"))
         environment = {

@@ -1,0 +1,188 @@
+"""Threats 10, 14, 16: what the server says of a failure, what it can be made to read, and what can keep it from answering."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import struct
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from leaks import children_of
+
+from .server import TOKEN, JupyterServer
+
+LOAD = 4.0
+SECRET = "what-stands-in-a-file-of-somebody-else"
+
+# A handler of ours that fails in a way nobody foresaw.
+BREAKS = """
+from jupyter_dist.handlers.groups import GroupsHandler
+from tornado import web
+
+def _jupyter_server_extension_points():
+    return [{"module": "breaks_ours"}]
+
+def _load_jupyter_server_extension(app):
+    @web.authenticated
+    async def get(self):
+        raise RuntimeError("nobody foresaw this")
+    GroupsHandler.put = get
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("denial")
+    (home / "breaks_ours.py").write_text(BREAKS)
+    server = JupyterServer(home, extensions=("breaks_ours",))
+    server.group = server.start(2, name="g")
+    yield server
+    server.ask("DELETE", "groups/g")
+    server.end()
+
+
+def group_folder(server: JupyterServer) -> Path:
+    command = Path(f"/proc/{server.agent_pid(server.group['id'])}/cmdline").read_bytes()
+    return Path(os.fsdecode(command.rstrip(b"\0").split(b"\0")[-1]))
+
+
+def test_a_failure_of_ours_tells_no_secret(server):
+    url = f"{server.info['url']}jupyter-dist/api/groups?token={TOKEN}"
+    for method, status in {"PATCH": 405, "PUT": 500}.items():
+        request = urllib.request.Request(url, b"{}", {"Referer": f"http://x/?token={TOKEN}"}, method=method)
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            urllib.request.urlopen(request, timeout=20)
+        with raised.value as err:
+            answer = err.read().decode()
+        assert raised.value.code == status
+    assert '"internal"' in answer
+    assert "nobody foresaw" not in answer
+    assert "nobody foresaw this" in server.log()  # but whoever runs the server can find out
+    everything = [answer, server.log(), (group_folder(server) / "agent.log").read_text()]
+    everything += [server.download("g", rank) for rank in (0, 1)]
+    everything += [
+        Path(f"/proc/{pid}/cmdline").read_text() for pid in (server.process.pid, *children_of(server.process.pid))
+    ]
+    leaks = [line for text in everything for line in text.splitlines() if TOKEN in line]
+    assert not leaks, leaks
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "groups/g/ranks/../log",
+        "groups/g/ranks/%2e%2e/log/download",
+        "groups/..%2f..%2fsecret/ranks/0/log",
+        "groups/%2fetc%2fpasswd/ranks/0/log/download",
+        "groups/g%00/ranks/0/log",
+        "groups/g/ranks/0%00/log",
+        "groups/g-secret/ranks/0/log/download",
+        "groups/./ranks/0/log",
+        "groups/../ranks/0/log",
+        "groups/g/executions/..%2f..%2fgroup.json",
+        "groups/g/ranks/-1/log",
+        "groups/g/ranks/99/log/download",
+    ],
+)
+def test_no_path_leads_out_of_a_group(server, path):
+    sibling = group_folder(server).parent / (group_folder(server).name + "-secret")
+    sibling.mkdir(exist_ok=True)
+    (sibling / "journal").mkdir(exist_ok=True)
+    (sibling / "journal" / f"{1:020d}.jd").write_text(SECRET)
+    connection = http.client.HTTPConnection("127.0.0.1", server.info["port"], timeout=20)
+    connection.putrequest("GET", f"/jupyter-dist/api/{path}")  # as it stands, with nothing made tidy
+    connection.putheader("Authorization", f"token {TOKEN}")
+    connection.endheaders()
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    assert response.status in (400, 404), (response.status, content)
+    assert SECRET.encode() not in content
+    assert b"root:" not in content
+
+
+def test_what_a_rank_plants_in_its_groups_folder_is_neither_followed_nor_waited_for(server, tmp_path):
+    (tmp_path / "secret").write_text(SECRET)
+    code = f"""
+import os
+folder = {str(group_folder(server))!r}
+for number, target in enumerate(['/etc/passwd', '/dev/zero', {str(tmp_path / "secret")!r}]):
+    os.symlink(target, f'{{folder}}/journal/{{10**12 + number:020d}}.jd')
+os.mkfifo(f'{{folder}}/journal/{{10**12 + 7:020d}}.jd')
+os.mkdir(f'{{folder}}/journal/{{10**12 + 8:020d}}.jd')
+for name in ('\\u00b2.jd', 'x.jd', '-1.jd'): open(f'{{folder}}/journal/{{name}}', 'w').write('junk')
+os.symlink('/etc', folder + '/etc')
+print('planted')
+"""
+    assert server.run("g", code, "0")["execution"]["state"] == "ok"
+    began = time.monotonic()
+    said = [server.download("g", 0), str(server.ask("GET", "groups/g/ranks/0/log?tail=1000000"))]
+    view = server.run("g", "print('fine')", "0")
+    assert view["items"][0]["output"]["text"] == "fine\n"
+    assert time.monotonic() - began < 2 + LOAD
+    assert all("planted" in text for text in said)
+    assert not any("root:" in text for text in said)
+    assert not any(SECRET in text for text in said)
+
+
+def open_sockets(port: int, number: int, first: bytes) -> list[socket.socket]:
+    found = []
+    for _ in range(number):
+        found.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+        found[-1].sendall(first)
+    return found
+
+
+def quickest_answer(server: JupyterServer) -> float:
+    def seconds() -> float:
+        began = time.monotonic()
+        server.ask("GET", "groups/g")
+        return time.monotonic() - began
+
+    return min(seconds() for _ in range(5))
+
+
+def test_a_thousand_connections_that_never_end_a_request_keep_nobody_waiting(server):
+    port = server.info["port"]
+    slow = b"POST /jupyter-dist/api/groups/g/executions HTTP/1.1\r\nHost: x\r\nContent-Le"
+    upgrade = b"GET /jupyter-dist/api/channel HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
+    sockets = open_sockets(port, 700, slow) + open_sockets(port, 300, upgrade)
+    pages = [server.channel() for _ in range(20)]
+    for page in pages:  # and pages that begin a message and never end it
+        page.sock.sendall(bytes([0x81]) + struct.pack("!BH", 0x80 | 126, 1000) + b"\0\0\0\0" + b"{")
+    for connection in sockets[::3]:
+        connection.sendall(b"n")
+    assert quickest_answer(server) < 0.5
+    assert server.run("g", "print('fine')")["execution"]["state"] == "ok"
+    for connection in sockets:
+        connection.close()
+    for page in pages:
+        page.close()
+    deadline = time.monotonic() + 10
+    while len(os.listdir(f"/proc/{server.process.pid}/fd")) > 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_body_of_a_gigabyte_is_refused_before_it_is_read(server):
+    before = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
+    with socket.create_connection(("127.0.0.1", server.info["port"]), timeout=10) as connection:
+        connection.sendall(
+            b"POST /jupyter-dist/api/groups/g/executions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            b"Authorization: token " + TOKEN.encode() + b"\r\nContent-Length: 400000000\r\n\r\n{"
+        )
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+    with socket.create_connection(("127.0.0.1", server.info["port"]), timeout=10) as connection:
+        connection.sendall(
+            b"POST /jupyter-dist/api/groups/g/executions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            b"Authorization: token " + TOKEN.encode() + b"\r\nContent-Length: 1000000000\r\n\r\n{"
+        )
+        assert connection.recv(100)[:12] in (b"HTTP/1.1 413", b"HTTP/1.1 400", b"")
+    grown = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]) - before
+    assert grown * os.sysconf("SC_PAGE_SIZE") < 32 << 20
+    assert server.ask("GET", "groups/g")["state"] == "ready"
