@@ -7,7 +7,10 @@ from typing import Any
 from IPython.core.magic import Magics
 
 from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.client.bundle import rank_label
+from jupyter_dist.protocol.ranks import format_ranks
 
+from .apps import use_app
 from .automode import AutoMode
 from .failures import DistError
 from .session import Session
@@ -35,6 +38,28 @@ class RankMagics(Magics):
             for field, option in words.items():
                 message = message.replace(field, option)
             raise DistError(message) from None
+
+    def restart(self) -> None:
+        """Fresh processes for all ranks, set up as before, and say so."""
+        group = self.session.group()
+        if group.model["state"] == "lost":
+            raise DistError(f"The agent of group '{group.name}' is gone. Start anew: %dist_shutdown, then %dist_init.")
+        group.restart()
+        print(f"Group '{group.name}': {group.world_size} fresh ranks.")
+        self._use_app_again("all")
+
+    def replace(self) -> None:
+        """Fresh processes for dead ranks, set up as before; the others keep theirs."""
+        group = self.session.group()
+        dead = format_ranks(rank["rank"] for rank in group.status()["ranks"] if rank["state"] == "dead")
+        group.replace()
+        print(f"Group '{group.name}': {rank_label(dead)} replaced; the others and their variables are still there.")
+        self._use_app_again(dead)
+
+    def _use_app_again(self, ranks: str) -> None:
+        if self.session.app is not None:
+            use_app(self.session, *self.session.app, ranks)
+            print(f"App '{self.session.app[0]}' is in use again.")
 
     def mode(self) -> str:
         """A sentence: where cells run."""

@@ -46,8 +46,6 @@ def dip_parser() -> MagicParser:
 class DipMagics(RankMagics):
     """Cells on ranks, in the kernel, or on both."""
 
-    _app: tuple[str, bool] | None = None  # in use on the ranks: its name, whether it is verbose
-
     @line_magic
     @sentences
     def makedip(self, line: str) -> None:
@@ -57,10 +55,9 @@ class DipMagics(RankMagics):
             group = self.session.group()
             print("\n".join([*group.shutdown(), f"Group '{group.name}' has ended."]))
             self.session.forget()
-            self.auto.prefix = self._app = None
+            self.auto.prefix = None
         elif options.restart:
-            group = self.session.group().restart()
-            print(f"Group '{group.name}': {group.world_size} fresh ranks.")
+            self.restart()
             self._use_app(options)
         elif options.info:
             group = self.session.group()
@@ -133,12 +130,10 @@ class DipMagics(RankMagics):
 
     def _use_app(self, options: Any) -> None:
         if options.app is not None:
-            use_app(self.session, options.app, options.verbose == "True")
-            self._app = (options.app, options.verbose == "True")
+            app = (options.app, options.verbose == "True")
+            use_app(self.session, *app)
+            self.session.app = app
             print(f"App '{options.app}' is in use on all ranks.")
-        elif self._app is not None and options.restart:
-            use_app(self.session, *self._app)
-            print(f"App '{self._app[0]}' is in use again.")
 
     def _run_here(self, cell: str) -> None:
         found = self.shell.run_cell(cell)

@@ -56,6 +56,8 @@ class DistMagics(RankMagics):
         else:
             print(f"Attached to group '{group.name}' of {group.world_size} ranks; their variables are still there.")
         print(devices_line(group.model))
+        if group.model["state"] != "ready":
+            print(status_text(group.status(), None, ""))
         print("Cells now run on all ranks; %dist_mode -d makes them local, %%rank [0,2] chooses ranks.")
 
     @cell_magic
@@ -122,21 +124,22 @@ class DistMagics(RankMagics):
     @line_magic
     @sentences
     def dist_reset(self, line: str) -> None:
-        """Fresh processes for all ranks of this notebook's group, and no others; variables are gone."""
+        """Fresh processes for all ranks of this notebook's group, or with -d for its dead ones alone."""
         parser = MagicParser("%dist_reset")
+        parser.add_argument("-d", "--dead", action="store_true", help="the other ranks keep their variables")
         parser.add_argument(
             "-n", "--nuclear", action="store_true", help="nbdistributed's; nothing else is ever ended here"
         )
-        parser.parse(line)
+        options = parser.parse(line)
         try:
-            group = self.session.group()
+            self.session.group()
         except JupyterDistError:
             self.auto.prefix = None
             raise
-        if group.model["state"] == "lost":
-            raise DistError(f"The agent of group '{group.name}' is gone. Start anew: %dist_shutdown, then %dist_init.")
-        group.restart()
-        print(f"Group '{group.name}': {group.world_size} fresh ranks.")
+        if options.dead:
+            self.replace()
+        else:
+            self.restart()
 
     @line_magic
     @sentences

@@ -21,7 +21,7 @@ class DistError(Exception):
 
 
 class CellInterrupted(KeyboardInterrupt):
-    """The ranks have stopped, and keep their variables."""
+    """Ctrl-C: what it stopped, and what it did not."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"\x1b[0;31mKeyboardInterrupt\x1b[0m: {self}"]
@@ -72,7 +72,9 @@ def sentences(method: F) -> F:
             raise
         except JupyterDistError as err:
             raise DistError(str(err)) from None
+        except CellInterrupted:
+            raise
         except KeyboardInterrupt:
-            raise CellInterrupted("the ranks were interrupted; they and their variables are still there") from None
+            raise CellInterrupted("nobody waits for it any more; %dist_debug shows what became of it") from None
 
     return guarded  # type: ignore[return-value]

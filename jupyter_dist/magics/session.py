@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
+from jupyter_dist.client.bundle import rank_label
 from jupyter_dist.client.display import show_live
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
+
+from .failures import CellInterrupted
 
 MAX_NAME = 30
 # What a start may ask for (docs/api.md): its option, and how it is told of a running group.
@@ -31,6 +34,7 @@ class Session:
         self._shell = shell
         self._client: Client | None = None
         self._group: Group | None = None
+        self.app: tuple[str, bool] | None = None  # set up on the ranks: its name, whether it is verbose
 
     @property
     def client(self) -> Client:
@@ -100,11 +104,15 @@ class Session:
             if err.code not in ("server_gone", "unknown_group"):
                 raise
             execution = self._submit(self.group(), code, ranks, fields)
-        return execution.wait(show_live() if show is True else show).raise_for_error()
+        try:
+            result = execution.wait(show_live() if show is True else show)
+        except KeyboardInterrupt:
+            raise _interrupted(execution.peek()) from None
+        return result.raise_for_error()
 
     def forget(self) -> None:
         """The group was shut down."""
-        self._group = None
+        self._group = self.app = None
 
     def close(self) -> None:
         """Let go of the server; the group stays. Idempotent."""
@@ -153,6 +161,16 @@ class Session:
             message = f"The group '{group.name}' runs already, {what.format(**has)}."
             hint = f"Leave {option} out to attach to it, or shut it down first: %dist_shutdown."
             raise JupyterDistError("name_taken", message, hint)
+
+
+def _interrupted(result: Result) -> CellInterrupted:
+    """What became of a cell that Ctrl-C stopped; a second Ctrl-C ends the wait for its end."""
+    if not result.done:
+        return CellInterrupted("the ranks were asked to stop, and still run; see %dist_status, or %dist_reset")
+    lost = [status["ranks"] for status in result.execution["statuses"] if status["status"] == "lost"]
+    if lost:
+        return CellInterrupted(f"{rank_label(','.join(lost))} died; the others and their variables are still there")
+    return CellInterrupted("the ranks were interrupted; they and their variables are still there")
 
 
 def notebook_path(shell: Any) -> str | None:
