@@ -37,7 +37,7 @@ async def test_a_cookie_that_expired_or_is_forged_opens_nothing(
     jp_serverapp, http_server_client, jp_base_url, jp_http_port
 ):
     secret, name = jp_serverapp.web_app.settings["cookie_secret"], f"username-127-0-0-1-{jp_http_port}"
-    user = json.dumps(dict.fromkeys(("username", "name", "display_name", "initials", "color"), "ann"))
+    user = json.dumps(dict.fromkeys(("username", "name", "display_name", "initials", "avatar_url", "color"), "ann"))
     good = create_signed_value(secret, name, user)
     old = create_signed_value(secret, name, user, clock=lambda: time.time() - 400 * DAY)
     forged = create_signed_value(b"another secret", name, user)
