@@ -10,18 +10,28 @@ from .group import Client, Group
 GIB = 1 << 30
 
 
-def status_text(group: dict[str, Any], sample: dict[str, Any] | None, mode: str) -> str:
-    """A line per rank: state, process, device, memory."""
+def status_text(
+    group: dict[str, Any], sample: dict[str, Any] | None, mode: str, devices: Iterable[dict[str, Any]] = ()
+) -> str:
+    """A line per rank: state, process, device, memory; of `GET devices`, the device's name and size."""
     memory = {entry["rank"]: entry for entry in sample["ranks"]} if sample else {}
+    by_index = {device["index"]: device for device in devices}
     lines = [f"Group '{group['name']}': {group['state']}, {group['world_size']} ranks, {group['backend']}"]
-    lines += [_rank_line(rank, memory.get(rank["rank"])) for rank in group["ranks"]]
+    for rank in group["ranks"]:
+        device = by_index.get(gpu_id(group, rank), {})
+        lines.append(_rank_line(rank, memory.get(rank["rank"]), _place(group, rank, device.get("name")), device))
     lines += [text for text in (group["note"], (group["error"] or {}).get("message"), mode) if text]
     return "\n".join(lines)
 
 
 def devices_line(group: dict[str, Any]) -> str:
     """Which rank has which device."""
-    return "Devices: " + ", ".join(f"rank {rank['rank']} {_device(rank)}" for rank in group["ranks"])
+    return "Devices: " + ", ".join(f"rank {rank['rank']} {_place(group, rank)}" for rank in group["ranks"])
+
+
+def gpu_id(group: dict[str, Any], rank: dict[str, Any]) -> int | None:
+    """The rank's device by the machine's numbers; None on CPU."""
+    return int(group["devices"][rank["local_rank"]]) if group["accelerator"] == "cuda" else None
 
 
 def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:
@@ -33,17 +43,20 @@ def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:
     return "\n".join(lines)
 
 
-def _rank_line(rank: dict[str, Any], memory: dict[str, Any] | None) -> str:
-    parts = [f"  rank {rank['rank']}: {rank['state']}", f"pid {rank['pid']}", _device(rank)]
+def _rank_line(rank: dict[str, Any], memory: dict[str, Any] | None, place: str, device: dict[str, Any]) -> str:
+    parts = [f"  rank {rank['rank']}: {rank['state']}", f"pid {rank['pid']}", place]
     if memory is not None and memory["allocated_bytes"] is not None:
-        parts.append(
-            f"{memory['allocated_bytes'] / GIB:.2f} GiB allocated, {memory['reserved_bytes'] / GIB:.2f} reserved"
-        )
+        allocated, total = memory["allocated_bytes"], device.get("memory_total_bytes")
+        of = f" of {total / GIB:.2f}" if total else ""
+        share = f" ({100 * allocated / total:.0f}%)" if total else ""
+        parts.append(f"{allocated / GIB:.2f}{of} GiB allocated{share}, {memory['reserved_bytes'] / GIB:.2f} reserved")
     if memory is not None and memory["resident_bytes"] is not None:
         parts.append(f"{memory['resident_bytes'] / GIB:.2f} GiB of main memory")
     what = rank["message"] or (rank["exit"] or {}).get("reason")
     return ", ".join(parts) + (f": {what}" if what else "")
 
 
-def _device(rank: dict[str, Any]) -> str:
-    return f"on {rank['device']}"
+def _place(group: dict[str, Any], rank: dict[str, Any], name: str | None = None) -> str:
+    gpu = gpu_id(group, rank)
+    known = "" if gpu is None else f" (GPU {gpu}{f', {name}' if name else ''})"
+    return f"on {rank['device']}{known}"

@@ -92,7 +92,10 @@ class DistMagics(RankMagics):
         """Each rank's state, process, device and memory."""
         no_arguments("%dist_status", line)
         group = self.session.group()
-        print(status_text(group.status(), group.memory(), self.mode()))
+        model = group.status()
+        # Asked for on GPUs alone: their driver takes its time.
+        devices = group.client.ask("GET", "devices")["devices"] if model["accelerator"] == "cuda" else ()
+        print(status_text(model, group.memory(), self.mode(), devices))
 
     @line_magic
     @sentences
