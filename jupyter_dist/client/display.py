@@ -17,9 +17,9 @@ from .result import Result
 TOGETHER_SECONDS = 0.2
 
 
-def show_live() -> Callable[[Result], None]:
-    """The right way to show one execution here."""
-    return NotebookDisplay() if in_notebook() else TextDisplay(sys.stdout)
+def show_live(*, states: bool = True) -> Callable[[Result], None]:
+    """The right way to show one execution here; without `states` nothing is shown of one that says nothing."""
+    return NotebookDisplay(states) if in_notebook() else TextDisplay(sys.stdout)
 
 
 def in_notebook() -> bool:
@@ -32,7 +32,8 @@ def in_notebook() -> bool:
 class NotebookDisplay:
     """One display of the folded bundle, replaced by each later state."""
 
-    def __init__(self) -> None:
+    def __init__(self, states: bool) -> None:
+        self._states = states
         self._display_id: str | None = None
         self._shown: tuple[object, ...] = ()
 
@@ -41,7 +42,7 @@ class NotebookDisplay:
         from IPython.display import display  # noqa: PLC0415  (a script has no IPython loaded)
 
         state = (result.execution, result.folded)
-        if state == self._shown:
+        if state == self._shown or not (self._states or result.folded):
             return
         self._shown = state
         bundle = mime_bundle(result.bundle())

@@ -152,7 +152,7 @@ class Group:
         One of a notebook is defined there by its source, with the classes it names; it finds the ranks' variables.
         """
         with Call(function, args, kwargs) as call:
-            result = call.checked(self.submit(call.code, ranks).wait(show_live()))
+            result = call.checked(self.submit(call.code, ranks).wait(show_live(states=False)))
             return call.values(result.ranks)
 
     def status(self) -> Fields:
