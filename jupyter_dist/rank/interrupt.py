@@ -119,6 +119,8 @@ class Interrupter:
             return self._explain_broken(error), trace
         if isinstance(error, asyncio.CancelledError):  # a wait was cancelled; people know it by its other name
             return KeyboardInterrupt(), trace
+        if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
+            return KeyboardInterrupt(), trace  # Lightning's Trainer makes an exit of it
         if execution.broke_process_group and isinstance(error, (RuntimeError, KeyboardInterrupt)):
             return KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch")
         return error, trace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from .ranks import two_ranks
 
@@ -11,4 +12,14 @@ from .ranks import two_ranks
 def ranks(request, tmp_path_factory):
     """Two ranks, whose zygote imports what the module's PRELOAD names."""
     with two_ranks(tmp_path_factory.mktemp("group"), getattr(request.module, "PRELOAD", [])) as group:
+        yield group
+
+
+@pytest.fixture(scope="module")
+def cuda_ranks(tmp_path_factory):
+    """Two ranks on the first two GPUs."""
+    if torch.cuda.device_count() < 2:
+        pytest.skip("NCCL needs a GPU per rank, and there are fewer than two")
+    cuda = {"accelerator": "cuda", "backend": "nccl", "devices": [0, 1]}
+    with two_ranks(tmp_path_factory.mktemp("cuda"), [], **cuda) as group:
         yield group

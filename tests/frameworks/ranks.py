@@ -53,8 +53,9 @@ class Ranks:
         return first.rstrip("\n")
 
     def errors(self) -> str:
-        """The errors of all cells so far, with their tracebacks."""
-        errors = [json.loads(data) for header, data in self.agent.records if header["kind"] == "error"]
+        """The errors of the last cell that had any, with their tracebacks."""
+        found = [(header["execution_id"], data) for header, data in self.agent.records if header["kind"] == "error"]
+        errors = [json.loads(data) for execution_id, data in found if execution_id == found[-1][0]]
         return ANSI.sub("", "\n".join(line for error in errors for line in error["traceback"]))[-3000:]
 
     def wait_note(self, text: str) -> None:
@@ -68,7 +69,7 @@ class Ranks:
 
 
 @contextmanager
-def two_ranks(directory: Path, preload: list[str]) -> Iterator[Ranks]:
+def two_ranks(directory: Path, preload: list[str], **spec: object) -> Iterator[Ranks]:
     with AgentProcess(directory / "group") as agent:
-        agent.start(preload=preload)
+        agent.start(preload=preload, **spec)
         yield Ranks(agent)
