@@ -1,5 +1,7 @@
 """Fixtures for every room; each room's own are in its folder."""
 
+from hypothesis import settings
+
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
 
@@ -10,3 +12,21 @@ def pytest_addoption(parser):
     group.addoption("--flood-lines", type=int, default=100_000, help="lines each of 2 ranks prints in the flood test")
     group.addoption("--chaos-kills", type=int, default=10, help="kills in the chaos test")
     group.addoption("--chaos-seed", type=int, default=None, help="repeat the chaos of that seed")
+    group.addoption("--cuts", type=int, default=12, help="how often a page is cut in the test that counts its lines")
+    group.addoption(
+        "--stop-seconds", type=float, default=0.0, help="how long a rank is stopped after it is seen silent"
+    )
+    group.addoption("--silent-seconds", type=float, default=6.0, help="how long a cell says nothing")
+    group.addoption(
+        "--fuzz-examples",
+        type=int,
+        default=60,
+        help="bad requests, messages and frames; 10 times as many rank expressions",
+    )
+
+
+def pytest_configure(config):
+    """Settings of hypothesis by kind of test."""
+    examples = config.getoption("--fuzz-examples")
+    settings.register_profile("channels", max_examples=examples, deadline=None)
+    settings.register_profile("expressions", max_examples=10 * examples, deadline=None)

@@ -195,8 +195,10 @@ class Group:
     def new_store_path(self) -> Path:
         """A path for a FileStore that no process group has used: a stale one breaks the next."""
         self._num_stores += 1
-        (self._directory / f"store-{self._num_stores - 1}").unlink(missing_ok=True)
-        return self.current_store_path()
+        path = self.current_store_path()
+        for stale in (self._directory / f"store-{self._num_stores - 1}", path):
+            stale.unlink(missing_ok=True)
+        return path
 
     def current_store_path(self) -> Path:
         """The FileStore over which ranks met last, or meet now."""

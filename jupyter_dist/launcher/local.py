@@ -82,7 +82,8 @@ class LocalLauncher:
             self._parent.rmdir()  # unless groups stay
 
     def _spawn(self, python: str, directory: GroupDirectory, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
-        with open(directory.log_path, "ab") as log:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        with open(os.open(directory.log_path, flags, 0o600), "ab") as log:
             try:
                 return subprocess.Popen(
                     # The keeper needs nothing but the standard library, and starts the agent with all of the user's.

@@ -144,6 +144,7 @@ def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent
     # Cells run as ever, and whoever follows sees them, marked as not kept.
     unseen = client.run("print('seen')", [0])
     assert client.text(0, unseen["id"]) == "seen\n"
+
     # What a follower was not fast enough for is said.
     def dropped() -> int:
         return int((re.search(r"(\d+) of them not shown", client.group["note"]) or [0, 0])[1])

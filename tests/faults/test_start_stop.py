@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import time
+from pathlib import Path
 
 import pytest
 from leaks import abandoned_shared_memory, children_of
@@ -31,7 +32,21 @@ ctypes.PyDLL(None).sleep(1000)
 SEGMENT = "shared = torch.zeros(1_000_000).share_memory_()\nprint('go', flush=True)\nimport time; time.sleep(1000)"
 
 
-@pytest.mark.parametrize("code", [LOADER, IGNORES, SEGMENT], ids=["loader", "ignores", "segment"])
+SPEW = """
+import subprocess, sys, time
+child = "import signal\\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\\nwhile True: print('spam' * 100)"
+subprocess.Popen([sys.executable, '-c', child], start_new_session=True)
+print('go', flush=True)
+while True: print('spam' * 100); time.sleep(0.001)
+"""
+STOPPED = "import os, signal\nprint('go', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [LOADER, IGNORES, SEGMENT, SPEW, STOPPED],
+    ids=["loader", "ignores", "segment", "spews and cannot be asked to end", "stopped"],
+)
 def test_a_busy_group_ends_within_ten_seconds_and_says_what_it_killed(make_agent, code):
     process = make_agent()
     client = process.client()
@@ -49,14 +64,70 @@ def test_a_busy_group_ends_within_ten_seconds_and_says_what_it_killed(make_agent
 
 
 def test_a_burst_of_processes_is_ended_and_named(make_agent):
+    """200 of them; another group of this machine does not notice."""
+    other = make_agent().client()
+    other.start(2)
     process = make_agent()
     client = process.client()
     client.start(2)
-    assert client.run(FORKS.format(number=60), [0, 1], timeout=40)["state"] == "ok"
-    assert len(children_of(process.process.pid)) > 120
+    assert client.run(FORKS.format(number=100), [0, 1], timeout=40)["state"] == "ok"
+    assert len(children_of(process.process.pid)) > 200
+    assert other.run("dist.barrier()")["state"] == "ok"
     header, _ = client.request("shutdown", timeout=20)
-    assert len(header["killed"]) == 120
+    assert len(header["killed"]) == 200
     assert process.process.wait(10) == 0
+    assert other.run("dist.barrier()")["state"] == "ok"
+
+
+@pytest.fixture
+def few_pids():
+    """A control group in which there can be 60 processes and threads."""
+    for path in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
+        folder = path / f"jupyter-dist-pids-{os.getpid()}"
+        try:
+            folder.mkdir()
+            (folder / "pids.max").write_text("60")
+        except OSError:
+            if folder.exists():
+                folder.rmdir()
+            continue
+        yield folder
+        deadline = time.monotonic() + 5
+        while folder.exists() and time.monotonic() < deadline:
+            try:
+                folder.rmdir()
+            except OSError:
+                time.sleep(0.05)
+        return
+    pytest.skip("needs a control group that counts processes")
+
+
+def test_a_group_that_may_start_no_more_processes_ends_all_the_same(few_pids, make_agent):
+    process = make_agent()
+    (few_pids / "cgroup.procs").write_text(str(process.process.pid))
+    client = process.client()
+    client.start(2)
+    burst = client.run(FORKS.format(number=200), [0, 1], timeout=40)
+    assert burst["state"] == "error"
+    assert "BlockingIOError" in str([p for h, p in client.records if h["kind"] == "error"])
+    assert client.run("print('still here')", [0, 1])["state"] == "ok"
+    client.request("shutdown", timeout=20)
+    assert process.process.wait(10) == 0
+
+
+def test_a_store_that_was_left_and_a_port_that_is_taken_break_no_start(tmp_path, make_agent):
+    """Fault 34: what torch would choke on is planted where the group will look."""
+    process = make_agent()
+    client = process.client()
+    for number in range(4):
+        (process.directory / f"store-{number}").write_bytes(b"\0" * 100 + b"left from before")
+    client.start(2)
+    report = "import os, socket; s = socket.socket(); s.bind(('127.0.0.1', int(os.environ['MASTER_PORT']))); s.listen()"
+    assert client.run(report, [0])["state"] == "ok"  # whoever has that port now: nothing of ours needs it
+    assert client.run("dist.barrier()")["state"] == "ok"
+    client.request("restart")
+    client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready", timeout=30)
+    assert client.run("dist.barrier()")["state"] == "ok"
 
 
 def test_a_restart_ends_what_ranks_had_started(own):

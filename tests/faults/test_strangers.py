@@ -14,7 +14,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from leaks import children_of
+from leaks import children_of, nothing_left
+
+from jupyter_dist.handlers.openapi import operations_of
+from jupyter_dist.handlers.routes import ROUTES
 
 from .server import TOKEN, JupyterServer
 
@@ -197,6 +200,64 @@ def test_what_is_not_ours_is_never_signalled(server, tmp_path):
     for decoy in decoys:
         decoy.send_signal(signal.SIGKILL)
         decoy.wait()
+
+
+def test_numbers_of_dead_processes_are_never_signalled_when_they_come_back(tmp_path):
+    """In a pid namespace of its own, where the next number can be chosen."""
+    script = Path(__file__).with_name("pidreuse.py")
+    namespace = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if subprocess.run([*namespace, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to make a pid namespace")
+    with nothing_left():
+        done = subprocess.run(
+            [*namespace, sys.executable, str(script), str(tmp_path)], check=False, capture_output=True, text=True
+        )
+    assert "were left alone" in done.stdout, done.stderr[-2000:]
+
+
+def test_reading_changes_nothing(server):
+    """Every GET there is, twice, on a living group."""
+    group = server.start(2, name="g")
+    server.run("g", "kept = 1")
+    before = server.ask("GET", "groups/g")
+    execution = server.ask("GET", "groups/g/executions")["executions"][0]["id"]
+    for route in (*ROUTES, *ROUTES):
+        if "get" in operations_of(route.handler) and route.path != "channel":
+            path = route.path.format(group="g", rank=0, execution=execution, name="python3")
+            server.ask("GET", path)
+    after = server.ask("GET", "groups/g")
+    changing = ("ranks", "note")
+    assert {k: v for k, v in after.items() if k not in changing} == {
+        k: v for k, v in before.items() if k not in changing
+    }
+    assert [rank["pid"] for rank in after["ranks"]] == [rank["pid"] for rank in group["ranks"]]
+    assert len(server.ask("GET", "groups")["groups"]) == 1
+    assert len(server.ask("GET", "groups/g/executions")["executions"]) == 1
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_a_long_home_and_any_umask_open_nothing(tmp_path, umask):
+    """A path of 200 characters is too long for a socket: the groups go to a private folder elsewhere."""
+    home = tmp_path / ("long" * 50)
+    home.mkdir()
+    old = os.umask(umask)
+    try:
+        server = JupyterServer(home)
+    finally:
+        os.umask(old)
+    try:
+        group = server.start(2, name="g")
+        assert server.run("g", "dist.barrier(); print('fine')")["execution"]["state"] == "ok"
+        command = Path(f"/proc/{server.agent_pid(group['id'])}/cmdline").read_bytes()
+        folder = Path(os.fsdecode(command.rstrip(b"\0").split(b"\0")[-1]))
+        assert len(str(folder)) < 90
+        for path in (folder.parent, folder, *folder.rglob("*")):
+            assert path.stat().st_uid == os.getuid()
+            assert path.stat().st_mode & 0o077 == 0, path
+    finally:
+        server.ask("DELETE", "groups/g")
+        server.end()
+    assert not folder.exists()
 
 
 def test_grep_gates():

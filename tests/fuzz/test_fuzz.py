@@ -1,9 +1,8 @@
-"""Junk on every channel: refused in words, and nobody is hurt. `HYPOTHESIS_MAX_EXAMPLES=10000` for long."""
+"""Junk on every channel: refused in words, and nobody is hurt. `--fuzz-examples 10000` for long."""
 
 from __future__ import annotations
 
 import json
-import os
 import socket
 import struct
 import urllib.error
@@ -21,10 +20,8 @@ from jupyter_dist.handlers.schemas import EXECUTE_BODY, START_BODY
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import encode_frame
 
-EXAMPLES = int(os.environ.get("HYPOTHESIS_MAX_EXAMPLES", "60"))
 few = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
+    settings.get_profile("channels"),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
