@@ -20,7 +20,13 @@ def notebook_launcher(  # noqa: PLR0913, PLR0917  (the signature is Accelerate's
     master_addr: str = "127.0.0.1",  # noqa: ARG001
     node_rank: int = 0,
     num_nodes: int = 1,
-    **elastic: Any,  # noqa: ARG001
+    rdzv_backend: str = "static",  # noqa: ARG001
+    rdzv_endpoint: str = "",  # noqa: ARG001
+    rdzv_conf: dict[str, Any] | None = None,  # noqa: ARG001
+    rdzv_id: str = "none",  # noqa: ARG001
+    max_restarts: int = 0,  # noqa: ARG001
+    monitor_interval: float = 0.1,  # noqa: ARG001
+    log_line_prefix_template: str | None = None,  # noqa: ARG001
 ) -> None:
     """Run a function on a group of its own, which ends with it.
 
@@ -33,7 +39,13 @@ def notebook_launcher(  # noqa: PLR0913, PLR0917  (the signature is Accelerate's
         master_addr: Not needed.
         node_rank: 0: a group is on one machine.
         num_nodes: 1.
-        elastic: Accelerate's rdzv_..., max_restarts and so on; not needed.
+        rdzv_backend: Not needed, like the others of torchelastic below: nothing is restarted behind your back.
+        rdzv_endpoint: Not needed.
+        rdzv_conf: Not needed.
+        rdzv_id: Not needed.
+        max_restarts: Not needed.
+        monitor_interval: Not needed.
+        log_line_prefix_template: Not needed: what ranks say is labelled.
     """
     check_one_node(num_nodes, node_rank)
     env = {"ACCELERATE_MIXED_PRECISION": mixed_precision.lower()}

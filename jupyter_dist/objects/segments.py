@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from . import files
 
 MAX_KEPT_BYTES = 1 << 30
+MAX_KEPT_PART = 4  # at most one part in four of shared memory: NCCL and DataLoader workers need it too
 KEEP_SECONDS = 60.0
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  (what is put there has no name)
 
@@ -90,12 +91,13 @@ class Segments:
 
     def keep(self, segment: Segment) -> None:
         """Give one back; the oldest make room for it."""
-        if not files.MIN_WARM_BYTES <= segment.size_bytes <= MAX_KEPT_BYTES:
+        most = _most_kept()
+        if not files.MIN_WARM_BYTES <= segment.size_bytes <= most:
             segment.close()
             return
         segment.expiry = asyncio.get_running_loop().call_later(KEEP_SECONDS, self._expire, segment)
         self._kept.append(segment)
-        while sum(kept.size_bytes for kept in self._kept) > MAX_KEPT_BYTES:
+        while sum(kept.size_bytes for kept in self._kept) > most:
             self._expire(self._kept[0])
 
     def close(self) -> None:
@@ -112,6 +114,13 @@ class Segments:
     def _expire(self, segment: Segment) -> None:
         self._drop(segment)
         segment.close()
+
+
+def _most_kept() -> int:
+    if not os.access(SHARED_MEMORY, os.W_OK):
+        return MAX_KEPT_BYTES
+    memory = os.statvfs(SHARED_MEMORY)
+    return min(MAX_KEPT_BYTES, memory.f_blocks * memory.f_frsize // MAX_KEPT_PART)
 
 
 def filled(segment: Segment | None, pieces: Sequence[memoryview]) -> Segment:

@@ -251,3 +251,17 @@ def test_a_push_that_is_given_up_does_no_harm(group):
     busy.result(20)
     assert "late" not in group.run("' '.join(globals())").values[0]
     assert group.run("next.sum()").values[0] == "np.float64(0.0)"
+
+
+def test_notebook_launcher_takes_what_accelerates_takes():
+    import inspect
+
+    theirs = pytest.importorskip("accelerate").notebook_launcher
+    from jupyter_dist.client import notebook_launcher
+
+    ours, wanted = (inspect.signature(launcher).parameters for launcher in (notebook_launcher, theirs))
+    assert [(name, found.default) for name, found in ours.items()] == [
+        (name, found.default) for name, found in wanted.items()
+    ]
+    with pytest.raises(JupyterDistError, match=r"2 nodes were asked for.*one machine"):
+        notebook_launcher(print, num_nodes=2)
