@@ -16,7 +16,7 @@ from .failures import DistError, MagicParser, no_arguments, sentences
 from .session import notebook_path
 
 MAX_LINE = 60
-KEPT = (
+FIELDS = (
     "id",
     "execution_count",
     "line",
@@ -76,7 +76,7 @@ class TimelineMagics(RankMagics):
     def _cells(self, group: Group) -> list[dict[str, Any]]:
         listed = group.client.ask("GET", "groups", group.id, "executions")["executions"]
         shown = [cell for cell in listed if not cell["silent"] and cell["queued_at"] >= self._since]
-        return [{name: cell[name] for name in KEPT} for cell in shown]
+        return [{name: cell[name] for name in FIELDS} for cell in shown]
 
     def _default_path(self) -> Path:
         notebook = Path(notebook_path(self.shell) or "notebook.ipynb")

@@ -228,7 +228,7 @@ async def test_code_completes_with_the_names_of_a_rank(api):
 async def test_a_rank_that_cannot_answer_is_named(api):
     await api.start(name="g", num_ranks=1)
     await api.run(
-        "g", "class Slow:\n    def __dir__(self):\n        import time\n        time.sleep(2)\n        return []"
+        "g", "class Slow:\n    def __dir__(self):\n        import time\n        time.sleep(1)\n        return []"
     )
     await api.run("g", "slow = Slow()")
     status, error = await api.refused("POST", "groups/g/ranks/0/complete", {"code": "slow.x"})

@@ -67,3 +67,15 @@ def test_an_object_that_cannot_be_asked_harms_nothing(rank: RankClient) -> None:
     rank.post("complete", b"bad.x", cursor_pos=5)
     assert rank.run("print('fine')").text().endswith("fine\n")
     assert "bad" in complete(rank, "ba")["matches"]
+
+
+def test_a_completion_that_does_not_end_is_ended_by_an_interrupt(rank: RankClient) -> None:
+    rank.run(
+        "class Slow:\n    def __dir__(self):\n        print('asked', flush=True)\n        while True: pass\nslow = Slow()"
+    )
+    rank.post("complete", b"slow.x", cursor_pos=6)
+    rank.wait_text("asked")
+    execution_id = rank.start("print('runs')")
+    rank.interrupt(execution_id)
+    assert rank.result(execution_id).status in ("ok", "interrupted")
+    assert rank.run("print('and goes on')").text() == "and goes on\n"
