@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
+
+import pytest
 
 from jupyter_dist.agent.pulse import collective_of
 
@@ -33,7 +37,8 @@ def test_c_code_that_holds_the_interpreter_is_named_after_two_seconds(own):
     assert own.text(0, execution["id"]) == "2.0 0\n"
 
 
-def test_a_stopped_rank_is_not_dead(own):
+@pytest.mark.timeout(300)
+def test_a_stopped_rank_is_not_dead(own, request):
     own.start(2)
     code = "import time\nfor i in range(60):\n    print(i, flush=True); time.sleep(0.02)"
     running = own.submit(code, [0, 1])
@@ -42,6 +47,8 @@ def test_a_stopped_rank_is_not_dead(own):
     own.wait(lambda: own.group["ranks"][1]["state"] == "unresponsive", timeout=15)
     since = own.group["ranks"][1]["state_at"]
     own.wait(lambda: own.group["ranks"][0]["state"] == "idle")
+    time.sleep(request.config.getoption("--stop-seconds"))
+    own.request("ping")
     assert own.executions[running]["state"] == "running"
     assert own.group["ranks"][1]["state_at"] == since
     own.kill_rank(1, signal.SIGCONT)
@@ -96,6 +103,89 @@ def test_interrupts_at_the_worst_times(own):
     execution = own.run("dist.barrier(); print(kept)")
     assert [own.text(rank, execution["id"]) for rank in (0, 1)] == ["3\n", "3\n"]
     own.wait(lambda: [rank["state"] for rank in own.group["ranks"]] == ["idle", "idle"])
+
+
+@pytest.mark.timeout(900)
+def test_a_cell_that_says_nothing_is_left_alone(own, request):
+    own.start(2)
+    seconds = request.config.getoption("--silent-seconds")
+    execution = own.run(f"import time; time.sleep({seconds}); dist.barrier()", timeout=seconds + 20)
+    assert execution["state"] == "ok"
+    assert own.group["note"] is None
+
+
+SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <time.h>
+static long long jump(void) {  /* seconds, as the test has written them */
+    const char *path = getenv("CLOCK_JUMP");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    long long seconds = 0;
+    if (file) { if (fscanf(file, "%lld", &seconds) != 1) seconds = 0; fclose(file); }
+    return seconds;
+}
+int clock_gettime(clockid_t id, struct timespec *at) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(id, at);
+    if (!failed && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) at->tv_sec += jump();
+    return failed;
+}
+int gettimeofday(struct timeval *at, void *zone) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    at->tv_sec = now.tv_sec; at->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+time_t time(time_t *out) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (out) *out = now.tv_sec;
+    return now.tv_sec;
+}
+"""
+
+
+@pytest.fixture
+def jumping_clock(tmp_path):
+    """A library that makes the wall clock of whoever loads it jump: the real clock is everybody's."""
+    (tmp_path / "jump.c").write_text(SHIM)
+    library, offset = tmp_path / "jump.so", tmp_path / "offset"
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "jump.c", "-ldl"], check=True)
+    return offset, {"LD_PRELOAD": str(library), "CLOCK_JUMP": str(offset)}
+
+
+def test_a_clock_that_jumps_a_day_ends_frees_and_times_out_nothing(make_agent, jumping_clock):
+    """Fault 15: agent, zygote and ranks see their wall clock go forward a day, and back two, in the middle of a cell."""
+    offset, env = jumping_clock
+    client = make_agent(env=env).client()
+    client.start(2, lease_seconds=30.0)
+    code = "import time\nbegan = time.time()\nfor i in range(60): time.sleep(0.03)\nprint(int(time.time() - began) // 1000)"
+    for days, said in ((1, "86"), (-1, "-173"), (0, "86")):
+        running = client.submit(code, [0, 1])
+        client.wait(lambda r=running: client.executions[r]["state"] == "running")
+        time.sleep(0.5)
+        offset.write_text(str(days * 86_400))
+        assert client.ended(running, timeout=15)["state"] == "ok"
+        assert client.text(0, running).startswith(said), client.text(0, running)  # the clock did jump for them
+        looping = client.submit("while True: pass", [0, 1])
+        client.wait(lambda r=looping: client.executions[r]["state"] == "running")
+        client.request("interrupt", ranks=[0, 1])
+        assert client.ended(looping, timeout=8)["state"] == "interrupted"
+    client.close()
+    offset.write_text(str(86_400))  # longer than the lease, by the wall clock
+    time.sleep(2.5)
+    again = client.agent.client()
+    again.hello()
+    again.request("follow", since=0)
+    assert again.run("dist.barrier()")["state"] == "ok"
 
 
 def test_the_wall_clock_decides_nothing():

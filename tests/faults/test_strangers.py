@@ -235,12 +235,11 @@ def test_reading_changes_nothing(server):
     assert len(server.ask("GET", "groups/g/executions")["executions"]) == 1
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o077])
-def test_a_long_home_and_any_umask_open_nothing(tmp_path, umask):
+def test_a_long_home_and_an_open_umask_open_nothing(tmp_path):
     """A path of 200 characters is too long for a socket: the groups go to a private folder elsewhere."""
     home = tmp_path / ("long" * 50)
     home.mkdir()
-    old = os.umask(umask)
+    old = os.umask(0)
     try:
         server = JupyterServer(home)
     finally:
