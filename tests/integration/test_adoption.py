@@ -46,6 +46,8 @@ async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly
     assert after["state"] == "ready"
     assert after["running"] == [running]
     assert after["queued"] == [queued]
+    listed = (await api.ask("GET", "groups/g/executions"))["executions"]
+    assert [execution["line"] for execution in listed] == ["x = 7", "import time", "print('queued')"]
     again = await api.view("g", done["execution"]["id"])
     assert again["items"] == done["items"]
     assert again["seq"] == done["seq"]
