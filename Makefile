@@ -39,11 +39,17 @@ screenshots: .venv/ready browser  ## The pictures of docs/images
 
 setup: .venv/ready
 
-.venv/ready: pyproject.toml package.json package-lock.json
+# Frameworks bring torch along: the one that is there stays. fastai would bring torchvision and spacy as well.
+FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no-deps.txt
+
+.venv/ready: pyproject.toml package.json package-lock.json $(FRAMEWORKS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/pip list --disable-pip-version-check --format=freeze | grep '^torch==' > .venv/constraints.txt
 	npm ci --silent --no-audit --no-fund
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[test]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt \
+		--editable ".[test]" --requirement tests/frameworks/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --requirement tests/frameworks/requirements-no-deps.txt
 	touch $@
 
 browser:
