@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
 
 from .cells import CellCommand, add_cell_arguments
 from .command import add_group_argument, shown
@@ -32,7 +32,8 @@ class Attach(CellCommand):
         ranks = format_ranks(parse_ranks(self.options.ranks, group.world_size))
         if sys.stdin.isatty():
             print(f"{shown(group)}. Ctrl-C interrupts the ranks, Ctrl-D leaves them as they are.")
-        for cell in cells(f"{group.name} {ranks}> "):
+        first = expand_ranks(ranks)[0]
+        for cell in cells(f"{group.name} {ranks}> ", lambda code, position: completions(group, first, code, position)):
             if not self._run(group, cell):
                 return 1
         if sys.stdin.isatty():
@@ -48,3 +49,13 @@ class Attach(CellCommand):
             print(err, file=sys.stderr)
             return err.code not in ENDS
         return True
+
+
+def completions(group: Group, rank: int, code: str, position: int) -> tuple[list[str], int]:
+    """What a rank knows for where the cursor is, and where that begins; nothing if the rank does not answer."""
+    try:
+        path = ("groups", group.id, "ranks", str(rank), "complete")
+        answer = group.client.ask("POST", *path, body={"code": code, "cursor_pos": position})
+    except JupyterDistError:
+        return [], position
+    return answer["matches"], answer["cursor_start"]

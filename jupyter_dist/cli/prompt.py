@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,15 @@ from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_core.paths import jupyter_data_dir
 
 CONTINUATION = "... "
+INDENT = " " * 4
+
+# What may stand where the cursor is, and where it begins: a cell, a position in it.
+Ask = Callable[[str, int], tuple[list[str], int]]
 
 
-def cells(prompt: str) -> Iterator[str]:
+def cells(prompt: str, ask: Ask) -> Iterator[str]:
     """What is typed, cell by cell, until Ctrl-D; Ctrl-C drops what was begun."""
-    read = _reader(prompt)
+    read = _reader(prompt, ask)
     while True:
         try:
             cell = read()
@@ -29,10 +33,10 @@ def cells(prompt: str) -> Iterator[str]:
             yield cell
 
 
-def _reader(prompt: str) -> Any:
+def _reader(prompt: str, ask: Ask) -> Any:
     if sys.stdin.isatty():
         try:
-            return _session(prompt)
+            return _session(prompt, ask)
         except ImportError:  # it comes with IPython, but IPython can do without
             pass
     return lambda: _read_lines(prompt if sys.stdin.isatty() else "")
@@ -57,9 +61,32 @@ def _read_lines(prompt: str) -> str:
     return "\n".join(lines)
 
 
-def _session(prompt: str) -> Any:
+def _session(prompt: str, ask: Ask) -> Any:
     from prompt_toolkit import PromptSession  # noqa: PLC0415  (slow, and not everywhere)
+    from prompt_toolkit.completion import Completer, Completion  # noqa: PLC0415
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+
+    class RankCompleter(Completer):
+        def get_completions(self, document: Any, complete_event: Any) -> Iterator[Any]:
+            matches, start = ask(document.text, document.cursor_position)
+            return (Completion(match, start - document.cursor_position) for match in matches)
+
+    session: Any = PromptSession(
+        prompt,
+        multiline=True,
+        key_bindings=_keys(),
+        history=FileHistory(_history_path()),
+        completer=RankCompleter(),
+        complete_while_typing=False,
+        complete_in_thread=True,
+        prompt_continuation=CONTINUATION,
+    )
+    return session.prompt
+
+
+def _keys() -> Any:
+    from prompt_toolkit.application import get_app  # noqa: PLC0415
+    from prompt_toolkit.filters import Condition  # noqa: PLC0415
     from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
 
     keys = KeyBindings()
@@ -74,15 +101,11 @@ def _session(prompt: str) -> Any:
         else:
             buffer.insert_text("\n" + " " * indent)
 
-    session: Any = PromptSession(
-        prompt,
-        multiline=True,
-        key_bindings=keys,
-        history=FileHistory(_history_path()),
-        prompt_continuation=CONTINUATION,
-        enable_open_in_editor=True,
-    )
-    return session.prompt
+    @keys.add("tab", filter=Condition(lambda: not get_app().current_buffer.document.current_line_before_cursor.strip()))
+    def _(event: Any) -> None:
+        event.current_buffer.insert_text(INDENT)
+
+    return keys
 
 
 def _history_path() -> str:

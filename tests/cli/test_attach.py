@@ -45,6 +45,10 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     terminal.type("typed = 6 * 7; print('all', typed)\r")
     terminal.until("[ranks 0-1]")
     terminal.until("all 42")
+    terminal.type("print('is', typ\t")
+    terminal.until("ed")  # a rank knows how it goes on
+    terminal.type(")\r")
+    terminal.until("is 42")
     terminal.type("for i in range(2):\r")
     terminal.until("...")
     terminal.type("print('row', i, rank)\r\r")
