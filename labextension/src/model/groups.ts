@@ -48,7 +48,7 @@ export class GroupsModel implements IDistGroups, IDisposable {
   }
 
   private _onGroups(_: unknown, groups: IGroup[]): void {
-    this._groups = [...groups].sort((a, b) => a.started_at - b.started_at);
+    this._groups = [...groups].sort(byName);
     this._ready.resolve();
     this._changed.emit();
   }
@@ -62,6 +62,11 @@ export class GroupsModel implements IDistGroups, IDisposable {
   private _isDisposed = false;
   private _ready = new PromiseDelegate<void>();
   private _service: GroupsSource;
+}
+
+/** A restart must not move a group under the pointer; "run9" comes before "run10". */
+function byName(a: IGroup, b: IGroup): number {
+  return a.name.localeCompare(b.name, undefined, { numeric: true }) || a.id.localeCompare(b.id);
 }
 
 /**

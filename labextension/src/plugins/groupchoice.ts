@@ -24,8 +24,8 @@ export class GroupChoice {
 
   /** The group for a line that has room for one: never none while there is any. */
   foremost(): IGroup | null {
-    const { groups } = this._groups;
-    return this.current() ?? groups.find(group => group.running.length > 0) ?? groups[groups.length - 1] ?? null;
+    const newest = [...this._groups.groups].sort((a, b) => b.started_at - a.started_at);
+    return this.current() ?? newest.find(group => group.running.length > 0) ?? newest[0] ?? null;
   }
 
   /** The group a command's arguments name, else the current one, else ask. */
