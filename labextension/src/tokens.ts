@@ -20,7 +20,7 @@ import type { IService } from './services/service';
 
 /** Commands that one plugin registers and another runs. */
 export const CommandIDs = {
-  /** Start a group: opens the form; args: `{notebook?: path}`. */
+  /** Start a group: opens the form; with args `{notebook: path}` resolves with the group that was started for it, or null. */
   startGroup: 'jupyter-dist:start-group',
   /** Open the rank output panel; args: `{group: id or name, rank?: number}`. */
   openLog: 'jupyter-dist:open-log',
@@ -54,7 +54,7 @@ export const IDistService = new Token<IDistService>(
 export interface IDistGroups {
   /** Resolves when the groups were first heard of. */
   readonly ready: Promise<void>;
-  /** The groups, oldest first. Snapshots: never change them. */
+  /** The groups by name: nothing that happens to one moves it. Snapshots: never change them. */
   readonly groups: readonly IGroup[];
   /** Whether the WebSocket is open; if not, `groups` is what was last known. */
   readonly connected: boolean;

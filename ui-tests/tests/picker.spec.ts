@@ -100,3 +100,31 @@ test('a cell can have ranks of its own, and shows it', async ({ page }) => {
   await expect(cell.node.locator('.jpd-CellBadge')).toHaveCount(0);
   await expect(page.getByLabel('Ranks as an expression')).toHaveValue('all');
 });
+
+test('a group that is started from the picker is the one its notebook runs on', async ({ page, request }) => {
+  lab.writeNotebook('fresh.ipynb', ['print("fresh", rank)'], {});
+  await lab.openNotebook(page, 'fresh.ipynb');
+  const select = page.getByLabel('Run cells on');
+  try {
+    // Cancelled, nothing is chosen.
+    await select.selectOption({ label: 'Start group\u2026' });
+    const form = page.getByRole('form', { name: 'Start a group of ranks' });
+    await form.getByRole('button', { name: 'Cancel' }).click();
+    await expect(select).toHaveValue(':kernel');
+
+    await select.selectOption({ label: 'Start group\u2026' });
+    await form.getByLabel('Name').fill('fresh');
+    await page.keyboard.press('Enter');
+    await expect(select).toHaveValue('fresh');
+    await expect(select).toBeFocused();
+    await expect(page.getByLabel('Ranks as an expression')).toHaveValue('all');
+    const cell = lab.cell(page, 0);
+    await cell.editor.click();
+    await page.keyboard.press('Control+Enter');
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok', { timeout: 30000 });
+    await lab.saveNotebook(page);
+    expect(lab.readNotebook('fresh.ipynb').metadata.jupyter_dist).toEqual({ group: 'fresh', ranks: 'all' });
+  } finally {
+    await request.delete('/jupyter-dist/api/groups/fresh');
+  }
+});

@@ -9,6 +9,7 @@ import {
   nullTranslator,
   TranslationBundle
 } from '@jupyterlab/translation';
+import type { IGroup } from '../services/protocol';
 import { CommandIDs, IDistGroups } from '../tokens';
 import { CellBadges } from '../widgets/rankpicker/cellbadge';
 import { PickerModel } from '../widgets/rankpicker/pickermodel';
@@ -41,11 +42,7 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<void> = {
       showChoice(panel, model, trans);
       const badges = new CellBadges(panel, trans);
       panel.disposed.connect(() => badges.dispose(), badges);
-      const startGroup = (): void => {
-        const notebook = panel.context.path;
-        void app.commands.execute(CommandIDs.startGroup, { notebook });
-      };
-      return new TargetSelect({ model, trans, startGroup });
+      return new TargetSelect({ model, trans, startGroup: () => void startGroupFor(app, panel, model) });
     });
     const current = (): PickerModel | null =>
       (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;
@@ -55,6 +52,16 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<void> = {
     palette?.addItem({ command: CommandIDs.focusPicker, category });
   }
 };
+
+/** Who asks a notebook for a group wants its cells to run there. */
+async function startGroupFor(app: JupyterFrontEnd, panel: NotebookPanel, model: PickerModel): Promise<void> {
+  const notebook = panel.context.path;
+  const group: IGroup | null = await app.commands.execute(CommandIDs.startGroup, { notebook });
+  if (group && !panel.isDisposed) {
+    model.chooseGroup(group);
+    focusPicker(panel.toolbar.node);
+  }
+}
 
 /**
  * Show the second part of the picker while there is a group to choose from.

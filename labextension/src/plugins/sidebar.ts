@@ -91,7 +91,10 @@ function addCommands(
     describedBy: { args: START_ARGS },
     execute: args => {
       app.shell.activateById(sidebar.id);
-      sidebar.openForm(typeof args.notebook === 'string' ? args.notebook : null);
+      const notebook = typeof args.notebook === 'string' ? args.notebook : null;
+      const closed = sidebar.openForm(notebook);
+      // The launcher takes no other click while a command of its own goes on.
+      return notebook === null ? undefined : closed;
     }
   });
   palette?.addItem({ command: CommandIDs.showSidebar, category });

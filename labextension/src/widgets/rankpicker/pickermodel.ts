@@ -82,14 +82,13 @@ export class PickerModel implements IDisposable {
   }
 
   /** Send cells to a group, or to the kernel; the ranks stay if they can. */
-  chooseGroup(name: string | null): void {
-    if (name === null) {
+  chooseGroup(group: IGroup | null): void {
+    if (group === null) {
       this._set(null);
       return;
     }
-    const group = this._groups.find(name);
     const ranks = this.target?.ranks ?? 'all';
-    this._set({ group: name, ranks: fits(ranks, group) ? ranks : 'all' });
+    this._set({ group: group.name, ranks: fits(ranks, group) ? ranks : 'all' });
   }
 
   /** Send cells to these ranks. Throws a DistError when they make no sense. */
@@ -195,9 +194,9 @@ function own(target: Target): CellTarget {
   return target ? { ...target } : { target: 'kernel' };
 }
 
-function fits(expression: string, group: IGroup | null): boolean {
+function fits(expression: string, group: IGroup): boolean {
   try {
-    return !group || parseRanks(expression, group.world_size).length > 0;
+    return parseRanks(expression, group.world_size).length > 0;
   } catch {
     return false;
   }

@@ -44,7 +44,7 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
     if (value === START) {
       startGroup();
     } else {
-      model.chooseGroup(value === KERNEL ? null : value);
+      model.chooseGroup(groups.find(({ name }) => name === value) ?? null);
     }
   };
   return (

@@ -1,8 +1,9 @@
 /** The Ranks sidebar: the machine, the groups on it, and the form for a new one. */
 import { addIcon, Button, caretDownIcon, caretRightIcon, ReactWidget } from '@jupyterlab/ui-components';
+import { PromiseDelegate } from '@lumino/coreutils';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
-import React, { useEffect, useRef, useState } from 'react';
+import React, { useEffect, useState } from 'react';
 import type { IGroup } from '../../services/protocol';
 import { useSignal } from '../hooks';
 import { ranksIcon } from '../icons';
@@ -44,11 +45,7 @@ export class RanksSidebar extends ReactWidget {
 
   /** Whether the form for a new group is open. */
   get isFormOpen(): boolean {
-    return this._isFormOpen;
-  }
-  set isFormOpen(isOpen: boolean) {
-    this._isFormOpen = isOpen;
-    this._changed.emit();
+    return this._form !== null;
   }
 
   /** The notebook the form was opened for; null: whichever is current. */
@@ -56,14 +53,24 @@ export class RanksSidebar extends ReactWidget {
     return this._notebook;
   }
 
-  /** Open the form, for a notebook when one asked. */
-  openForm(notebook: string | null): void {
+  /** Open the form, for a notebook when one asked. Resolves when it closes: the group that was started, or null. */
+  openForm(notebook: string | null): Promise<IGroup | null> {
+    this._form?.resolve(null);
+    this._form = new PromiseDelegate();
     this._notebook = notebook;
-    this.isFormOpen = true;
+    this._changed.emit();
+    return this._form.promise;
+  }
+
+  closeForm(started: IGroup | null): void {
+    this._form?.resolve(started);
+    this._form = null;
+    this._changed.emit();
   }
 
   dispose(): void {
     if (!this.isDisposed) {
+      this._form?.resolve(null);
       Signal.clearData(this);
       super.dispose();
     }
@@ -111,7 +118,7 @@ export class RanksSidebar extends ReactWidget {
   private readonly _context: ISidebarContext;
   private readonly _changed = new Signal<this, void>(this);
   private _options = DEFAULT_OPTIONS;
-  private _isFormOpen = false;
+  private _form: PromiseDelegate<IGroup | null> | null = null;
   private _isWarmed = false;
   private _notebook: string | null = null;
 }
@@ -140,15 +147,15 @@ function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
           <IconButton
             icon={addIcon}
             label={trans.__('Start a group')}
-            onClick={() => widget.openForm(null)}
+            onClick={() => void widget.openForm(null)}
           />
         }
       >
         {widget.isFormOpen && (
           <StartForm
             ranks={widget.options.ranks}
-            onClose={() => (widget.isFormOpen = false)}
-            onStarted={() => (widget.isFormOpen = false)}
+            onClose={() => widget.closeForm(null)}
+            onStarted={group => widget.closeForm(group)}
           />
         )}
         <Groups widget={widget} />
@@ -162,11 +169,10 @@ function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null
   useSignal(groups.changed);
   const current = groups.groups;
   useEffect(() => monitors.update(current), [monitors, current]);
-  const ordered = useOrder(current);
-  if (ordered.length > 0) {
+  if (current.length > 0) {
     return (
       <>
-        {ordered.map(group => (
+        {current.map(group => (
           <GroupCard key={group.id} group={group} charts={widget.options.charts} />
         ))}
       </>
@@ -175,19 +181,11 @@ function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null
   return widget.isFormOpen ? null : (
     <div className="jpd-Sidebar-empty">
       <p>{trans.__('No group is running. A group is a set of ranks that notebook cells run on.')}</p>
-      <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => widget.openForm(null)}>
+      <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => void widget.openForm(null)}>
         {trans.__('Start a group')}
       </Button>
     </div>
   );
-}
-
-/** The groups in the order they were first seen in: a restart must not move a card under the pointer. */
-function useOrder(groups: readonly IGroup[]): readonly IGroup[] {
-  const seen = useRef(new Map<string, number>());
-  groups.forEach(({ id }) => seen.current.has(id) || seen.current.set(id, seen.current.size));
-  const place = (group: IGroup) => seen.current.get(group.id) ?? 0;
-  return [...groups].sort((a, b) => place(a) - place(b));
 }
 
 /** Says when what is shown is old. Not at once: every page begins unconnected. */
