@@ -42,11 +42,11 @@ def own_history(tmp_path, monkeypatch):
 def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     terminal = Terminal("attach", "from-shell")
     assert "Group 'from-shell': 2 ranks, ready" in terminal.until("from-shell 0-1>")
-    terminal.type("typed = 6 * 7; print('all', typed)\r")
+    terminal.type("typed_here = 6 * 7; print('all', typed_here)\r")
     terminal.until("[ranks 0-1]")
     terminal.until("all 42")
-    terminal.type("print('is', typ\t")
-    terminal.until("ed")  # a rank knows how it goes on
+    terminal.type("print('is', typed_h\t")
+    terminal.until("ere")  # a rank knows how it goes on
     terminal.type(")\r")
     terminal.until("is 42")
     terminal.type("for i in range(2):\r")
@@ -62,7 +62,7 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     terminal.until("from-shell 0-1>")
     terminal.type("half a line")
     terminal.process.sendintr()
-    terminal.type("typed + rank\r")
+    terminal.type("typed_here + rank\r")
     terminal.until("[rank 1]")
     terminal.until("43")
     terminal.until("from-shell 0-1>")
@@ -71,7 +71,7 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     assert terminal.end() == 0
     assert group.status()["state"] == "ready"
     history = tmp_path / "data" / "jupyter_dist" / "history"
-    assert "typed = 6 * 7" in history.read_text()
+    assert "typed_here = 6 * 7" in history.read_text()
     assert history.stat().st_mode & 0o777 == 0o600
 
 
