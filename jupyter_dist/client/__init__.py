@@ -8,9 +8,11 @@ from __future__ import annotations
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .accelerate import notebook_launcher
-from .aio import AsyncClient, AsyncGroup
+from .aio import AsyncGroup
+from .aioclient import AsyncClient
 from .aioexecution import AsyncExecution
-from .group import Client, Execution, Group
+from .execution import Execution
+from .group import Client, Group
 from .result import CellError, RankError, RankResult, Result
 
 __all__ = [

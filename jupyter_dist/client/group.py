@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .aio import AsyncClient, AsyncGroup, Fields
-from .aioexecution import GAP_SECONDS, AsyncExecution
+from .aio import AsyncGroup, Fields
+from .aioclient import AsyncClient
 from .display import show_live
+from .execution import Execution, Show
 from .launching import Call
 from .loop import LoopThread
 from .result import Result
-
-Show = Callable[[Result], None]
 
 
 class Client:
@@ -177,6 +176,15 @@ class Group:
         self._loop.run(self._group.replace())
         return self
 
+    def reform(self) -> Group:
+        """Form the process group anew in the same processes, which keep every variable; returns when it is there.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, when a cell runs, a rank is dead, or ranks could not join.
+        """
+        self._loop.run(self._group.reform())
+        return self
+
     def empty_cache(self, ranks: str = "all") -> dict[int, int]:
         """Collect garbage and empty the device caches of idle ranks; freed bytes by rank."""
         return self._loop.run(self._group.empty_cache(ranks))
@@ -195,57 +203,3 @@ class Group:
 
     def __repr__(self) -> str:
         return f"<Group '{self.name}': {self.world_size} ranks, {self.model['state']}>"
-
-
-class Execution:
-    """A cell that was submitted: a future."""
-
-    def __init__(self, execution: AsyncExecution, group: Group) -> None:
-        self.group = group
-        self._execution = execution
-        self._loop = group.client._loop
-
-    @property
-    def id(self) -> str:
-        """The execution's id."""
-        return self._execution.id
-
-    def done(self) -> bool:
-        """Whether it has ended."""
-        return self._loop.run(self._execution.done())
-
-    def peek(self) -> Result:
-        """What is there now."""
-        return self._loop.run(self._execution.peek())
-
-    def result(self, timeout_seconds: float | None = None) -> Result:
-        """Wait for its end; Ctrl-C ends the wait alone. Raises TimeoutError."""
-        return self._loop.run(self._execution.result(timeout_seconds))
-
-    def stream(self, gap_seconds: float = GAP_SECONDS) -> Iterator[Result]:
-        """What is there so far, at most once in `gap_seconds`; the last one is `done`."""
-        return self._loop.iterate(self._execution.stream(gap_seconds))
-
-    def cancel(self) -> None:
-        """Take it from the queue, or interrupt it; the ranks keep their variables."""
-        self._loop.run(self._execution.cancel())
-
-    def wait(self, stream: bool | Show = False) -> Result:
-        """Wait for its end, showing what comes; Ctrl-C interrupts the ranks, and is raised when they have stopped."""
-        show: Show | None = show_live() if stream is True else stream or None
-        try:
-            if show is None:
-                return self.result()
-            for result in self.stream():
-                show(result)
-            result.was_streamed, result.is_shown = True, stream is True
-            return result
-        except KeyboardInterrupt:
-            self.cancel()
-            result = self.result()
-            if show is not None:
-                show(result)
-            raise
-
-    def __repr__(self) -> str:
-        return f"<Execution {self.id} of '{self.group.name}'>"

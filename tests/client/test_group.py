@@ -113,6 +113,21 @@ def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(group):
     assert group.run("'mine' in globals()").values == {0: "False", 1: "False"}
 
 
+def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
+    group.run("mine = rank\ndist.destroy_process_group()", check=True)
+    deadline = time.monotonic() + 20
+    while "destroyed the process group" not in (group.status()["note"] or ""):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    running = group.submit("import time\ntime.sleep(60)")
+    with pytest.raises(JupyterDistError, match="A cell runs"):
+        group.reform()
+    running.cancel()
+    running.result(20)
+    assert group.reform() is group
+    assert group.run("t = torch.ones(1)\ndist.all_reduce(t)\n(mine, t.item())").values == {0: "(0, 2.0)", 1: "(1, 2.0)"}
+
+
 def test_a_result_is_the_bundle_of_a_rank_cell(group):
     result = group.run("print('x')")
     data = result._repr_mimebundle_()
