@@ -21,12 +21,27 @@ def text_of(cell):
             ["epoch 4: loss 0.", "rank 0 gets 9", "All 2 ranks are in step", "4 cells", "False False", "has ended"],
         ),
         ("ddip", ["rank 1 has 898 of 1797 images", "epoch 4: loss 0.", "this cell is the kernel's False", "has ended"]),
+        (
+            "fabric",
+            [
+                "rank 1 of 2",
+                "15 batches of 50 on each",
+                "epoch 4: loss 0.",
+                "% of images",
+                "torch.float32",
+                "has ended",
+            ],
+        ),
+        ("accelerate", ["process 1 of 2", "epoch 4: loss 0.", "% of 297 images", "'bf16'", "has ended"]),
+        ("fastai", ["learning rate 0.", "Sequential: ", "fit() outside of distrib_ctx", "has ended"]),
     ],
 )
+@pytest.mark.timeout(120)
 def test_an_example_runs(client, tmp_path, name, lines):
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
     NotebookClient(notebook, timeout=50, resources={"metadata": {"path": str(tmp_path)}}).execute()
     text = "\n".join(text_of(cell) for cell in notebook.cells if cell.cell_type == "code")
     for line in lines:
         assert line in text
-    assert text.count("epoch 4") == 1
+    for line in ("epoch 4", "fit() outside"):  # both ranks said it, and it stands there once
+        assert text.count(line) <= 1
