@@ -28,6 +28,10 @@ export const CommandIDs = {
   interrupt: 'jupyter-dist:interrupt',
   /** Restart the ranks of the current notebook's group, or `{group}`. */
   restart: 'jupyter-dist:restart',
+  /** Give dead ranks new processes; args: `{group}`. */
+  replace: 'jupyter-dist:replace',
+  /** Form the process group anew in the same processes; args: `{group}`. */
+  reform: 'jupyter-dist:reform',
   /** Shut a group down; args: `{group}`. */
   shutdown: 'jupyter-dist:shutdown',
   /** Shut all groups down. */

@@ -67,12 +67,31 @@ test('shows what each rank does, and interrupts one', async ({ page, request }) 
   await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'idle');
 });
 
-test('says why a rank is dead', async ({ page, request }) => {
+test('says why a rank is dead, and replaces it', async ({ page, request }) => {
   await startGroup(request, 'train', 2);
   await run(request, 'train', 'import os; os._exit(3)', { ranks: '1' });
   await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'dead');
   await expect(row(page, 'train', 1)).toContainText('code 3');
   await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'idle');
+  await card(page, 'train').getByRole('button', { name: 'Replace dead ranks' }).click();
+  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle', { timeout: 30000 });
+  await expect(card(page, 'train').getByRole('status')).toContainText('the other ranks keep theirs');
+  await expect(card(page, 'train').getByRole('button', { name: 'Replace dead ranks' })).toHaveCount(0);
+});
+
+test('forms a process group anew that a cell destroyed', async ({ page, request }) => {
+  await startGroup(request, 'train', 2);
+  await run(request, 'train', 'kept = rank\ndist.destroy_process_group()', { wait: true });
+  const button = card(page, 'train').getByRole('button', { name: 'Form process group anew' });
+  await button.focus();
+  await page.keyboard.press('Enter');
+  await expect(card(page, 'train').getByRole('status')).toContainText('formed anew; all variables are kept', {
+    timeout: 30000
+  });
+  await expect(button).toHaveCount(0);
+  await run(request, 'train', 'dist.barrier()\nprint("kept", kept)', { wait: true });
+  await row(page, 'train', 1).getByRole('button', { name: /^Rank 1:/ }).click();
+  await expect(page.getByRole('log', { name: 'Output of rank 1' })).toContainText('kept 1');
 });
 
 test('moves among ranks by arrows, and opens the output', async ({ page, request }) => {

@@ -84,6 +84,16 @@ export function findGroup(
   );
 }
 
+/** What would put a group right that is not, with the variables that are left. */
+export function remedy(group: IGroup): 'replace' | 'reform' | null {
+  if (group.state === 'degraded') {
+    return 'replace';
+  }
+  // Only its note tells it (docs/api.md): user code destroyed it, or it broke and could not be formed.
+  const isBroken = /destroyed the process group|process group is broken/.test(group.note ?? '');
+  return group.state === 'ready' && isBroken ? 'reform' : null;
+}
+
 /** Whether a group can take cells. */
 export function takesCells(group: IGroup): boolean {
   return ['ready', 'degraded', 'starting', 'restarting'].includes(group.state);

@@ -9,7 +9,7 @@ import { CommandIDs, IDistGroups, IDistService } from '../tokens';
 import { GroupChoice } from './groupchoice';
 import { GroupCommands } from './groupcommands';
 
-/** What is done to groups: interrupt, restart, shut down, empty caches. The Kernel menu is in the schema. */
+/** What is done to groups: interrupt, restart, repair, shut down, empty caches. The Kernel menu is in the schema. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:commands',
   description: 'Commands that interrupt, restart and shut down groups of ranks.',
@@ -48,7 +48,7 @@ function commandOptions(
 ): Record<string, Options> {
   const isEnabled = () => groups.groups.length > 0;
   const common = { isEnabled, describedBy: { args: groupArgs(trans) } };
-  const on = (title: string, act: (group: Group, args: Args) => Promise<void>) => async (args: Args) => {
+  const on: On = (title, act) => async args => {
     const group = await choice.resolve(args.group, title);
     if (group) {
       await act(group, args);
@@ -75,6 +75,7 @@ function commandOptions(
       icon: iconOf(refreshIcon),
       execute: on(restart, group => actions.restart(group))
     },
+    ...repairOptions(common, on, actions, trans),
     [CommandIDs.emptyCache]: {
       ...common,
       label: emptyCache,
@@ -96,7 +97,33 @@ function commandOptions(
   };
 }
 
+/** What puts a group right without taking what is well. */
+function repairOptions(
+  common: Pick<Options, 'isEnabled' | 'describedBy'>,
+  on: On,
+  actions: GroupCommands,
+  trans: TranslationBundle
+): Record<string, Options> {
+  const replace = trans.__('Replace Dead Ranks');
+  const reform = trans.__('Form Process Group Anew');
+  return {
+    [CommandIDs.replace]: {
+      ...common,
+      label: replace,
+      caption: trans.__('Give dead ranks new processes; the other ranks and their variables stay'),
+      execute: on(replace, group => actions.replace(group))
+    },
+    [CommandIDs.reform]: {
+      ...common,
+      label: reform,
+      caption: trans.__('Have all ranks leave the process group and join a new one; all variables are kept'),
+      execute: on(reform, group => actions.reform(group))
+    }
+  };
+}
+
 type Args = ReadonlyPartialJSONObject;
+type On = (title: string, act: (group: Group, args: Args) => Promise<void>) => (args: Args) => Promise<void>;
 type Group = NonNullable<Awaited<ReturnType<GroupChoice['resolve']>>>;
 
 /** The arguments of commands on a group, as JSON schema. */

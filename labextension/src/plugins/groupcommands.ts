@@ -36,6 +36,15 @@ export class GroupCommands {
     }
   }
 
+  async replace(group: IGroup): Promise<void> {
+    await this._try(() => this._service.replaceRanks(group.id));
+  }
+
+  /** Nothing is asked: nothing is lost. How it ended is said in the group's note. */
+  async reform(group: IGroup): Promise<void> {
+    await this._try(() => this._service.reformGroup(group.id));
+  }
+
   async shutdown(group: IGroup): Promise<void> {
     const trans = this._trans;
     const isGone = group.state === 'dead' || group.state === 'lost';

@@ -63,6 +63,8 @@ function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
   return {
     interrupt: (group, ranks = 'all') => run(CommandIDs.interrupt, { group: group.id, ranks }),
     restart: group => run(CommandIDs.restart, { group: group.id }),
+    replace: group => run(CommandIDs.replace, { group: group.id }),
+    reform: group => run(CommandIDs.reform, { group: group.id }),
     shutdown: group => run(CommandIDs.shutdown, { group: group.id }),
     emptyCache: group => run(CommandIDs.emptyCache, { group: group.id }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank })

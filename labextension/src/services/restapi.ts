@@ -89,6 +89,20 @@ export async function restartGroup(
   return request(settings, 'POST', ['groups', group, 'restart'], {});
 }
 
+export async function replaceRanks(
+  settings: Settings,
+  group: string
+): Promise<IGroup> {
+  return request(settings, 'POST', ['groups', group, 'replace'], {});
+}
+
+export async function reformGroup(
+  settings: Settings,
+  group: string
+): Promise<IGroup> {
+  return request(settings, 'POST', ['groups', group, 'reform'], {});
+}
+
 export async function emptyCache(
   settings: Settings,
   group: string,

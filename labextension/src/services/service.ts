@@ -42,6 +42,10 @@ export interface IService extends IDisposable {
   startGroup(request: IStartRequest): Promise<IGroup>;
   shutdownGroup(group: string): Promise<void>;
   restartGroup(group: string): Promise<IGroup>;
+  /** New processes for dead ranks; the others keep theirs. */
+  replaceRanks(group: string): Promise<IGroup>;
+  /** Form the process group anew in the same processes. */
+  reformGroup(group: string): Promise<IGroup>;
   interrupt(
     group: string,
     ranks?: string
@@ -120,6 +124,14 @@ export class DistService implements IService {
 
   restartGroup(group: string): Promise<IGroup> {
     return restapi.restartGroup(this._settings, group);
+  }
+
+  replaceRanks(group: string): Promise<IGroup> {
+    return restapi.replaceRanks(this._settings, group);
+  }
+
+  reformGroup(group: string): Promise<IGroup> {
+    return restapi.reformGroup(this._settings, group);
   }
 
   interrupt(

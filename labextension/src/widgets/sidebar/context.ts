@@ -12,6 +12,8 @@ import type { IDistGroups, IDistService } from '../../tokens';
 export interface IGroupActions {
   interrupt(group: IGroup, ranks?: string): void;
   restart(group: IGroup): void;
+  replace(group: IGroup): void;
+  reform(group: IGroup): void;
   shutdown(group: IGroup): void;
   emptyCache(group: IGroup): void;
   openLog(group: IGroup, rank: number): void;

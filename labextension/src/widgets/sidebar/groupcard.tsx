@@ -9,6 +9,7 @@ import {
   stopIcon
 } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
+import { remedy } from '../../model/groups';
 import { formatBytes } from '../../model/quantities';
 import { formatRanks } from '../../model/ranks';
 import type { GroupMonitor } from '../../model/monitor';
@@ -37,7 +38,7 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
   return (
     <section className="jpd-Group" data-state={group.state} aria-label={trans.__('Group %1', group.name)}>
       <GroupHeader group={group} isOpen={isOpen} onToggle={() => setOpen(!isOpen)} />
-      {group.note && <p className="jpd-Group-note">{group.note}</p>}
+      <GroupNote group={group} />
       {group.error && <ErrorNote error={group.error} />}
       {isOpen && (
         <>
@@ -47,6 +48,38 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
         </>
       )}
     </section>
+  );
+}
+
+/** What there is to know of it, and a button that puts right what is wrong. */
+function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
+  const { actions, trans } = useSidebar();
+  const way = remedy(group);
+  if (!group.note && !way) {
+    return null;
+  }
+  return (
+    <div className="jpd-Group-note" role="status" data-remedy={way}>
+      {group.note && <p>{group.note}</p>}
+      {way === 'replace' && (
+        <button
+          type="button"
+          title={trans.__('Dead ranks get new processes; the other ranks and their variables stay')}
+          onClick={() => actions.replace(group)}
+        >
+          {trans.__('Replace dead ranks')}
+        </button>
+      )}
+      {way === 'reform' && (
+        <button
+          type="button"
+          title={trans.__('All ranks join a new process group; all variables are kept')}
+          onClick={() => actions.reform(group)}
+        >
+          {trans.__('Form process group anew')}
+        </button>
+      )}
+    </div>
   );
 }
 
