@@ -167,9 +167,23 @@ class Chaos:
         """The execution in its final state; the ranks that were left alone are interrupted, as a user would."""
         if not self.is_final(1.0) and self.look()["state"] != "lost":
             self.server.ask("POST", "groups/g/interrupt", {"ranks": "all"})
-        assert self.is_final(OPEN_SECONDS + LOAD), (self.look(), self.server.log()[-2000:])
+        if not self.is_final(OPEN_SECONDS + LOAD):
+            pytest.fail(self.explain())
         self.closed_after[kind].append(time.monotonic() - began)
         return self.server.view("g", self.execution, wait=0)["execution"]
+
+    def explain(self) -> str:
+        """What each rank is at: SIGUSR2 makes it say so."""
+        ranks = self.look()["ranks"]
+        for rank in ranks:
+            if rank["state"] != "dead":
+                os.kill(rank["pid"], signal.SIGUSR2)
+        time.sleep(1.0)
+        said = [f"rank {rank['rank']} {rank['state']} {rank['message']}\n{self.tail(rank['rank'])}" for rank in ranks]
+        return "\n".join([f"the cell is {self.state()}", *said])
+
+    def tail(self, rank: int) -> str:
+        return "\n".join(line for line in self.server.download("g", rank).splitlines()[-60:] if "step" not in line)
 
     def is_final(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
