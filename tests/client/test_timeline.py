@@ -11,7 +11,7 @@ def test_the_timeline_of_a_group(notebook):
     table = notebook.run("%timeline_debug")
     assert table.displays == []
     head, slow, failed = table.text.splitlines()
-    assert head == "Group 'shared': 2 cells"
+    assert head == "Group 'lesson': 2 cells"
     assert "ranks 0-1" in slow
     assert "s (0) to 1." in slow
     assert slow.endswith("# wait")
@@ -20,7 +20,7 @@ def test_the_timeline_of_a_group(notebook):
     assert failed.endswith("1 / 0")
 
     saved = notebook.run("%timeline_save")
-    path = notebook.folder / "shared-timeline.json"
+    path = notebook.folder / "lesson-timeline.json"
     assert saved.text == f"2 cells in {path}\n"
     assert saved.displays == []
     first, second = json.loads(path.read_text())["cells"]
@@ -33,6 +33,6 @@ def test_what_goes_wrong_is_said(notebook):
     assert "cannot be written: Is a directory" in notebook.run("%timeline_save /tmp").error
     assert notebook.run("%timeline_save a b").error.startswith("DistError: Unrecognized arguments: b")
     assert "begins anew" in notebook.run("%timeline_clear").text
-    assert notebook.run("%timeline_debug").text == "Group 'shared': 0 cells\n"
+    assert notebook.run("%timeline_debug").text == "Group 'lesson': 0 cells\n"
     notebook.run("%timeline_save other.json")
     assert json.loads((notebook.folder / "other.json").read_text())["cells"] == []
