@@ -28,11 +28,14 @@ class Driver:
         self._module = module
         self._python = python
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (it is open as long as the driver)
+        # A driver is killed, and removes nothing: what it puts in its temporary folder, we do.
+        self._directory = tempfile.TemporaryDirectory(prefix="jdb-", ignore_cleanup_errors=True)
         self._buffer = b""
 
     def __enter__(self) -> Driver:
         path = f"{Path(self._python).parent}{os.pathsep}{os.environ['PATH']}"  # nbdistributed starts a bare `python`
         own = {"PATH": path, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+        own["TMPDIR"] = self._directory.name
         self._process = subprocess.Popen(
             [self._python, "-m", f"benchmarks.drivers.{self._module}"],
             stdin=subprocess.PIPE,
@@ -77,6 +80,7 @@ class Driver:
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()
+        self._directory.cleanup()
 
     def _answer(self, timeout: float) -> dict[str, Any]:
         line = self._read_line(time.monotonic() + timeout)

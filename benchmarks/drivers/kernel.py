@@ -20,7 +20,7 @@ class Kernel:
     """One kernel at a time, in this driver's Python."""
 
     def __init__(self) -> None:
-        home = tempfile.mkdtemp(prefix="jdb-")
+        home = tempfile.gettempdir()  # this driver's own
         folders = {f"JUPYTER_{name}_DIR": f"{home}/{name.lower()}" for name in ("RUNTIME", "CONFIG", "DATA")}
         os.environ.update(folders, IPYTHONDIR=f"{home}/ipython")
         self._manager: KernelManager | None = None
