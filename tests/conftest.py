@@ -1,5 +1,8 @@
 """Fixtures for every room; each room's own are in its folder."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
@@ -30,3 +33,11 @@ def pytest_configure(config):
     examples = config.getoption("--fuzz-examples")
     settings.register_profile("channels", max_examples=examples, deadline=None)
     settings.register_profile("expressions", max_examples=10 * examples, deadline=None)
+
+
+def pytest_collection_modifyitems(items):
+    """Tests marked `gpu` are skipped where the NVIDIA driver is not; those that need two GPUs look for themselves."""
+    if not Path("/dev/nvidiactl").exists():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))

@@ -65,7 +65,7 @@ def test_hung_collective_is_ended_and_the_group_formed_anew(make_group: MakeGrou
     started = time.monotonic()
     group[0].interrupt(execution_id)
     result = group[0].result(execution_id)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10  # on a busy machine
     assert result.status == "interrupted"
     assert result.reply["process_group"] == "broken"
     assert result.error["ename"] == "KeyboardInterrupt"
