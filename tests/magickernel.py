@@ -79,9 +79,9 @@ def _take(cell, kind, content):
 
 
 @contextlib.contextmanager
-def kernel_of(notebook: Path) -> Iterator[Kernel]:
+def kernel_of(notebook: Path, **environment: str) -> Iterator[Kernel]:
     """A kernel of that notebook with the magics loaded; its group ends with it."""
-    env = {**os.environ, "JPY_SESSION_NAME": str(notebook)}
+    env = {**os.environ, "JPY_SESSION_NAME": str(notebook), **environment}
     manager, blocking = start_new_kernel(cwd=str(notebook.parent), env=env)
     kernel = Kernel(manager, blocking)
     try:

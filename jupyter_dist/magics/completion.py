@@ -55,7 +55,7 @@ class RankNames:
         found = self._ask(group, rank, place) or self._remembered(place)
         texts = [text for text in found["matches"] if not text.startswith("%")]
         return {
-            "completions": [SimpleCompletion(text=text, type=f"rank {rank}") for text in texts],
+            "completions": [SimpleCompletion(text=text, type=f"rank\N{NO-BREAK SPACE}{rank}") for text in texts],
             "matched_fragment": place.code[found["cursor_start"] : place.cursor_pos],
             "suppress": not place.in_kernel_too,
             "do_not_suppress": KEPT,

@@ -17,13 +17,12 @@ def group(shared_group):
     return shared_group
 
 
-@pytest.fixture(scope="module")
-def notebook(client, tmp_path_factory):  # noqa: F811
-    """A kernel with a group of two ranks, which ends with the module; its cells are local."""
+@pytest.fixture(scope="session")
+def notebook(own_runtime, tmp_path_factory):  # noqa: F811
+    """A kernel with a group of two ranks, on a server of its own that no other test sees; its cells are local."""
     folder = tmp_path_factory.mktemp("notebook")
-    with kernel_of(folder / "lesson.ipynb") as kernel:
+    with kernel_of(folder / "lesson.ipynb", JUPYTER_RUNTIME_DIR=str(tmp_path_factory.mktemp("rt"))) as kernel:
         kernel.folder = folder
         assert kernel.run("%dist_init -n 2").status == "ok"
         kernel.run("%dist_mode -d")
         yield kernel
-        kernel.run("%dist_shutdown")  # other modules have tests for when there is one group

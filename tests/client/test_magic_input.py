@@ -1,0 +1,59 @@
+"""What is wrong is said in one sentence that names it and the way on; the kernel stays usable."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        (
+            "%dist_init --name new --gpu-ids 3,4",
+            "-g 3,4 was given, but this group would run on CPU. This machine has no CUDA device",
+        ),
+        (
+            "%makedip -g all",
+            "The group 'lesson' runs already, on CPU. Leave -g out to attach to it, or shut it down first: %dist_shutdown.",
+        ),
+        ("%dist_init --accelerator cuda", "The group 'lesson' runs already, on CPU."),
+        ("%dist_init --backend nccl", "The group 'lesson' runs already, with backend gloo."),
+        ("%dist_init -g a,b", "'a,b' is not a list of devices. Write 0,1,3 or all."),
+        ("%dist_init -n 0 --name new", "-n is 0. CPU ranks, 1 to 64"),
+        ("%dist_init -n 3", "The group 'lesson' runs already, with 2 ranks. Leave -n out to attach to it"),
+        ('%dist_init -n "2', "'-n \"2': no closing quotation. usage: %dist_init"),
+        ("%dist_init 2", "Unrecognized arguments: 2. usage: %dist_init"),
+        ("%dist_init -a gpu17", "There are no ranks on 'gpu17': a group is on one machine. Leave -a out."),
+        ("%dist_init --name 'a b'", "'name' cannot be 'a b'."),
+        ("%sync now", "Unrecognized arguments: now. usage: %sync"),
+        ("%dist_mode -x", "Unrecognized arguments: -x. usage: %dist_mode [-h] [-e | -d]"),
+        ("%%rank\n1", "Which ranks? %%rank [0,2]"),
+        ("%%rank[\n1", "'[' in '[' is not a rank expression. This group has ranks 0 to 1."),
+        ("%%rank [0-]\n1", "'0-' in '[0-]' is not a rank expression."),
+        ("%%rank [0,7]\n1", "There is no rank 7 ('7'). This group has ranks 0 to 1."),
+        ("%%distributed 0\n1", "%%distributed takes no arguments; to choose ranks: %%rank 0"),
+        ("%%dip nowhere\n1", "Argument where: invalid choice: 'nowhere'"),
+        ("%%dip --see 5\n1", "There is no rank 5 ('5')."),
+        ("%autodip maybe", "Argument switch: invalid choice: 'maybe'"),
+        ("%dipush", "Which variables? %dipush v1 v2."),
+        ("%dipush get_ipython", "'get_ipython' (method) cannot be sent"),
+        ("%dipull", "The following arguments are required: names."),
+        ("%dipull -r 9 x", "There is no rank 9 ('9')."),
+        ("%dipull rank+1", "'rank+1' is no variable. For other values: %dipper group"),
+        ("%dipper 3x", "Under which name? %dipper group."),
+    ],
+)
+def test_a_sentence(notebook, cell, sentence):
+    ran = notebook.run(cell)
+    assert ran.status == "error"
+    assert ran.error.startswith(f"DistError: {sentence}")
+    assert "\n" not in ran.error
+
+
+def test_help_is_no_error(notebook):
+    ran = notebook.run("%dist_init --help")
+    assert (ran.status, ran.error) == ("ok", None)
+    assert "--gpu-ids" in ran.text
+
+
+def test_the_kernel_is_as_usable_as_before(notebook):
+    assert notebook.run("print(1 + 1)").text == "2\n"
+    assert notebook.run("%%rank [0,1]\nrank").said == [("0", "0"), ("1", "1")]
