@@ -23,7 +23,11 @@ def test_every_browser_test_that_the_page_names_exists():
 
 
 def test_every_promise_has_a_test():
-    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith(("| promise", "| what is done"))]
+    rows = [
+        line
+        for line in PAGE.splitlines()
+        if line.startswith("| ") and not line.startswith(("| promise", "| what is done"))
+    ]
     promises = [line for line in rows if "|---" not in line and "figure" not in line]
     before_figures = [line for line in promises if PAGE.index(line) < PAGE.index("## Figures")]
     assert len(before_figures) > 25
