@@ -4,25 +4,31 @@ import type {
 } from '@jupyterlab/application';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { RANKS_MIME } from '../services/protocol';
 import { CommandIDs, IDistExecutions } from '../tokens';
 import { RanksRenderer } from '../widgets/rankoutput/renderer';
 
+const ID = 'jupyter-dist:rank-output';
+const DEFAULT_LINES = 30;
+
 /** A plugin, not a mimeExtension: those are given no services. */
 export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
-  id: 'jupyter-dist:rank-output',
+  id: ID,
   description: 'Renders what ranks said: folded, and rank by rank.',
   autoStart: true,
   requires: [IDistExecutions, IRenderMimeRegistry],
-  optional: [INotebookTracker, ITranslator],
+  optional: [INotebookTracker, ITranslator, ISettingRegistry],
   activate: (
     app: JupyterFrontEnd,
     executions: IDistExecutions,
     rendermime: IRenderMimeRegistry,
     tracker: INotebookTracker | null,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    settings: ISettingRegistry | null
   ): void => {
+    void followSettings(settings);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const openLog = (group: string, rank: number): void => {
       void app.commands.execute(CommandIDs.openLog, { group, rank });
@@ -54,3 +60,19 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
     );
   }
 };
+
+/** How high an output may become, for the style sheet. */
+async function followSettings(registry: ISettingRegistry | null): Promise<void> {
+  try {
+    const settings = await registry?.load(ID);
+    const read = (): void => {
+      const lines = Number(settings?.composite.maxLines ?? DEFAULT_LINES);
+      const height = `calc(${lines} * var(--jp-code-font-size) * var(--jp-code-line-height))`;
+      document.documentElement.style.setProperty('--jpd-output-max-height', lines > 0 ? height : 'none');
+    };
+    settings?.changed.connect(read);
+    read();
+  } catch (reason) {
+    console.warn('jupyter_dist: the settings of outputs could not be read', reason);
+  }
+}

@@ -2,6 +2,7 @@
 import { Widget } from '@lumino/widgets';
 import { IRowContext, ItemRow } from './itemrow';
 import { BlockLayout } from './richblock';
+import { ScrollBox } from './scrollbox';
 import type { IShownItem } from './shown';
 
 /** How long one frame may be busy with new rows. */
@@ -14,13 +15,17 @@ export class ItemList extends Widget {
     const layout = new BlockLayout();
     this.layout = layout;
     this._context = { ...context, layout };
+    this._box = new ScrollBox(this.node);
   }
 
   /**
    * Show these items. `allRanks` is the set whose words are common to all:
-   * they are shown quietly.
+   * they are shown quietly. `isGrowing`: more is to come.
    */
-  setItems(items: readonly IShownItem[], allRanks: string): void {
+  setItems(items: readonly IShownItem[], allRanks: string, isGrowing: boolean): void {
+    if (isGrowing) {
+      this._box.follow();
+    }
     this._items = items;
     this._allRanks = allRanks;
     this._dropRows();
@@ -31,6 +36,7 @@ export class ItemList extends Widget {
   dispose(): void {
     if (!this.isDisposed) {
       cancelAnimationFrame(this._frame);
+      this._box.dispose();
       super.dispose();
       this._rows.clear();
     }
@@ -54,9 +60,10 @@ export class ItemList extends Widget {
       this._renderRow(this._position++);
       if (performance.now() > deadline) {
         this._frame = requestAnimationFrame(() => this._render());
-        return;
+        break;
       }
     }
+    this._box.update();
   }
 
   private _renderRow(index: number): void {
@@ -81,6 +88,7 @@ export class ItemList extends Widget {
   }
 
   private _allRanks = '';
+  private _box: ScrollBox;
   private _context: IRowContext;
   private _frame = 0;
   private _items: readonly IShownItem[] = [];

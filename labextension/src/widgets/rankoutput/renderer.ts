@@ -192,7 +192,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       tab === 'folded'
         ? shown.items
         : shown.items.filter(item => includesRank(item.ranks, tab));
-    pane.setItems(items, shown.ranks);
+    pane.setItems(items, shown.ranks, !FINAL_STATES.has(shown.state));
     this.node.append(this._error);
   }
 
