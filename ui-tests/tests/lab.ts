@@ -38,7 +38,7 @@ export function writeNotebook(
 
 interface INotebook {
   metadata: Record<string, unknown>;
-  cells: { outputs: { data: Record<string, string[]> }[] }[];
+  cells: { metadata: Record<string, unknown>; outputs: { data: Record<string, string[]> }[] }[];
 }
 
 export function readNotebook(name: string): INotebook {

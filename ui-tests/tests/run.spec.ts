@@ -120,6 +120,37 @@ test('kernel and rank cells run in the order of the notebook', async ({
   expect(fs.readFileSync(file, 'utf8')).toBe('k0 r1 r2 k3 r4 ');
 });
 
+test("with JupyterLab's setting, a cell on ranks records its timing as one on the kernel does", async ({
+  page,
+  request
+}) => {
+  const settings = '/lab/api/settings/@jupyterlab/notebook-extension:tracker';
+  await request.put(settings, { data: { raw: '{"recordTiming": true}' } });
+  try {
+    const code = 'import time\ntime.sleep(0.3)';
+    lab.writeNotebook('timing.ipynb', [
+      { source: code, metadata: { jupyter_dist: { target: 'kernel' } } },
+      code
+    ]);
+    await lab.openNotebook(page, 'timing.ipynb', { kernel: 'Python 3 (ipykernel)' });
+    const before = Date.now();
+    await lab.execute(page, 'notebook:run-all-cells');
+    await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
+    await lab.saveNotebook(page);
+    const [kernel, ranks] = lab.readNotebook('timing.ipynb').cells.map(
+      cell => cell.metadata.execution as Record<string, string>
+    );
+    expect(Object.keys(ranks).sort()).toEqual(Object.keys(kernel).sort());
+    const at = (key: string): number => Date.parse(ranks[key]);
+    expect(at('iopub.status.busy')).toBeGreaterThanOrEqual(before - 1000);
+    const took = at('shell.execute_reply') - at('shell.execute_reply.started');
+    expect(took).toBeGreaterThanOrEqual(299);
+    expect(took).toBeLessThan(15000);
+  } finally {
+    await request.put(settings, { data: { raw: '{}' } });
+  }
+});
+
 test('the toolbar interrupts ranks', async ({ page }) => {
   lab.writeNotebook('interrupt.ipynb', [
     'import time\nprint("begun")\ntime.sleep(60)',
