@@ -51,4 +51,9 @@ describe('parseAnsi', () => {
     const { segments } = parseAnsi(text);
     expect(segments.map(segment => segment.text).join('')).toBe('abcd');
   });
+
+  it('keeps the text of what was not finished', () => {
+    const { segments } = parseAnsi('a\x1b]8;;\x1b]8;;\x1b[1;');
+    expect(segments.map(segment => segment.text).join('')).toBe('a]8;;]8;;[1;');
+  });
 });

@@ -40,9 +40,11 @@ const NAMES = [
   'white'
 ];
 
-// Other control sequences (cursor movement ...) have no meaning in a cell.
+// Other control sequences (cursor movement ...) have no meaning in a cell; what
+// is left of unfinished ones is text, but for the escapes: thousands take the
+// browser seconds to lay out.
 // eslint-disable-next-line no-control-regex
-const SEQUENCE = /\x1b\[([0-9;:?]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)/g;
+const SEQUENCE = /\x1b\[([0-9;:?]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b/g;
 
 /** Cut a text into pieces of one style each; returns the style at its end. */
 export function parseAnsi(
@@ -119,7 +121,7 @@ function applySgr(start: IAnsiStyle, parameters: string): IAnsiStyle {
   for (let i = 0; i < codes.length; i++) {
     const code = codes[i];
     if (code === 38 || code === 48) {
-      const [colour, used] = extendedColour(codes.slice(i + 1));
+      const [colour, used] = extendedColour(codes, i + 1);
       style = { ...style, [code === 38 ? 'fg' : 'bg']: colour };
       i += used;
     } else {
@@ -159,16 +161,16 @@ function applyCode(style: IAnsiStyle, code: number): IAnsiStyle {
   return { ...style, ...SWITCHES[code] };
 }
 
-/** 5;n (256 colours) or 2;r;g;b; also how many codes it took. */
-function extendedColour(codes: number[]): [Colour, number] {
-  if (codes[0] === 2) {
-    const [r, g, b] = [1, 2, 3].map(i => Math.min(255, codes[i] || 0));
+/** 5;n (256 colours) or 2;r;g;b, from `at`; also how many codes it took. */
+function extendedColour(codes: number[], at: number): [Colour, number] {
+  if (codes[at] === 2) {
+    const [r, g, b] = [1, 2, 3].map(i => Math.min(255, codes[at + i] || 0));
     return [`rgb(${r},${g},${b})`, 4];
   }
-  if (codes[0] !== 5) {
+  if (codes[at] !== 5) {
     return [null, codes.length];
   }
-  const n = Math.min(255, codes[1] || 0);
+  const n = Math.min(255, codes[at + 1] || 0);
   if (n < 16) {
     return [n, 2];
   }

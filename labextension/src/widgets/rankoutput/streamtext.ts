@@ -7,6 +7,8 @@ import { ansiAttributes, IAnsiStyle, parseAnsi, PLAIN } from './ansi';
 
 /** About how much a block takes before the next is begun. */
 const BLOCK_CHARS = 8000;
+/** A line of more pieces than a block of lines can have is shown in one colour: it takes too long to lay out. */
+const MAX_PIECES = 2000;
 
 const URL = /https?:\/\/[^\s<>"'`\])}\x1b]+[^\s<>"'`\])}.,:;!?\x1b]/g; // eslint-disable-line no-control-regex
 
@@ -85,6 +87,10 @@ function write(
   start: IAnsiStyle
 ): IAnsiStyle {
   const { segments, style } = parseAnsi(text, start);
+  if (segments.length > MAX_PIECES) {
+    appendText(node, segments.map(segment => segment.text).join(''));
+    return style;
+  }
   for (const segment of segments) {
     const { classes, css } = ansiAttributes(segment.style);
     if (classes.length === 0 && !css) {

@@ -1,0 +1,112 @@
+/** Text with terminal escapes: shown as text, at no cost to the page. */
+import { expect, Locator, Page, test } from '@playwright/test';
+import * as lab from './lab';
+import { command, openLab, run } from './ranks';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+/** What a page may be busy for at a stretch; tests may share their machine. */
+const LONG_MS = 500;
+const ESC = '\\x1b';
+/** Python expressions of the texts that ranks say, each between two words. */
+const TEXTS: Record<string, string> = {
+  link: `"${ESC}]8;;javascript:window.__xss=1${ESC}\\\\press${ESC}]8;;${ESC}\\\\"`,
+  title: `"${ESC}]0;window\\x07"`,
+  markup: `"${ESC}[31m<img src=x onerror=window.__xss=2>${ESC}[0m"`,
+  nested: `"".join(f"${ESC}[{30 + i % 8}m" for i in range(100_000))`,
+  letters: `"".join(f"${ESC}[{i % 9};{30 + i % 8}mx" for i in range(25_000))`,
+  wide: `"${ESC}[" + "38;5;1;" * 30_000 + "1m"`,
+  unfinished: `"${ESC}]8;;" * 20_000 + "${ESC}[" + "1;" * 20_000`
+};
+const code = ([name, text]: [string, string]): string =>
+  `print("${name} begins", ${text}, "${ESC}[0m${name} ends")`;
+
+interface IProbe {
+  jupyterapp: { commands: { execute(id: string, args: object): Promise<unknown> } };
+}
+
+/**
+ * The longest task of the page, in ms, from a command until a node shows some words. The page itself waits: what the
+ * test asks of it would be a task, too.
+ */
+function longestTask(page: Page, command: string, args: object, selector: string, words: string): Promise<number> {
+  return page.evaluate(
+    async ({ command, args, selector, words }) => {
+      let longest = 0;
+      const observer = new PerformanceObserver(list => {
+        longest = Math.max(longest, ...list.getEntries().map(entry => entry.duration));
+      });
+      observer.observe({ entryTypes: ['longtask'] });
+      if (command) {
+        void (window as unknown as IProbe).jupyterapp.commands.execute(command, args);
+      }
+      const deadline = performance.now() + 20000;
+      let quiet = 0;
+      while (quiet < 3 && performance.now() < deadline) {
+        await new Promise(resolve => setTimeout(resolve, 100));
+        const nodes = [...document.querySelectorAll(selector)];
+        quiet += nodes.some(node => node.textContent!.includes(words)) ? 1 : 0;
+      }
+      observer.disconnect();
+      return quiet ? longest : Infinity;
+    },
+    { command, args, selector, words }
+  );
+}
+
+async function expectNoMarkup(page: Page, root: Locator): Promise<void> {
+  await expect(root.getByText('<img src=x onerror=window.__xss=2>').last()).toBeAttached();
+  await expect(root.getByText(/link begins .*press.* link ends/).last()).toBeAttached();
+  await expect(root.locator('img, a[href^="javascript"]')).toHaveCount(0);
+  expect(await page.evaluate(() => '__xss' in window)).toBe(false);
+}
+
+/** All cells are there; each in sight once. */
+async function expectCells(page: Page): Promise<void> {
+  for (const [i, name] of Object.keys(TEXTS).entries()) {
+    const { node, items } = lab.cell(page, i);
+    await node.scrollIntoViewIfNeeded();
+    await expect(items.first()).toContainText(`${name} begins`);
+    await expect(items.last()).toContainText(`${name} ends`);
+  }
+  await expectNoMarkup(page, page.locator('.jpd-RankItems'));
+}
+
+test('escapes in text are shown as text and do not stall the page', async ({ page }) => {
+  lab.writeNotebook('escapes.ipynb', Object.entries(TEXTS).map(code));
+  await lab.openNotebook(page, 'escapes.ipynb');
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Escape');
+  for (const name of Object.keys(TEXTS)) {
+    // Runs the cell and goes to the next.
+    const took = await longestTask(page, 'notebook:run-cell-and-select-next', {}, '.jpd-RankItems', `${name} ends`);
+    expect(took, name).toBeLessThan(LONG_MS);
+  }
+  await expectCells(page);
+  await lab.saveNotebook(page);
+});
+
+test('escapes in a saved notebook do not stall the page', async ({ page }) => {
+  await openLab(page);
+  const args = { path: 'escapes.ipynb', kernelPreference: { shouldStart: false, canStart: false } };
+  const took = await longestTask(page, 'docmanager:open', args, '.jpd-RankItems', 'unfinished ends');
+  // JupyterLab's own share of opening a notebook is in it.
+  expect(took).toBeLessThan(3 * LONG_MS);
+  await expectCells(page);
+});
+
+test('escapes in the rank output do not stall the page', async ({ page, request }) => {
+  await openLab(page);
+  await command(page, 'jupyter-dist:open-log', { group: lab.GROUP, rank: 0 });
+  const log = page.getByRole('log', { name: 'Output of rank 0' });
+  await expect(log).toContainText('unfinished ends');
+  for (const [name, text] of Object.entries(TEXTS).reverse()) {
+    const shown = longestTask(page, '', {}, '.jpd-RankLog', `again ${name} ends`);
+    await run(request, lab.GROUP, code([`again ${name}`, text]));
+    expect(await shown, name).toBeLessThan(LONG_MS);
+  }
+  await expectNoMarkup(page, log);
+});
