@@ -1,11 +1,11 @@
 /** Runs the cells of notebooks: on ranks where the notebook says so. */
 import type { CodeCell, ICodeCellModel } from '@jupyterlab/cells';
-import { INotebookCellExecutor, KernelError } from '@jupyterlab/notebook';
-import type { INotebookModel } from '@jupyterlab/notebook';
-import { DistError } from '../services/errors';
+import type { INotebookCellExecutor, INotebookModel, KernelError } from '@jupyterlab/notebook';
+import type { DistError } from '../services/errors';
 import type { IExecution, IGroup, IRunRequest } from '../services/protocol';
 import type { IDistExecutions, IDistGroups } from '../tokens';
-import { asOutput, CellRun, IOutcome } from './cellrun';
+import { aborted, failure, refuse } from './cellerrors';
+import type { CellRun } from './cellrun';
 import type { CellRuns } from './cellruns';
 import { CellAborted, CellQueue } from './queue';
 import { IRankTarget, resolveTarget } from './target';
@@ -212,45 +212,6 @@ function prepare(cell: CodeCell, model: ICodeCellModel): void {
   );
   model.executionState = 'running';
   model.trusted = true;
-}
-
-/** The server did not take it: say why where the output would be. */
-function refuse(model: ICodeCellModel, error: DistError): KernelError {
-  const { message, hint } = error;
-  const output = asOutput({ code: error.code ?? 'internal', message, hint });
-  if (!model.isDisposed) {
-    model.outputs.clear();
-    model.outputs.add(output);
-    model.executionState = 'idle';
-  }
-  return kernelError(output.ename, output.evalue, output.traceback);
-}
-
-function failure({ execution, error }: IOutcome): KernelError {
-  return kernelError(
-    error?.ename ?? execution.state,
-    error?.evalue ?? '',
-    error?.traceback ?? []
-  );
-}
-
-function aborted(reason: CellAborted): KernelError {
-  return kernelError('Aborted', reason.message, []);
-}
-
-/** What makes NotebookActions stop quietly, as for a kernel's error. */
-function kernelError(
-  ename: string,
-  evalue: string,
-  traceback: string[]
-): KernelError {
-  return new KernelError({
-    status: 'error',
-    execution_count: 0,
-    ename,
-    evalue,
-    traceback
-  } as unknown as ConstructorParameters<typeof KernelError>[0]);
 }
 
 /** JupyterLab's cell tag: an exception is expected here. */

@@ -1,9 +1,8 @@
 /** All groups of the server: what every view of them shows. */
 import { PromiseDelegate } from '@lumino/coreutils';
-import type { IDisposable } from '@lumino/disposable';
-import { ISignal, Signal } from '@lumino/signaling';
 import type { IGroup } from '../services/protocol';
 import type { IDistGroups, IDistService } from '../tokens';
+import { ChangingModel } from './changing';
 
 /** What of the server this model needs. */
 type GroupsSource = Pick<
@@ -11,11 +10,12 @@ type GroupsSource = Pick<
   'groupsChanged' | 'connectionChanged' | 'connected'
 >;
 
-export class GroupsModel implements IDistGroups, IDisposable {
+export class GroupsModel extends ChangingModel implements IDistGroups {
   constructor(service: GroupsSource) {
+    super();
     this._service = service;
     service.groupsChanged.connect(this._onGroups, this);
-    service.connectionChanged.connect(this._onConnection, this);
+    service.connectionChanged.connect(this.emitChanged, this);
   }
 
   get ready(): Promise<void> {
@@ -30,19 +30,6 @@ export class GroupsModel implements IDistGroups, IDisposable {
     return this._service.connected;
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
-  dispose(): void {
-    this._isDisposed = true;
-    Signal.clearData(this);
-  }
-
   find(reference: string): IGroup | null {
     return findGroup(this._groups, reference);
   }
@@ -50,16 +37,10 @@ export class GroupsModel implements IDistGroups, IDisposable {
   private _onGroups(_: unknown, groups: IGroup[]): void {
     this._groups = [...groups].sort(byName);
     this._ready.resolve();
-    this._changed.emit();
+    this.emitChanged();
   }
 
-  private _onConnection(): void {
-    this._changed.emit();
-  }
-
-  private _changed = new Signal<this, void>(this);
   private _groups: readonly IGroup[] = [];
-  private _isDisposed = false;
   private _ready = new PromiseDelegate<void>();
   private _service: GroupsSource;
 }

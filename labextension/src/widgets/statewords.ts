@@ -3,42 +3,28 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../model/quantities';
 import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../services/protocol';
 
-export function rankStateWord(trans: TranslationBundle, state: RankState): string {
-  const words: Record<RankState, string> = {
+export function stateWord(trans: TranslationBundle, state: RankState | GroupState | ExecutionState): string {
+  const words: Record<RankState | GroupState | ExecutionState, string> = {
     starting: trans.__('starting'),
     importing: trans.__('importing'),
     joining: trans.__('joining'),
     idle: trans.__('idle'),
     busy: trans.__('busy'),
     unresponsive: trans.__('does not answer'),
-    dead: trans.__('dead')
-  };
-  return words[state] ?? state;
-}
-
-export function groupStateWord(trans: TranslationBundle, state: GroupState): string {
-  const words: Record<GroupState, string> = {
-    starting: trans.__('starting'),
     ready: trans.__('ready'),
     degraded: trans.__('degraded'),
     restarting: trans.__('restarting'),
     ending: trans.__('shutting down'),
-    dead: trans.__('dead'),
-    lost: trans.__('lost')
-  };
-  return words[state] ?? state;
-}
-
-export function executionStateWord(trans: TranslationBundle, state: ExecutionState): string {
-  const words: Record<ExecutionState, string> = {
     queued: trans.__('queued'),
     running: trans.__('running'),
     ok: trans.__('ok'),
     error: trans.__('error'),
     interrupted: trans.__('interrupted'),
     aborted: trans.__('aborted'),
+    dead: trans.__('dead'),
     lost: trans.__('lost')
   };
+  // A newer server may know more states than this page.
   return words[state] ?? state;
 }
 
@@ -55,10 +41,10 @@ function isComing(state: RankState): boolean {
 export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart: number): string {
   const size = trans._n('%1 rank', '%1 ranks', group.world_size, group.world_size);
   if (group.state === 'starting' || group.state === 'restarting') {
-    return trans.__('%1, %2 %3', size, groupStateWord(trans, group.state), formatSeconds(sinceStart));
+    return trans.__('%1, %2 %3', size, stateWord(trans, group.state), formatSeconds(sinceStart));
   }
   if (group.state !== 'ready' && group.state !== 'degraded') {
-    return trans.__('%1, %2', size, groupStateWord(trans, group.state));
+    return trans.__('%1, %2', size, stateWord(trans, group.state));
   }
   const parts = [size];
   const busy = count(group.ranks, 'busy');

@@ -7,7 +7,7 @@ import { PanelLayout, Title, Widget } from '@lumino/widgets';
 import type { ILogLimits } from '../../model/log';
 import type { IGroup, IRank } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
-import { rankStateWord } from '../statewords';
+import { stateWord } from '../statewords';
 import { RankLog } from './ranklog';
 import { RankTabs } from './tabs';
 
@@ -77,7 +77,7 @@ export class LogPanel extends Widget {
       const title = this._tabs.titles[rank.rank] ?? this._addTab(rank);
       const state = group ? rank.state : 'dead';
       title.dataset = { ...title.dataset, state };
-      title.caption = trans.__('Rank %1: %2', rank.rank, rankStateWord(trans, state));
+      title.caption = trans.__('Rank %1: %2', rank.rank, stateWord(trans, state));
     }
     if (!group) {
       // What it said stays readable here; the ranks are gone.

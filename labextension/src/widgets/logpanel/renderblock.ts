@@ -12,7 +12,7 @@ import type {
   LogBlock
 } from '../../model/logblocks';
 import { formatSeconds } from '../../model/quantities';
-import { executionStateWord } from '../statewords';
+import { stateWord } from '../statewords';
 
 /** What a block needs to become DOM. */
 export interface IBlockContext {
@@ -86,7 +86,7 @@ export class BlockNode {
       element('span', 'jpd-LogExecution-notebook', block.notebook?.split('/').pop() ?? ''),
       element('span', 'jpd-LogExecution-code', firstLine(block.code)),
       element('span', 'jpd-LogExecution-continued', block.continued ? trans.__('continued') : ''),
-      element('span', 'jpd-LogExecution-status', executionStateWord(trans, block.status)),
+      element('span', 'jpd-LogExecution-status', stateWord(trans, block.status)),
       element('span', 'jpd-LogExecution-seconds', block.seconds === null ? '' : formatSeconds(block.seconds)),
       element('time', 'jpd-LogExecution-time', new Date(block.at * 1000).toLocaleTimeString())
     );

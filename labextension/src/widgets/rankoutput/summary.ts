@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../../model/quantities';
 import { formatRanks } from '../../model/ranks';
 import type { ExecutionState } from '../../services/protocol';
-import { executionStateWord } from '../statewords';
+import { stateWord } from '../statewords';
 import { rankSetLabel } from './itemrow';
 import type { IShown, IShownRank } from './shown';
 
@@ -36,13 +36,13 @@ function states(trans: TranslationBundle, shown: IShown): string {
   if (groups.size <= 1) {
     const size = trans._n('%1 rank', '%1 ranks', perRank.length);
     const [state = shown.state] = groups.keys();
-    return `${size} \u00b7 ${executionStateWord(trans, state)}`;
+    return `${size} \u00b7 ${stateWord(trans, state)}`;
   }
   // What most ranks did is counted, the others are named.
   const sorted = [...groups].sort((a, b) => b[1].length - a[1].length);
   return sorted
     .map(([state, ranks], i) => {
-      const word = executionStateWord(trans, state);
+      const word = stateWord(trans, state);
       return i === 0 || ranks.length > MAX_NAMED
         ? trans.__('%1 %2', ranks.length, word)
         : trans.__('%1 %2', rankSetLabel(trans, formatRanks(ranks)), word);

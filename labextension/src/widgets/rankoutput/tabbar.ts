@@ -1,6 +1,6 @@
 /** The tabs of a rank output: all folded, then one per rank. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { executionStateWord } from '../statewords';
+import { stateWord } from '../statewords';
 import type { IShown } from './shown';
 import { rankTime } from './summary';
 
@@ -39,7 +39,7 @@ export class RankTabBar {
     );
     this._label('folded', trans.__('Folded'), '', shown.state);
     for (const rank of shown.perRank) {
-      const word = executionStateWord(trans, rank.status);
+      const word = stateWord(trans, rank.status);
       const time = rankTime(rank, shown.startedAt, now);
       this._label(rank.rank, String(rank.rank), time, rank.status);
       const tab = this._tabs.get(rank.rank)!;

@@ -1,8 +1,7 @@
 /** Where the cells of one notebook go, as its rank picker shows and sets it. */
 import type { Cell, ICellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { IDisposable } from '@lumino/disposable';
-import { ISignal, Signal } from '@lumino/signaling';
+import { ChangingModel } from '../../model/changing';
 import { formatRanks, parseRanks } from '../../model/ranks';
 import {
   CellTarget,
@@ -17,32 +16,20 @@ import {
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
 
-export class PickerModel implements IDisposable {
+/** Changed when anything that the picker shows may have. */
+export class PickerModel extends ChangingModel {
   constructor(panel: NotebookPanel, groups: IDistGroups) {
+    super();
     this._panel = panel;
     this._groups = groups;
     const { content } = panel;
-    groups.changed.connect(this._emit, this);
+    groups.changed.connect(this.emitChanged, this);
     content.activeCellChanged.connect(this._onActiveCell, this);
-    content.selectionChanged.connect(this._emit, this);
+    content.selectionChanged.connect(this.emitChanged, this);
     content.modelChanged.connect(this._onModel, this);
     panel.disposed.connect(this.dispose, this);
     this._onModel();
     this._onActiveCell();
-  }
-
-  /** Emitted when anything that the picker shows may have changed. */
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
-  dispose(): void {
-    this._isDisposed = true;
-    Signal.clearData(this);
   }
 
   get groups(): readonly IGroup[] {
@@ -159,7 +146,7 @@ export class PickerModel implements IDisposable {
   private _onModel(): void {
     const { model } = this._panel.content;
     model?.metadataChanged.connect(this._onMetadata, this);
-    this._emit();
+    this.emitChanged();
   }
 
   private _onActiveCell(): void {
@@ -169,23 +156,17 @@ export class PickerModel implements IDisposable {
     }
     this._cellModel = content.activeCell?.model ?? null;
     this._cellModel?.metadataChanged.connect(this._onMetadata, this);
-    this._emit();
+    this.emitChanged();
   }
 
   private _onMetadata(_: unknown, { key }: { key?: string }): void {
     if (key === METADATA_KEY) {
-      this._emit();
+      this.emitChanged();
     }
   }
 
-  private _emit(): void {
-    this._changed.emit();
-  }
-
   private _cellModel: ICellModel | null = null;
-  private _changed = new Signal<this, void>(this);
   private _groups: IDistGroups;
-  private _isDisposed = false;
   private _panel: NotebookPanel;
 }
 

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useRef, useState } from 'react';
 import type { IGroup, IRank } from '../../services/protocol';
 import { StateGlyph } from '../stateglyph';
-import { rankStateWord } from '../statewords';
+import { stateWord } from '../statewords';
 
 interface IRankTogglesProps {
   group: IGroup;
@@ -81,7 +81,7 @@ function RankToggle(props: IRankToggleProps): React.ReactElement {
   const label = trans.__(
     'Rank %1, %2',
     rank.rank,
-    rankStateWord(trans, rank.state)
+    stateWord(trans, rank.state)
   );
   return (
     <button

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 import { useSignal } from '../hooks';
-import { groupStateWord } from '../statewords';
+import { stateWord } from '../statewords';
 import type { PickerModel } from './pickermodel';
 import { moveInPicker } from './toolbarkeys';
 
@@ -64,7 +64,7 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
             '%2 (%1 ranks, %3)',
             size,
             name,
-            groupStateWord(trans, state)
+            stateWord(trans, state)
           )}
         </option>
       ))}

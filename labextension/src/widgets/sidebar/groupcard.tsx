@@ -16,7 +16,7 @@ import type { GroupMonitor } from '../../model/monitor';
 import type { IErrorBody, IGroup } from '../../services/protocol';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
-import { groupLight, groupStateWord, groupSummary } from '../statewords';
+import { groupLight, stateWord, groupSummary } from '../statewords';
 import { useSidebar } from './context';
 import { MemoryChart } from './memorychart';
 import { RankList } from './ranklist';
@@ -114,7 +114,7 @@ function GroupHeader({ group, isOpen, onToggle }: IGroupHeaderProps): React.Reac
         <span
           className="jpd-Group-summary"
           data-state={group.state}
-          title={groupStateWord(trans, group.state)}
+          title={stateWord(trans, group.state)}
         >
           {groupSummary(trans, group, clock.since(starts ? since : group.started_at))}
         </span>

@@ -6,7 +6,7 @@ import { formatBytes, formatPercent, formatSeconds } from '../../model/quantitie
 import type { IGroup, IRank, IRankMemory } from '../../services/protocol';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
-import { exitReason, isPassing, rankStateWord } from '../statewords';
+import { exitReason, isPassing, stateWord } from '../statewords';
 import { useSidebar } from './context';
 import { Sparkline } from './sparkline';
 
@@ -47,7 +47,7 @@ function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactE
   const { actions, clock, trans } = useSidebar();
   const memory = monitor.memory.latest(rank.rank);
   const does = activity(monitor, rank, trans.__('cell'));
-  const words = does ?? rankStateWord(trans, rank.state);
+  const words = does ?? stateWord(trans, rank.state);
   const lasts = isPassing(rank.state) ? formatSeconds(clock.since(rank.state_at)) : '';
   const bytes = rank.state === 'dead' ? '' : formatBytes(memory?.allocated_bytes ?? memory?.resident_bytes);
   return (

@@ -1,0 +1,47 @@
+/** How cells on ranks fail: as errors that JupyterLab knows from its kernels. */
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import { KernelError } from '@jupyterlab/notebook';
+import type { DistError } from '../services/errors';
+import { asOutput, IOutcome } from './cellrun';
+import type { CellAborted } from './queue';
+
+/** The server did not take it: say why where the output would be. */
+export function refuse(model: ICodeCellModel, error: DistError): KernelError {
+  const { message, hint } = error;
+  const output = asOutput({ code: error.code ?? 'internal', message, hint });
+  if (!model.isDisposed) {
+    model.outputs.clear();
+    model.outputs.add(output);
+    model.executionState = 'idle';
+  }
+  return kernelError(output.ename, output.evalue, output.traceback);
+}
+
+/** How a cell on ranks ended. */
+export function failure({ execution, error }: IOutcome): KernelError {
+  return kernelError(
+    error?.ename ?? execution.state,
+    error?.evalue ?? '',
+    error?.traceback ?? []
+  );
+}
+
+/** It was queued and never ran. */
+export function aborted(reason: CellAborted): KernelError {
+  return kernelError('Aborted', reason.message, []);
+}
+
+/** What makes NotebookActions stop quietly, as for a kernel's error. */
+function kernelError(
+  ename: string,
+  evalue: string,
+  traceback: string[]
+): KernelError {
+  return new KernelError({
+    status: 'error',
+    execution_count: 0,
+    ename,
+    evalue,
+    traceback
+  } as unknown as ConstructorParameters<typeof KernelError>[0]);
+}

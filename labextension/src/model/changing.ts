@@ -1,0 +1,26 @@
+/** What all models do that tell of their changes. */
+import type { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+
+/** Tells when it changed, until it is disposed; then it hears nothing either. */
+export class ChangingModel implements IDisposable {
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  protected emitChanged(): void {
+    this._changed.emit();
+  }
+
+  private _changed = new Signal<this, void>(this);
+  private _isDisposed = false;
+}
