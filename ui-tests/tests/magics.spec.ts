@@ -1,0 +1,111 @@
+import { expect, Page, test } from '@playwright/test';
+import * as lab from './lab';
+
+const KERNEL = 'Python 3 (ipykernel)';
+
+test.afterAll(async ({ request }) => {
+  await request.delete('/jupyter-dist/api/groups/magics');
+  const sessions = await (await request.get('/api/sessions')).json();
+  for (const { id, path } of sessions) {
+    if (path === 'magics.ipynb') {
+      await request.delete(`/api/sessions/${id}`);
+    }
+  }
+});
+
+/** Run one cell as a user does. */
+async function runCell(page: Page, index: number) {
+  const cell = lab.cell(page, index);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  return cell;
+}
+
+test('a kernel with the magics: folded output, progress, errors, interrupt, restart', async ({
+  page,
+  request
+}) => {
+  test.setTimeout(120000);
+  lab.writeNotebook(
+    'magics.ipynb',
+    [
+      '%load_ext jupyter_dist',
+      '%dist_init -n 2',
+      'x = rank * 10\nprint("hello")\nprint("I am", rank)\nx',
+      '%%rank [0]\nprint("only", rank)',
+          'from tqdm import tqdm\nimport time\nfor i in tqdm(range(25), mininterval=0): time.sleep(0.1)',
+      'time.sleep(1)\n1 / 0 if rank == 1 else "fine"',
+      'print("must not run")',
+      'print("begun", flush=True)\ntime.sleep(60)',
+      '%dist_mode -d',
+      'from jupyter_dist.client import attach\nattach("magics").run("print(f\'run on {rank}\'); x")',
+      '%load_ext jupyter_dist',
+      '%%distributed\nprint("still", x)',
+      '%dist_shutdown'
+    ],
+    {}
+  );
+  await lab.openNotebook(page, 'magics.ipynb', { kernel: KERNEL });
+  await runCell(page, 0);
+  const init = await runCell(page, 1);
+  await expect(init.node).toContainText("Group 'magics': 2 ranks ready", { timeout: 40000 });
+
+  // The same output as the picker's cells have.
+  const folded = await runCell(page, 2);
+  await expect(folded.summary).toContainText('magics \u00b7 2 ranks \u00b7 ok');
+  await expect(folded.ranks).toHaveCount(1);
+  await expect(folded.items.nth(0)).toContainText('hello');
+  await expect(folded.items.nth(0)).toContainText('ranks 0-1');
+  await expect(folded.items.nth(1)).toContainText('I am 0');
+  await folded.tab('Rank 1, ok').click();
+  await expect.poll(() => lab.shownText(folded)).toBe('hello\nI am 1\n10');
+
+  const one = await runCell(page, 3);
+  await expect(one.summary).toContainText('1 rank \u00b7 ok');
+  expect(await lab.shownText(one)).toBe('only 0\n');
+
+  // A bar is seen while it grows, in one line.
+  const bar = await runCell(page, 4);
+  await expect(bar.node).toContainText(/\b([1-9]|1\d)\/25/);
+  await expect(bar.summary).toContainText('running');
+  await expect(bar.node).toContainText('25/25');
+  await expect(bar.summary).toContainText('ok');
+  await bar.tab('Rank 0, ok').click();
+  expect((await lab.shownText(bar)).match(/%\|/g)).toHaveLength(1);
+
+  // An error fails the cell, so that what was queued behind it does not run.
+  const failed = await runCell(page, 5);
+  const after = await runCell(page, 6);
+  await expect(failed.summary).toContainText('1 ok, rank 1 error');
+  await expect(failed.node).toContainText('ZeroDivisionError');
+  await expect(after.prompt).toHaveText('[ ]:');
+
+  // The kernel's interrupt is the ranks'.
+  const sleeper = await runCell(page, 7);
+  await expect(sleeper.node).toContainText('begun');
+  await page.locator('[data-jp-item-name="interrupt"]').click();
+  await expect(sleeper.summary).toContainText('interrupted');
+  await expect(sleeper.prompt).toHaveText(/^\[\d+\]:$/);
+
+  // What the client returns is shown in the same way.
+  const local = await runCell(page, 8);
+  await expect(local.prompt).toHaveText(/^\[\d+\]:$/);
+  const result = await runCell(page, 9);
+  await expect(result.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(result.items.first()).toContainText('run on 0');
+  await expect(result.ranks).toHaveCount(1);
+
+  // A kernel that is started anew finds its group, with every variable.
+  await lab.execute(page, 'kernelmenu:restart');
+  await page.locator('.jp-Dialog .jp-mod-accept').click();
+  await expect(page.getByText(`${KERNEL} | Idle`)).toBeVisible();
+  await runCell(page, 10);
+  const still = await runCell(page, 11);
+  await expect(still.items.first()).toContainText('still 0');
+  await expect(still.items.last()).toContainText('still 10');
+
+  const end = await runCell(page, 12);
+  await expect(end.node).toContainText("Group 'magics' has ended");
+  const { groups } = await (await request.get('/jupyter-dist/api/groups')).json();
+  expect(groups).toEqual([]);
+});
