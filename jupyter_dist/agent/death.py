@@ -68,10 +68,11 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
     name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
     if number != signal.SIGKILL:
         return f"was killed ({name})"
+    held = f"{ending.peak_bytes / 2**30:.1f} GiB" if ending.peak_bytes else ""
     if out_of_memory:
-        held = f" when it held {ending.peak_bytes / 2**30:.1f} GiB" if ending.peak_bytes else ""
-        return f"was killed (out of memory{held}: SIGKILL)"
-    return f"was killed ({name}; the system may have run out of memory)"
+        return f"was killed (out of memory{held and f' when it held {held}'}: SIGKILL)"
+    most = held and f"; it never held more than {held}"
+    return f"was killed ({name}; the system may have run out of memory{most})"
 
 
 def _oom_kills(path: Path) -> int:

@@ -74,7 +74,7 @@ class Dispatcher:
                 execution.error = JupyterDistError(
                     "rank_dead",
                     f"Rank {rank.rank} {rank.exit['reason'] if rank.exit else 'died'}.",
-                    "Run on the other ranks, or restart the group.",
+                    "Run on the other ranks, replace the dead ones, or restart the group.",
                 )
                 self._rank_ended(execution, rank.rank, "lost", None)
 
@@ -150,9 +150,10 @@ def _not_run_error(before: Execution) -> JupyterDistError:
 def _dead_error(dead: list[RankProcess]) -> JupyterDistError:
     first = dead[0]
     reason = first.exit["reason"] if first.exit else "is gone"
+    without = format_ranks(rank.rank for rank in dead).replace(",", ",!")
     others = f" (and ranks {format_ranks(rank.rank for rank in dead[1:])})" if len(dead) > 1 else ""
     return JupyterDistError(
         "rank_dead",
         f"Rank {first.rank}{others} {reason}.",
-        f"Run on the other ranks (!{format_ranks(r.rank for r in dead).replace(',', ',!')}), or restart the group.",
+        f"Run on the other ranks (!{without}), replace the dead ones, or restart the group.",
     )

@@ -152,7 +152,8 @@ def test_out_of_memory_is_said_only_when_the_kernel_says_so(tmp_path):
     assert not watch.struck()
     ending = Ending(None, signal.SIGKILL, 3 << 30)
     assert describe(ending, True, None) == "was killed (out of memory when it held 3.0 GiB: SIGKILL)"
-    assert describe(ending, False, None) == "was killed (SIGKILL; the system may have run out of memory)"
+    unsure = "was killed (SIGKILL; the system may have run out of memory; it never held more than 3.0 GiB)"
+    assert describe(ending, False, None) == unsure
     assert describe(Ending(None, 34), False, None) == "was killed (SIGRTMIN)"
 
 

@@ -1,0 +1,85 @@
+/** A rank that is killed is named where one looks, with the cause, its memory and the ways on. */
+import { APIRequestContext, expect, Page, test } from '@playwright/test';
+import * as lab from './lab';
+import { command } from './ranks';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+const CAUSE = /SIGKILL|signal 9/;
+const MEMORY = /never held more than \d+\.\d GiB/;
+
+async function kill(request: APIRequestContext, rank: number): Promise<void> {
+  const group = await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}`)).json();
+  process.kill(group.ranks[rank].pid, 'SIGKILL');
+}
+
+const row = (page: Page, rank: number) =>
+  page.getByRole('region', { name: `Group ${lab.GROUP}` }).locator('.jpd-RankRow').nth(rank);
+
+/** The sidebar and the output of rank 1 name it, and offer what to do. */
+async function expectNamed(page: Page): Promise<void> {
+  await expect(row(page, 1)).toHaveAttribute('data-state', 'dead');
+  await expect(row(page, 1)).toContainText(CAUSE);
+  await expect(row(page, 1)).toContainText(MEMORY);
+  const log = page.getByRole('log', { name: 'Output of rank 1' });
+  const notes = log.locator('p').filter({ hasText: 'Rank 1 was killed' });
+  await expect(notes.last()).toContainText(CAUSE);
+  await expect(notes.last()).toContainText(MEMORY);
+  await expect(row(page, 0)).toHaveAttribute('data-state', 'idle');
+}
+
+async function replace(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Replace dead ranks' }).click();
+  for (const rank of [0, 1]) {
+    await expect(row(page, rank)).toHaveAttribute('data-state', 'idle', { timeout: 30000 });
+  }
+}
+
+async function runCell(page: Page, index: number): Promise<void> {
+  await lab.cell(page, index).editor.click();
+  await page.keyboard.press('Control+Enter');
+}
+
+test('a killed rank is named in the cell, the rank output and the sidebar, and replaced', async ({ page, request }) => {
+  lab.writeNotebook('death.ipynb', [
+    'kept = 40 + rank\nprint("kept is", kept)',
+    'import time\nprint("begun")\nif rank == 1: time.sleep(60)',
+    'print("still", globals().get("kept", "nothing"))'
+  ]);
+  await lab.openNotebook(page, 'death.ipynb');
+  await command(page, 'jupyter-dist:show-sidebar');
+  await runCell(page, 0);
+  await expect(lab.cell(page, 0).summary).toContainText('2 ranks \u00b7 ok');
+  await command(page, 'jupyter-dist:open-log', { group: lab.GROUP, rank: 1 });
+  await expect(page.getByRole('log', { name: 'Output of rank 1' })).toContainText('kept is 41');
+
+  // Idle.
+  await kill(request, 1);
+  await expectNamed(page);
+  await page.getByRole('tab', { name: 'death.ipynb' }).click();
+  await runCell(page, 2);
+  const refused = lab.cell(page, 2).node;
+  await expect(refused).toContainText(/Rank 1 was killed.*Run on the other ranks.*, replace .*, or restart/s);
+  await replace(page);
+  await runCell(page, 2);
+  await expect(lab.cell(page, 2).items).toHaveText([/still 40/, /still nothing/]);
+
+  // In a cell.
+  await runCell(page, 1);
+  await expect(lab.cell(page, 1).items.first()).toContainText('begun');
+  await kill(request, 1);
+  const { node, summary } = lab.cell(page, 1);
+  await expect(summary).toContainText('rank 1 lost');
+  await expect(node).toContainText(CAUSE);
+  await expect(node).toContainText(MEMORY);
+  await expect(node).toContainText(/Run on the other ranks, replace .*, or restart/);
+  await command(page, 'jupyter-dist:open-log', { group: lab.GROUP, rank: 1 });
+  await expectNamed(page);
+  await replace(page);
+  await page.getByRole('tab', { name: 'death.ipynb' }).click();
+  await runCell(page, 2);
+  await expect(lab.cell(page, 2).items).toHaveText([/still 40/, /still nothing/]);
+});
