@@ -10,6 +10,8 @@ from torch._C import _distributed_c10d as c10d
 _NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
 _ACTIVE_ENTRIES = (True, True)
 
+_forgotten: set[int] = set()
+
 
 class Collective(TypedDict):
     """One that was begun: what torch calls it, its process group and its number there."""
@@ -23,10 +25,19 @@ def outstanding() -> Collective | None:
     """Return the oldest collective that is not complete; None when all are, or torch does not tell."""
     if not _is_behind(_dump(_NO_ENTRIES).get("pg_status", {})):
         return None
-    entries = [entry for entry in _dump(_ACTIVE_ENTRIES).get("entries", ()) if not entry["retired"]]
+    entries = [entry for entry in _unfinished() if int(entry["record_id"]) not in _forgotten]
     if not entries:
         return None
     return _describe(min(entries, key=lambda entry: int(entry["record_id"])))
+
+
+def forget() -> None:
+    """What is not complete now will never be: it was given up."""
+    _forgotten.update(int(entry["record_id"]) for entry in _unfinished())
+
+
+def _unfinished() -> list[dict[str, Any]]:
+    return [entry for entry in _dump(_ACTIVE_ENTRIES).get("entries", ()) if not entry["retired"]]
 
 
 def _is_behind(status: dict[str, dict[str, str]]) -> bool:

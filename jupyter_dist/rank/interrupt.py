@@ -27,7 +27,7 @@ PEER_NEWS_SECONDS = 0.5  # a broken connection is seen sooner than the agent hea
 
 # Our own files, which KeyboardInterrupt must not hit; but not the wrappers around what a cell calls and waits for.
 _FOLDER = Path(__file__).parent
-_GUARDED = tuple(str(path) for path in _FOLDER.glob("*.py") if path.name not in ("shell.py", "spawning.py"))
+_GUARDED = tuple(str(path) for path in _FOLDER.glob("*.py") if path.name not in ("shell.py", "spawning.py", "waits.py"))
 
 # wait4 and waitid, as /proc/PID/syscall shows them.
 _WAITING = {"x86_64": ("61", "247"), "aarch64": ("260", "95")}
@@ -99,6 +99,11 @@ class Interrupter:
                 self._deferred = False
                 self.current.noticed_interrupt = True
                 raise KeyboardInterrupt
+
+    def left_collective(self) -> None:
+        """The running cell leaves a collective that is not complete."""
+        if self.current is not None:
+            self.current.broke_process_group = True
 
     def check(self) -> bool:
         """Whether the running cell was asked to stop."""

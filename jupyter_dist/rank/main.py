@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from os import _exit as exit_now  # the plain one: see spawning.py
 from typing import NoReturn
 
@@ -22,7 +23,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
 
-from . import process_group, spawning
+from . import process_group, spawning, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
@@ -72,6 +73,8 @@ class Rank:
         self._group = ProcessGroup(spec)
         self._begin_frameworks()
         self._interrupter = Interrupter(namespace, self._group.unhang)
+        if spec.backend == "gloo":
+            waits.install(self._group.was_broken, self._leave_collective)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._group)
         self._runner.memory = Memory(spec.device)
@@ -149,6 +152,10 @@ class Rank:
         if not self._outbox.in_child:
             self._streams.flush()
             self._outbox.sync()
+
+    def _leave_collective(self, is_complete: Callable[[], bool]) -> None:
+        self._interrupter.left_collective()
+        self._group.leave(is_complete)
 
     def _leave(self) -> None:
         """Called in the side thread."""

@@ -6,6 +6,8 @@ import contextlib
 import datetime
 import os
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,12 +15,13 @@ import torch.distributed as dist
 
 from jupyter_dist.protocol.specs import RankSpec
 
-from . import flight, nccl, unhang
+from . import flight, nccl, unhang, waits
 
 REJOIN_SECONDS = 10.0
 REJOIN_SECONDS_PER_RANK = 0.5
 # gloo tries a connection that does not come about again: in torch 2.13 it gives up after five timeouts.
 _NUM_TRIES = 5
+_POLL_SECONDS = 0.005
 
 
 class ProcessGroup:
@@ -27,8 +30,9 @@ class ProcessGroup:
     def __init__(self, spec: RankSpec) -> None:
         self._spec = spec
         self._store_path = spec.store_path
-        self._broken = False
+        self._broken_since: float | None = None
         self._meets = False  # user code forms the process group itself
+        self._abandoned: list[Any] = []  # process groups that would never close
 
     def join(self, store_path: str, timeout_seconds: float | None = None) -> None:
         """Meet the other ranks; blocks until all are there. Raises what torch raises.
@@ -58,7 +62,7 @@ class ProcessGroup:
         default = dist.distributed_c10d._get_default_timeout(dist.Backend(self._spec.backend))
         store.set_timeout(default)
         dist.distributed_c10d._set_pg_timeout(default, dist.group.WORLD)
-        self._broken = False
+        self._broken_since = None
 
     def _connect_seconds(self, rejoin_seconds: float | None) -> float:
         if rejoin_seconds is None:
@@ -93,31 +97,47 @@ class ProcessGroup:
     def state(self, error: BaseException | None) -> str:
         """`ok`, `broken` (collectives would fail), or `none` (the user destroyed it)."""
         if error is not None and unhang.is_of_a_broken_group(error):
-            self._broken = True
+            self._break()
         if not dist.is_initialized():
             return "none"
-        return "broken" if self._broken else "ok"
+        return "ok" if self._broken_since is None else "broken"
 
     def peer_lost(self) -> None:
         """A member is gone (side thread): until the group is formed anew collectives fail, and none waits for ever."""
-        self._broken = True
+        self._break()
         if self._spec.backend == "gloo":
             unhang.break_collectives()
         else:
             nccl.abort()
-
         if self._meets:  # nobody will come to where it waits
             unhang.break_store(self._store_path)
 
     def meets_over(self, store_path: str | None) -> None:
         """User code forms the process group over this store; None when it is done."""
         if store_path is not None:
-            self._store_path, self._broken = store_path, False
+            self._store_path, self._broken_since = store_path, None
         self._meets = store_path is not None
 
     def has_lost_peer(self) -> bool:
         """Whether a member is gone since then, or an interrupt ended the wait for it."""
-        return self._broken
+        return self._broken_since is not None
+
+    def was_broken(self, seconds_ago: float) -> bool:
+        """Whether all connections were cut at least so long ago."""
+        return self._broken_since is not None and time.monotonic() - self._broken_since >= seconds_ago
+
+    def leave(self, is_complete: Callable[[], bool]) -> None:
+        """The caller leaves a gloo collective that is not complete: nobody else waits for it either."""
+        self._break()
+        unhang.break_collectives()
+        deadline = time.monotonic() + waits.GRACE_SECONDS
+        while not is_complete():
+            if time.monotonic() > deadline:
+                # gloo's thread waits on; closing would wait for it. They stay, and a new one is formed beside them.
+                self._abandoned += dist.distributed_c10d._world.pg_map
+                flight.forget()
+                return
+            time.sleep(_POLL_SECONDS)
 
     def collective_seq(self) -> int | None:
         """How many collectives this rank began on the default process group; None where there is none."""
@@ -131,7 +151,7 @@ class ProcessGroup:
     def unhang(self) -> bool:
         """Free the main thread if it waits in a collective (side thread); True when the group is now broken."""
         if self._meets and unhang.main_thread_sleeps():
-            self._broken = True
+            self._break()
             unhang.break_store(self._store_path)
             return True
         if self._spec.backend == "nccl":
@@ -139,19 +159,24 @@ class ProcessGroup:
         if not unhang.main_thread_sleeps():
             return False
         # Said before it is done: the main thread may be free and have replied before this thread goes on.
-        self._broken, was_broken = True, self._broken
+        was_broken = self._broken_since is not None
+        self._break()
         if was_broken:  # the connections are cut already, so it waits in the store (new_group does)
             unhang.break_store(self._store_path)
         if not unhang.break_collectives() and not was_broken:
-            self._broken = False
-        return self._broken
+            self._broken_since = None
+        return self._broken_since is not None
 
     def _unhang_nccl(self) -> bool:
         # The main thread's state tells nothing here: waiting for a device, it spins.
-        if not self._broken and flight.outstanding() is not None:
-            self._broken = True
+        if self._broken_since is None and flight.outstanding() is not None:
+            self._break()
             nccl.abort()
-        return self._broken
+        return self._broken_since is not None
+
+    def _break(self) -> None:
+        if self._broken_since is None:
+            self._broken_since = time.monotonic()
 
 
 def _revive_models(namespace: dict[str, Any]) -> int:

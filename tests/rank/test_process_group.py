@@ -173,3 +173,21 @@ def test_aborting_and_forgetting_find_all_they_need_in_this_torch(make_group: Ma
     assert run_all(group, code) == ["True False\n"] * 2
     rejoin(group, tmp_path)
     run_all(group, "dist.barrier()")
+
+
+def test_a_collective_whose_end_gloo_lost_is_left_and_a_new_group_formed_beside_it(
+    make_group: MakeGroup, tmp_path: Path
+) -> None:
+    """What cannot be had at will is made here: breaking connections has no effect, as when none is left."""
+    group = make_group(2)
+    run_all(group, "kept = rank\nfrom jupyter_dist.rank import unhang\nreal = unhang.break_collectives")
+    assert group[0].run("unhang.break_collectives = lambda: 0").status == "ok"
+    execution_id = group[0].start("print('go')\ndist.all_reduce(torch.ones(3))")
+    group[0].wait_text("go")
+    group[0].interrupt(execution_id)
+    result = group[0].result(execution_id)
+    assert (result.status, result.reply["process_group"]) == ("interrupted", "broken")
+    assert "never completed" in result.traceback
+    rejoin(group, tmp_path)
+    assert run_all(group, "t = torch.ones(1)\ndist.all_reduce(t)\nprint(kept == rank, t.item())") == ["True 2.0\n"] * 2
+    assert group[0].answer(group[0].post("stack"))["collective"] is None

@@ -1,0 +1,57 @@
+"""Waiting for gloo's collectives in slices, so that Python has its turn, and the wait an end.
+
+gloo can lose the end of what it waits for: a rank dies while gloo's event loop sends to it, the send fails, and
+nobody tells the thread in `UnboundBuffer::waitSend`; no socket is left to break. Seen in torch 2.13 on loaded
+machines, about once in fifty deaths.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from torch._C import _distributed_c10d as c10d
+
+SLICE = timedelta(seconds=0.2)
+GRACE_SECONDS = 1.0  # gloo tells of a broken connection within milliseconds
+_UNLIMITED = timedelta(0)
+# gloo takes a wait for one of these that timed out for the end of the whole group.
+_POINT_TO_POINT = ("SEND", "RECV", "RECVANYSOURCE")
+_LOST = "Connection closed by peer: gloo did not say how this collective ended."
+
+
+def install(was_broken: Callable[[float], bool], leave: Callable[[Callable[[], bool]], None]) -> None:
+    """Have `Work.wait` wait like this, wherever Python calls it.
+
+    Args:
+        was_broken: whether all connections were cut at least so many seconds ago.
+        leave: called when a collective is left that is not complete, with what tells whether it is.
+    """
+    work_class: Any = c10d.Work
+    types: Any = getattr(c10d, "OpType", None)
+    if types is None or not hasattr(work_class, "_get_op_type"):  # an older torch
+        return
+    wait = work_class.wait
+    point_to_point = {int(getattr(types, name)) for name in _POINT_TO_POINT}
+
+    @functools.wraps(wait)
+    def sliced(work: Any, timeout: timedelta = _UNLIMITED) -> bool:
+        if timeout != _UNLIMITED or work._get_op_type() in point_to_point:
+            return bool(wait(work, timeout))
+        try:
+            while True:
+                try:
+                    return bool(wait(work, SLICE))
+                except RuntimeError:  # its own, or the end of the slice
+                    if work.is_completed():
+                        return bool(wait(work))
+                if was_broken(GRACE_SECONDS):
+                    raise RuntimeError(_LOST)
+        except BaseException:
+            if not work.is_completed():
+                leave(work.is_completed)
+            raise
+
+    work_class.wait = sliced
