@@ -1,0 +1,89 @@
+/** Several pages at once: on one notebook, and on two notebooks of one group. */
+import { expect, Page, test } from '@playwright/test';
+import * as lab from './lab';
+import { command } from './ranks';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+/** Ticks until the test says stop. */
+function ticks(word: string, stop: string): string {
+  return [
+    'import os, time',
+    'i = 0',
+    `while not os.path.exists(${JSON.stringify(lab.rootPath(stop))}):`,
+    `    print("${word}", i, rank)`,
+    '    i += 1',
+    '    time.sleep(0.05)'
+  ].join('\n');
+}
+
+async function runFirst(page: Page): Promise<void> {
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+}
+
+test('two browsers on one notebook see the same, and one may go', async ({ page, browser, request }) => {
+  lab.writeNotebook('shared.ipynb', [ticks('tick', 'stop-shared')]);
+  await lab.openNotebook(page, 'shared.ipynb');
+  await runFirst(page);
+  await expect(lab.cell(page, 0).ranks).toContainText('tick 3');
+  const contexts = [await browser.newContext(), await browser.newContext()];
+  const [second, third] = await Promise.all(
+    contexts.map(async context => {
+      const other = await context.newPage();
+      await lab.openNotebook(other, 'shared.ipynb');
+      return other;
+    })
+  );
+  for (const other of [second, third]) {
+    await expect(lab.cell(other, 0).prompt).toHaveText('[*]:');
+    await expect(lab.cell(other, 0).summary).toContainText('running');
+  }
+  await contexts[1].close();
+  await expect(lab.cell(second, 0).summary).toContainText('running');
+  await request.put('/api/contents/stop-shared', { data: { type: 'file', format: 'text', content: '' } });
+  const texts: string[] = [];
+  for (const each of [page, second]) {
+    const cell = lab.cell(each, 0);
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
+    await cell.tab('Rank 1, ok').click();
+    texts.push(await lab.shownText(cell));
+  }
+  expect(texts[0]).toMatch(/^tick 0 1\ntick 1 1\n/);
+  expect(texts[1]).toBe(texts[0]);
+  await contexts[0].close();
+});
+
+test('cells of two notebooks queue, and an interrupt stops the one that runs', async ({ page, context }) => {
+  lab.writeNotebook('a.ipynb', ['import time\nprint("from a", rank)\ntime.sleep(60)']);
+  lab.writeNotebook('b.ipynb', ['print("from b", rank)']);
+  const other = await context.newPage();
+  await lab.openNotebook(page, 'a.ipynb');
+  await lab.openNotebook(other, 'b.ipynb');
+  await command(other, 'jupyter-dist:show-sidebar');
+  const [a, b] = [lab.cell(page, 0), lab.cell(other, 0)];
+  const rows = other.getByRole('region', { name: `Group ${lab.GROUP}` }).locator('.jpd-RankRow');
+  const ways: [Page, () => Promise<void>][] = [
+    [page, () => page.locator('[data-jp-item-name="interrupt"]').click()],
+    [other, () => other.getByRole('button', { name: `Interrupt all ranks of ${lab.GROUP}` }).click()]
+  ];
+  for (const [, interrupt] of ways) {
+    await runFirst(page);
+    await expect(a.summary).toContainText('running');
+    await expect(a.items.first()).toContainText('from a');
+    await runFirst(other);
+    await expect(b.summary).toContainText('queued');
+    // Whose cell it waits for.
+    await expect(rows.first()).toContainText('a.ipynb');
+    await interrupt();
+    await expect(a.summary).toContainText('interrupted');
+    await expect(b.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(b.items).toHaveText([/from b 0/, /from b 1/]);
+    await expect(a.node).not.toContainText('from b');
+    await expect(b.node).not.toContainText('KeyboardInterrupt');
+  }
+});
