@@ -48,10 +48,17 @@ optimizer = torch.optim.SGD(net.parameters(), 0.01)
     assert ranks.agree("print(sum(p.full_tensor().sum() for p in net.parameters()).item())")
 
 
-def test_a_second_init_does_nothing_and_says_so(ranks):
+def test_a_second_init_does_nothing_and_says_what_differs(ranks):
     said = ranks.cell("import torch.distributed as td\ntd.init_process_group('nccl')\ntd.barrier()")
     assert said.state == "ok"
-    assert said.err == ["This rank is in its process group already: init_process_group() did nothing.\n"] * 2
+    told = "This rank is in its process group already, of backend='gloo': init_process_group() did nothing.\n"
+    assert said.err == [told] * 2
+
+
+@pytest.mark.parametrize("arguments", ["", "'gloo', rank=rank, world_size=2", "backend='cpu:gloo,cuda:nccl'"])
+def test_a_second_init_for_what_is_there_is_quiet(ranks, arguments):
+    said = ranks.cell(f"dist.init_process_group({arguments})")
+    assert (said.state, said.err) == ("ok", ["", ""])
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ def serve_init(room: Room, c10d: Any) -> None:
 
     @functools.wraps(form)
     def init_process_group(*args: Any, **kwargs: Any) -> None:
-        if c10d.is_initialized():
-            sys.stderr.write("This rank is in its process group already: init_process_group() did nothing.\n")
-            return
         given = signature.bind(*args, **kwargs).arguments
+        if c10d.is_initialized():
+            _say_what_differs(c10d, given)
+            return
         if room.meet is None or not _is_of_all_ranks(given):
             form(*args, **kwargs)
             return
@@ -34,6 +34,18 @@ def serve_init(room: Room, c10d: Any) -> None:
             form(**{**given, "init_method": None, "store": store, **place})
 
     c10d.init_process_group = init_process_group
+
+
+def _say_what_differs(c10d: Any, given: dict[str, Any]) -> None:
+    """A script that asks for what is there hears nothing: it has it."""
+    there = {"backend": c10d.get_backend(), "world_size": c10d.get_world_size(), "rank": c10d.get_rank()}
+    asked = {name: str(given.get(name)).lower() for name in there}
+    differ = [name for name in there if asked[name] not in ("none", "-1", str(there[name]))]
+    if "backend" in differ and there["backend"] in asked["backend"]:
+        differ.remove("backend")  # "cpu:gloo,cuda:nccl": ours, by device
+    if differ:
+        has = ", ".join(f"{name}={there[name]!r}" for name in differ)
+        sys.stderr.write(f"This rank is in its process group already, of {has}: init_process_group() did nothing.\n")
 
 
 def _is_of_all_ranks(given: dict[str, Any]) -> bool:
