@@ -1,4 +1,4 @@
-import { expect, Page, test } from '@playwright/test';
+import { expect, Page, test, WebSocketRoute } from '@playwright/test';
 import { command, openLab, run, shutdownAll, startGroup } from './ranks';
 
 test.beforeEach(async ({ page, request }) => {
@@ -102,6 +102,25 @@ test('moves among ranks by arrows, and opens the output', async ({ page, request
   await expect(page.getByRole('button', { name: /^Rank 2:/ })).toBeFocused();
   await page.keyboard.press('Enter');
   await expect(page.getByRole('log', { name: 'Output of rank 2' })).toBeVisible();
+});
+
+test('a page has one connection, which stays, and another when it is cut', async ({ page, request }) => {
+  await startGroup(request, 'train', 2);
+  const sockets: WebSocketRoute[] = [];
+  await page.routeWebSocket(/\/jupyter-dist\//, socket => {
+    socket.connectToServer();
+    sockets.push(socket);
+  });
+  await openLab(page);
+  await command(page, 'jupyter-dist:show-sidebar');
+  await expect(row(page, 'train', 1).locator('.jpd-RankRow-memory')).toHaveText(/MB/);
+  await page.waitForTimeout(3000);
+  expect(sockets.length).toBe(1);
+  await sockets[0].close({ code: 1001 });
+  await expect.poll(() => sockets.length).toBe(2);
+  await run(request, 'train', 'import os; os._exit(3)', { ranks: '1' });
+  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'dead');
+  expect(sockets.length).toBe(2);
 });
 
 test('is listed among what is running', async ({ page, request }) => {

@@ -97,13 +97,19 @@ export class Channel implements IDisposable {
     }) as ITopicSubscription;
   }
 
+  /**
+   * One turn of the poll: lasts as long as the connection, as the poll goes on
+   * to the next when it has ended. A connection that never opened rejects, and
+   * the poll backs off.
+   */
   private _connect(): Promise<void> {
     this._drop();
     return new Promise((resolve, reject) => {
       const socket = new this._settings.WebSocket(channelUrl(this._settings));
       this._socket = socket;
+      let wasOpen = false;
       socket.onopen = () => {
-        resolve();
+        wasOpen = true;
         for (const entry of this._topics.values()) {
           this._sendSubscribe(entry);
         }
@@ -111,26 +117,15 @@ export class Channel implements IDisposable {
       };
       socket.onmessage = event => this._onMessage(event.data as string);
       socket.onclose = () => {
-        reject(new Error('The channel to the Jupyter server was closed.'));
-        this._onClose(socket);
+        this._drop();
+        this._connection.emit(false);
+        if (wasOpen) {
+          resolve();
+        } else {
+          reject(new Error('The channel to the Jupyter server was not opened.'));
+        }
       };
     });
-  }
-
-  private _onClose(socket: WebSocket): void {
-    if (this._socket !== socket || this._isDisposed) {
-      return;
-    }
-    const wasOpen = this._poll.state.phase === 'resolved';
-    this._drop();
-    this._connection.emit(false);
-    if (wasOpen) {
-      // While it is being opened the poll itself retries, with back-off.
-      void this._poll.schedule({
-        phase: 'reconnecting',
-        interval: this._poll.frequency.interval
-      });
-    }
   }
 
   private _onMessage(data: string): void {
@@ -185,7 +180,7 @@ export class Channel implements IDisposable {
   private _connection = new Signal<this, boolean>(this);
   private _groups = new Signal<this, IGroup[]>(this);
   private _isDisposed = false;
-  private _poll: Poll<void, Error, 'reconnecting'>;
+  private _poll: Poll<void, Error>;
   private _settings: ServerConnection.ISettings;
   private _socket: WebSocket | null = null;
   private _topics = new Map<string, ITopicEntry>();
