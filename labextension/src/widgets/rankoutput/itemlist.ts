@@ -23,9 +23,7 @@ export class ItemList extends Widget {
    * they are shown quietly. `isGrowing`: more is to come.
    */
   setItems(items: readonly IShownItem[], allRanks: string, isGrowing: boolean): void {
-    if (isGrowing) {
-      this._box.follow();
-    }
+    this._hasGrown ||= isGrowing;
     this._items = items;
     this._allRanks = allRanks;
     this._dropRows();
@@ -63,7 +61,7 @@ export class ItemList extends Widget {
         break;
       }
     }
-    this._box.update();
+    this._box.update(this._hasGrown && endsInText(this._items));
   }
 
   private _renderRow(index: number): void {
@@ -91,7 +89,14 @@ export class ItemList extends Widget {
   private _box: ScrollBox;
   private _context: IRowContext;
   private _frame = 0;
+  private _hasGrown = false;
   private _items: readonly IShownItem[] = [];
   private _position = 0;
   private _rows = new Map<string, ItemRow>();
+}
+
+/** Lines are read at their end, figures and tables from the first. */
+function endsInText(items: readonly IShownItem[]): boolean {
+  const type = items[items.length - 1]?.output?.output_type;
+  return type === 'stream' || type === 'error';
 }

@@ -12,14 +12,9 @@ export class ScrollBox {
     _node.addEventListener('keydown', this._onKeyDown);
   }
 
-  /** From now on show the end of what comes, unless the user looks at something above. */
-  follow(): void {
-    this._follows = true;
-  }
-
-  /** Something was written. */
-  update(): void {
-    if (this._follows && this._isPinned) {
+  /** Something was written; `follows`: show the end of it, unless the user looks at something above. */
+  update(follows: boolean): void {
+    if (follows && this._isPinned) {
       this._node.scrollTop = this._node.scrollHeight;
       this._top = this._node.scrollTop;
     }
@@ -70,7 +65,6 @@ export class ScrollBox {
     }
   };
 
-  private _follows = false;
   private _frame = 0;
   private _isPinned = true;
   private _observer: ResizeObserver;
