@@ -21,6 +21,8 @@ EXTENSION = REPOSITORY / "jupyter_dist" / "labextension"
 _OPEN_SIDEBAR = (
     "jupyterapp.restored.then(() => jupyterapp.commands.execute('jupyter-dist:show-sidebar')).then(() => 'shown')"
 )
+_RESTORED = "jupyterapp.restored.then(() => 'restored')"
+_HAS_EXTENSION = "jupyterapp.commands.hasCommand('jupyter-dist:show-sidebar')"
 _COUNT_RANKS = "document.querySelectorAll('[class*=jpd-Rank]').length"
 
 
@@ -38,12 +40,20 @@ def offer_extension(server: Server) -> None:
     (place / "jupyter-dist").symlink_to(EXTENSION)
 
 
-class Page:
-    """One browser with one tab."""
+def enable_extension(server: Server, enabled: bool) -> None:
+    """Whether pages that are opened from now on have the extension."""
+    place = server.home / "config" / "labconfig"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "page_config.json").write_text(json.dumps({"disabledExtensions": {"jupyter-dist": not enabled}}))
 
-    def __init__(self, server: Server, executable: str) -> None:
+
+class Page:
+    """One browser with one tab: with the sidebar open, or `bare`, without the extension."""
+
+    def __init__(self, server: Server, executable: str, *, bare: bool = False) -> None:
         self._server = server
         self._executable = executable
+        self._bare = bare
         self._profile = tempfile.TemporaryDirectory(prefix="jdb-", ignore_cleanup_errors=True)
         self._ids = 0
 
@@ -58,6 +68,7 @@ class Page:
         flags += [f"--user-data-dir={self._profile.name}", "--no-first-run", "--window-size=1400,900"]
         command = [self._executable, *flags, f"http://127.0.0.1:{self._server.port}/lab?token={self._server.token}"]
         quiet = subprocess.DEVNULL
+        enable_extension(self._server, not self._bare)
         self._process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
         try:
             self._open()
@@ -81,6 +92,10 @@ class Page:
             tab = next(target for target in json.load(response) if target["type"] == "page")
         self._socket = websocket.create_connection(tab["webSocketDebuggerUrl"], timeout=60)
         wait_until(lambda: self._evaluate("typeof jupyterapp") == "object", 60, "JupyterLab loads", 0.25)
+        if self._bare:
+            wait_until(lambda: self._evaluate(_RESTORED) == "restored", 30, "JupyterLab is restored", 0.25)
+            assert not self._evaluate(_HAS_EXTENSION)
+            return
         wait_until(lambda: self._evaluate(_OPEN_SIDEBAR) == "shown", 30, "the sidebar opens", 0.25)
         wait_until(lambda: self._evaluate(_COUNT_RANKS) > 0, 30, "the sidebar shows ranks", 0.25)
 
