@@ -33,7 +33,7 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
       '%dist_init -n 2',
       'x = rank * 10\nprint("hello")\nprint("I am", rank)\nx',
       '%%rank [0]\nprint("only", rank)',
-          'from tqdm import tqdm\nimport time\nfor i in tqdm(range(25), mininterval=0): time.sleep(0.1)',
+      'from tqdm import tqdm\nimport time\nfor i in tqdm(range(25), mininterval=0): time.sleep(0.1)',
       'time.sleep(1)\n1 / 0 if rank == 1 else "fine"',
       'print("must not run")',
       'print("begun", flush=True)\ntime.sleep(60)',
@@ -41,6 +41,8 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
       'from jupyter_dist.client import attach\nattach("magics").run("print(f\'run on {rank}\'); x")',
       '%load_ext jupyter_dist',
       '%%distributed\nprint("still", x)',
+      '%%distributed\nglobals()["long_na" "me_of_a_rank"] = 7',
+      '%%distributed\nlong_na',
       '%dist_shutdown'
     ],
     {}
@@ -104,7 +106,18 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   await expect(still.items.first()).toContainText('still 0');
   await expect(still.items.last()).toContainText('still 10');
 
-  const end = await runCell(page, 12);
+  // Tab completes what only the ranks know.
+  const named = await runCell(page, 12);
+  await expect(named.summary).toContainText('2 ranks \u00b7 ok');
+  const completed = lab.cell(page, 13);
+  await completed.editor.click();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.press('Tab');
+  await page.locator('.jp-Completer').getByText('long_name_of_a_rank').click();
+  await page.keyboard.press('Control+Enter');
+  await expect(completed.items.first()).toContainText('7');
+
+  const end = await runCell(page, 14);
   await expect(end.node).toContainText("Group 'magics' has ended");
   const { groups } = await (await request.get('/jupyter-dist/api/groups')).json();
   expect(groups).toEqual([]);
