@@ -229,6 +229,7 @@ class Agent:
     def _execution_changed(self, execution: Execution) -> None:
         make = lambda: {"t": "execution", "execution": execution.model()}  # noqa: E731
         self._link.push(execution.id, make, at_once=execution.is_final)
+        self._group_changed()  # what waits is part of the group, and no rank tells of it
 
     def _sampled(self, sample: dict[str, Any]) -> None:
         self._link.push("sample", lambda: {"t": "sample", "sample": sample})
