@@ -66,7 +66,8 @@ test('cells of two notebooks queue, and an interrupt stops the one that runs', a
   await lab.openNotebook(other, 'b.ipynb');
   await command(other, 'jupyter-dist:show-sidebar');
   const [a, b] = [lab.cell(page, 0), lab.cell(other, 0)];
-  const rows = other.getByRole('region', { name: `Group ${lab.GROUP}` }).locator('.jpd-RankRow');
+  const group = other.getByRole('region', { name: `Group ${lab.GROUP}` });
+  const waiting = group.getByText('Waiting: b.ipynb');
   const ways: [Page, () => Promise<void>][] = [
     [page, () => page.locator('[data-jp-item-name="interrupt"]').click()],
     [other, () => other.getByRole('button', { name: `Interrupt all ranks of ${lab.GROUP}` }).click()]
@@ -77,8 +78,16 @@ test('cells of two notebooks queue, and an interrupt stops the one that runs', a
     await expect(a.items.first()).toContainText('from a');
     await runFirst(other);
     await expect(b.summary).toContainText('queued');
-    // Whose cell it waits for.
-    await expect(rows.first()).toContainText('a.ipynb');
+    // Whose cell it waits for, and that it waits.
+    await expect(group.locator('.jpd-RankRow').first()).toContainText('a.ipynb');
+    await expect(waiting).toBeVisible();
+    // The waiting notebook's own interrupt takes back its cell, and no more.
+    await other.locator('[data-jp-item-name="interrupt"]').click();
+    await expect(b.prompt).toHaveText('[ ]:');
+    await expect(waiting).toHaveCount(0);
+    await expect(a.summary).toContainText('running');
+    await runFirst(other);
+    await expect(waiting).toBeVisible();
     await interrupt();
     await expect(a.summary).toContainText('interrupted');
     await expect(b.summary).toContainText('2 ranks \u00b7 ok');

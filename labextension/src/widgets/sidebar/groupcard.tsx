@@ -21,6 +21,9 @@ import { useSidebar } from './context';
 import { MemoryChart } from './memorychart';
 import { RankList } from './ranklist';
 
+/** Not more waiting cells than this are named. */
+const MAX_WAITING = 3;
+
 export interface IGroupCardProps {
   readonly group: IGroup;
   readonly charts: boolean;
@@ -45,6 +48,7 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
           <GroupFacts group={group} monitor={monitor} />
           {charts && <MemoryChart monitor={monitor} worldSize={group.world_size} pointed={pointed} />}
           <RankList group={group} monitor={monitor} onPoint={setPointed} />
+          <Waiting group={group} monitor={monitor} />
         </>
       )}
     </section>
@@ -198,6 +202,28 @@ function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }
       {facts.filter(Boolean).map((fact, i) => (
         <span key={i}>{fact}</span>
       ))}
+    </p>
+  );
+}
+
+/** The cells that wait for their ranks, first come first served: of which notebook, and whose. */
+function Waiting({ group, monitor }: { group: IGroup; monitor: GroupMonitor }): React.ReactElement | null {
+  const { trans } = useSidebar();
+  useSignal(monitor.changed);
+  const cells = group.queued.flatMap(id => monitor.execution(id) ?? []);
+  if (cells.length === 0) {
+    return null;
+  }
+  const shown = cells.slice(0, MAX_WAITING).map(cell => cell.notebook?.split('/').pop() ?? trans.__('cell'));
+  if (cells.length > MAX_WAITING) {
+    shown.push(trans.__('%1 more', cells.length - MAX_WAITING));
+  }
+  const whole = cells.map(({ notebook, ranks, owner }) =>
+    [notebook ?? trans.__('cell'), trans.__('ranks %1', ranks), owner].filter(Boolean).join(' \u00b7 ')
+  );
+  return (
+    <p className="jpd-Group-facts" title={whole.join('\n')}>
+      {trans.__('Waiting: %1', shown.join(', '))}
     </p>
   );
 }
