@@ -15,7 +15,8 @@ from jupyter_dist.launcher.environments import Environment, Environments
 from jupyter_dist.launcher.local import LocalLauncher
 from jupyter_dist.protocol.errors import JupyterDistError
 
-from .group import Group, Topic
+from .following import Topic
+from .group import Group
 from .resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
 from .warm import WarmAgents
 

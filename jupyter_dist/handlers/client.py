@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from jupyter_dist.group.group import Topic
+from jupyter_dist.group.following import Topic
 from jupyter_dist.group.manager import GroupManager
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 

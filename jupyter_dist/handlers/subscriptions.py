@@ -6,7 +6,8 @@ import time
 from typing import Any, ClassVar
 
 from jupyter_dist.folding.snapshots import EMPTY, Snapshot, difference
-from jupyter_dist.group.group import Group, Topic
+from jupyter_dist.group.following import Topic
+from jupyter_dist.group.group import Group
 from jupyter_dist.group.manager import GroupManager
 from jupyter_dist.protocol.errors import bad_request
 
