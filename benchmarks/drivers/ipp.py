@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 from typing import Any
@@ -64,6 +65,21 @@ class Rival:
         seconds = time.perf_counter() - began
         return {"seconds": seconds, "ended": ended, "lines": sum(text.count("\n") for text in result.stdout)}
 
+    def death(self, code: str) -> dict[str, Any]:
+        """Kill an engine in a cell; until its result says so."""
+        victim = self._client[1]
+        pid = victim.apply_sync(os.getpid)
+        result = victim.execute(code, block=False)
+        time.sleep(0.5)
+        began = time.perf_counter()
+        os.kill(pid, signal.SIGKILL)
+        try:
+            result.get(timeout=60)
+        except ipyparallel.error.RemoteError as err:
+            if "EngineError" not in str(err):
+                raise
+        return {"seconds": time.perf_counter() - began}
+
     def hold(self, size_bytes: int) -> dict[str, Any]:
         """Make the array that is pushed."""
         self._array = numpy.random.default_rng(0).integers(0, 255, size_bytes, dtype=numpy.uint8)
@@ -112,6 +128,7 @@ if __name__ == "__main__":
             "cell": rival.cell,
             "flood": rival.flood,
             "hold": rival.hold,
+            "death": rival.death,
             "push": rival.push,
             "push_and_read": rival.push_and_read,
             "pull": rival.pull,
