@@ -123,6 +123,18 @@ test('a page has one connection, which stays, and another when it is cut', async
   expect(sockets.length).toBe(2);
 });
 
+test('the memory chart follows a change of theme at once', async ({ page, request }) => {
+  await startGroup(request, 'train', 2);
+  const chart = card(page, 'train').locator('.jpd-MemoryChart');
+  await expect(chart.locator('canvas')).toBeVisible();
+  for (const [theme, isLight] of [['JupyterLab Light', 'true'], ['JupyterLab Dark', 'false'], ['JupyterLab Light', 'true']]) {
+    await command(page, 'apputils:change-theme', { theme });
+    await expect(page.locator('body')).toHaveAttribute('data-jp-theme-light', isLight);
+    // Idle ranks are sampled every few seconds: it must not wait for that.
+    await expect(chart.locator('canvas')).toBeVisible({ timeout: 3000 });
+  }
+});
+
 test('is listed among what is running', async ({ page, request }) => {
   await startGroup(request, 'train', 2);
   await command(page, 'running:show-panel');

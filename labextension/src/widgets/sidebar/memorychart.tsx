@@ -3,6 +3,7 @@ import React, { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import type { GroupMonitor } from '../../model/monitor';
 import { formatBytes } from '../../model/quantities';
+import { IColours, readColours } from './chartcolours';
 import { useSidebar } from './context';
 
 const HEIGHT = 84;
@@ -91,7 +92,13 @@ class Chart {
     this._frame = 0;
     const plot = this._monitor.memory.plot(this._worldSize);
     this._host.hidden = plot.times.length < MIN_SAMPLES;
-    if (this._host.hidden || this._host.clientWidth === 0) {
+    if (this._host.hidden) {
+      return;
+    }
+    if (this._host.clientWidth === 0) {
+      // JupyterLab hides everything while a theme changes: observed anew, the width is told when it is there.
+      this._resize.unobserve(this._host);
+      this._resize.observe(this._host);
       return;
     }
     this._ranks = plot.ranks;
@@ -196,35 +203,6 @@ class Chart {
   private _ranks: number[] | null = null;
   private _pointed: number | null = null;
   private _frame = 0;
-}
-
-interface IColours {
-  readonly line: string;
-  readonly faint: string;
-  readonly band: string;
-  readonly text: string;
-  readonly grid: string;
-  readonly mark: string;
-  readonly font: string;
-  readonly markFont: string;
-}
-
-/** A canvas does not follow CSS: take what the theme says now. */
-function readColours(node: HTMLElement): IColours {
-  const style = getComputedStyle(node);
-  const read = (name: string) => style.getPropertyValue(name).trim();
-  const family = style.fontFamily;
-  const scale = window.devicePixelRatio || 1;
-  return {
-    line: read('--jp-brand-color1'),
-    faint: read('--jp-border-color1'),
-    band: `color-mix(in srgb, ${read('--jp-brand-color1')} 25%, transparent)`,
-    text: read('--jp-ui-font-color2'),
-    grid: read('--jp-border-color2'),
-    mark: read('--jp-border-color1'),
-    font: `10px ${family}`,
-    markFont: `${9 * scale}px ${family}`
-  };
 }
 
 function clockTime(at: number): string {
