@@ -117,7 +117,7 @@ def test_rank0_first(ranks):
 @pytest.mark.parametrize("context", ["learn.distrib_ctx()", "contextlib.nullcontext()"])
 def test_lr_find(ranks, context):
     ranks.run(f"import contextlib\nlearn = learner()\nwith {context}: learn.fit(1)\nbefore = total(learn)")
-    code = f"with {context}: found = learn.lr_find(show_plot=False, num_it=20)\nprint(total(learn) == before)"
+    code = f"with {context}: found = learn.lr_find(show_plot=False, num_it=20, stop_div=False)\nprint(total(learn) == before)"
     assert ranks.agree(code) == "True"  # the weights are as before, on both
     seq = "print(dist.group.WORLD._get_sequence_number_for_group())"
     ranks.agree(seq)  # and both called as many collectives
@@ -128,7 +128,7 @@ def test_lr_find(ranks, context):
 
 def test_lr_find_draws_its_figure(ranks):
     before = len(ranks.agent.records)
-    ranks.run("learn = learner()\nwith learn.distrib_ctx(): learn.lr_find(num_it=20)")
+    ranks.run("learn = learner()\nwith learn.distrib_ctx(): learn.lr_find(num_it=20, stop_div=False)")
     shown = [
         header["rank"]
         for header, data in ranks.agent.records[before:]
@@ -138,7 +138,10 @@ def test_lr_find_draws_its_figure(ranks):
 
 
 def test_one_rank_alone_waits_for_nobody(ranks):
-    ranks.run("learn = learner()\nlearn.lr_find(show_plot=False, num_it=10)\nlearn.fit(1)\nlearn.validate()", (1,))
+    ranks.run(
+        "learn = learner()\nlearn.lr_find(show_plot=False, num_it=10, stop_div=False)\nlearn.fit(1)\nlearn.validate()",
+        (1,),
+    )
 
 
 def test_an_error_in_a_fit_leaves_the_model_as_it_was(ranks):
