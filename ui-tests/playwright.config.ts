@@ -17,6 +17,10 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   // No groups, settings or signatures of the user who runs the tests.
   process.env.JUPYTER_DATA_DIR = path.join(root, 'data');
   process.env.JUPYTER_RUNTIME_DIR = path.join(root, 'run');
+  // JupyterLab's test configuration makes folders of its own.
+  process.env.TMPDIR = root;
+  // This is the main process, whose last act comes after the server's end.
+  process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }));
 }
 
 export default defineConfig({
