@@ -9,7 +9,7 @@ from fastai.basics import *
 torch.manual_seed(rank)
 x = torch.rand(64, 3)
 data = L(zip(x, x.sum(1)))
-dls = DataLoaders.from_dsets(data[:48], data[48:], bs=4, device=device)
+dls = DataLoaders.from_dsets(data[:48], data[48:], bs=4, device=device, num_workers=0)
 net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1), nn.Flatten(0))
 learn = Learner(dls, net, loss_func=nn.MSELoss(), lr=0.1)
 """

@@ -15,7 +15,7 @@ rows = list(zip(x, x @ torch.tensor([[1.0], [2.0]])))
 def learner(*extra):
     torch.manual_seed(rank)
     net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), *extra, nn.Linear(8, 1))
-    return Learner(DataLoaders.from_dsets(rows, rows, bs=4, device="cpu"), net, loss_func=nn.MSELoss(), lr=0.01)
+    return Learner(DataLoaders.from_dsets(rows, rows, bs=4, device="cpu", num_workers=0), net, loss_func=nn.MSELoss(), lr=0.01)
 
 def total(learn):
     return type(learn.model).__name__, round(float(sum(p.sum() for p in learn.model.parameters())), 5)
