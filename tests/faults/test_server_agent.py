@@ -186,6 +186,16 @@ def _counts(pid: int) -> tuple[int, int]:
     return len(os.listdir(f"/proc/{pid}/fd")), len(children_of(pid))
 
 
+def _settled_counts(pid: int) -> tuple[int, int]:
+    """The same for a second: the keeper ends after its agent, this client's own connection may still be closing."""
+    same, counts, deadline = 0, _counts(pid), time.monotonic() + 15
+    while same < 20 and time.monotonic() < deadline:
+        time.sleep(0.05)
+        before, counts = counts, _counts(pid)
+        same = same + 1 if counts == before else 0
+    return counts
+
+
 def _resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -200,12 +210,7 @@ def test_starts_and_stops_leave_the_server_as_it_was(serve, request):
         server.run("g", "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
         assert len(server.ask("DELETE", "groups/g")["killed"]) == 2
         pid = server.process.pid
-        # This client's own connection may still be closing.
-        counts = [_counts(pid)]
-        while seen and counts[-1] != seen[0] and len(counts) < 20:
-            time.sleep(0.05)
-            counts.append(_counts(pid))
-        seen.append(counts[-1])
+        seen.append(_settled_counts(pid))
         resident.append(_resident(pid))
         assert not any(Path("/proc", str(rank["pid"]), "exe").exists() for rank in group["ranks"])
     print(f"descriptors and children per cycle: {seen}; the server grew {(resident[-1] - resident[0]) >> 10} KiB")
