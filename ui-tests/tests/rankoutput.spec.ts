@@ -43,13 +43,24 @@ test('finds text', async ({ page, request }) => {
   await run(request, 'train', 'for i in range(50): print("line", i)', { wait: true });
   await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
   await expect(log(page, 0)).toContainText('line 49');
+  await expect(log(page, 0)).toBeFocused();
+  const field = page.getByRole('textbox', { name: 'Find in the output in view' });
   await page.keyboard.press('Control+f');
+  await expect(field).toBeFocused();
   await page.keyboard.type('LINE 4');
   const count = page.locator('.jpd-LogSearch-count');
   await expect(count).toHaveText('11/11');
   await page.keyboard.press('Enter');
   await expect(count).toHaveText('1/11');
   await page.keyboard.press('Shift+Enter');
+  await expect(count).toHaveText('11/11');
+  await page.keyboard.press('Escape');
+  await expect(log(page, 0)).toBeFocused();
+  await page.setViewportSize({ width: 620, height: 600 });
+  await page.keyboard.press('Control+f');
+  await expect(field).toBeFocused();
+  await expect(page.getByRole('link', { name: 'Download the whole log of rank 0' })).toBeInViewport();
+  await page.keyboard.type('LINE 3');
   await expect(count).toHaveText('11/11');
 });
 

@@ -7,7 +7,8 @@ import { LogToolbar } from './toolbar';
 
 export class LogMainArea extends MainAreaWidget<LogPanel> {
   constructor(options: ILogPanelOptions) {
-    super({ content: new LogPanel(options) });
+    // Not JupyterLab's reactive one: where there is little room it moves a tool, the cursor in it or not, out of sight.
+    super({ content: new LogPanel(options), toolbar: new Toolbar() });
     const { group, service, trans } = options;
     this.id = `jupyter-dist-log-${group.id}`;
     this.addClass('jpd-LogMainArea');
@@ -17,7 +18,6 @@ export class LogMainArea extends MainAreaWidget<LogPanel> {
     this._tools = new LogToolbar(this.content, trans, rank =>
       service.logDownloadUrl(group.id, rank)
     );
-    this.toolbar.addItem('spacer', Toolbar.createSpacerItem());
     this.toolbar.addItem('tools', this._tools);
     this.toolbar.node.setAttribute('aria-label', trans.__('Rank output tools'));
     this.node.addEventListener('keydown', this, true);

@@ -7,7 +7,7 @@ import {
   ReactWidget
 } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import React, { useRef } from 'react';
+import React, { useEffect, useRef } from 'react';
 import { useSignal } from '../hooks';
 import { clearViewIcon } from '../icons';
 import type { LogPanel } from './panel';
@@ -23,40 +23,46 @@ export class LogToolbar extends ReactWidget {
     this._download = download;
   }
 
-  /** Put the cursor into the search field. */
+  /** Put the cursor into the search field; as soon as there is one, for React makes it a moment after the panel. */
   focusSearch(): void {
     const input = this.node.querySelector('input');
+    this._isFocusWanted = !input;
     input?.focus();
     input?.select();
   }
 
   protected render(): React.ReactElement {
-    return <Tools panel={this._panel} trans={this._trans} download={this._download} />;
+    const ready = () => (this._isFocusWanted ? this.focusSearch() : undefined);
+    return <Tools panel={this._panel} trans={this._trans} download={this._download} ready={ready} />;
   }
 
   private readonly _panel: LogPanel;
   private readonly _trans: TranslationBundle;
   private readonly _download: (rank: number) => string;
+  private _isFocusWanted = false;
 }
 
 interface IToolsProps {
   readonly panel: LogPanel;
   readonly trans: TranslationBundle;
   readonly download: (rank: number) => string;
+  /** Called when the tools are on the page. */
+  readonly ready: () => void;
 }
 
-function Tools({ panel, trans, download }: IToolsProps): React.ReactElement | null {
+function Tools({ panel, ...props }: IToolsProps): React.ReactElement | null {
   useSignal(panel.currentChanged);
   const log = panel.current;
-  return log ? <LogTools key={log.rank} log={log} trans={trans} download={download} /> : null;
+  return log ? <LogTools key={log.rank} log={log} {...props} /> : null;
 }
 
 interface ILogToolsProps extends Omit<IToolsProps, 'panel'> {
   readonly log: RankLog;
 }
 
-function LogTools({ log, trans, download }: ILogToolsProps): React.ReactElement {
+function LogTools({ log, trans, download, ready }: ILogToolsProps): React.ReactElement {
   useSignal(log.changed);
+  useEffect(ready, []);
   return (
     <>
       <Search log={log} trans={trans} />
