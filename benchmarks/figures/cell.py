@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 
 from benchmarks import rivals
 from benchmarks.agents import Agent
+from benchmarks.calls import Call, asked, timed
 from benchmarks.driver import Driver
 from benchmarks.options import Options
 from benchmarks.ours import Client, Server
@@ -21,7 +20,6 @@ AGENT = "our agent"
 NBD, NBD_MAGIC, IPP = "nbdistributed, its manager", "nbdistributed, %%distributed", "ipyparallel"
 ECHOED = "x" * 100
 WARM_UP_ROUNDS = 10
-Call = Callable[[], float]
 
 
 def measure(options: Options) -> list[Table]:
@@ -34,7 +32,7 @@ def _agent_alone(options: Options) -> Table:
     table = Table(f"`{CELL}` on {options.ranks} ranks through the agent's socket, without a server", "ms", FLOOR)
     with Agent(options.ranks) as agent, Driver("echo", sys.executable) as echo:
         echo.ask("start", ranks=options.ranks)
-        calls = {FLOOR: _asked(echo, "round", message=ECHOED), AGENT: _timed(lambda: agent.cell(CELL))}
+        calls = {FLOOR: asked(echo, "round", message=ECHOED), AGENT: timed(lambda: agent.cell(CELL))}
         _rounds(table, calls, WARM_UP_ROUNDS, keep=False)
         before = {pid: scheduled_seconds(pid) for pid in agent.processes()}
         _rounds(table, calls, options.rounds * 20)
@@ -51,7 +49,7 @@ def _whole(options: Options) -> Table:
     with ExitStack() as stack:
         echo = stack.enter_context(Driver("echo", sys.executable))
         echo.ask("start", ranks=options.ranks)
-        calls = {FLOOR: _asked(echo, "round", message=ECHOED)}
+        calls = {FLOOR: asked(echo, "round", message=ECHOED)}
         if options.ours:
             calls[US] = _through_server(stack, options)
         if options.rivals:
@@ -71,7 +69,7 @@ def _through_server(stack: ExitStack, options: Options) -> Call:
     client.open_channel()
     group = client.start_group(options.ranks)["id"]
     client.wait_ready(group)
-    return _timed(lambda: client.cell(group, CELL))
+    return timed(lambda: client.cell(group, CELL))
 
 
 def _rival_calls(stack: ExitStack, options: Options) -> dict[str, Call]:
@@ -81,9 +79,9 @@ def _rival_calls(stack: ExitStack, options: Options) -> dict[str, Call]:
     ipp = stack.enter_context(Driver("ipp", python))
     ipp.ask("start", 120, ranks=options.ranks, code=CELL, join=False)
     return {
-        NBD: _asked(nbd, "cell", code=CELL),
-        NBD_MAGIC: _asked(nbd, "magic_cell", code=CELL),
-        IPP: _asked(ipp, "cell", code=CELL),
+        NBD: asked(nbd, "cell", code=CELL),
+        NBD_MAGIC: asked(nbd, "magic_cell", code=CELL),
+        IPP: asked(ipp, "cell", code=CELL),
     }
 
 
@@ -93,16 +91,3 @@ def _rounds(table: Table, calls: dict[str, Call], rounds: int, keep: bool = True
             seconds = call()
             if keep:
                 table.row(system).values.append(seconds * 1000)
-
-
-def _asked(driver: Driver, do: str, **arguments: str) -> Call:
-    return lambda: float(driver.ask(do, **arguments)["seconds"])
-
-
-def _timed(work: Callable[[], object]) -> Call:
-    def call() -> float:
-        began = time.perf_counter()
-        work()
-        return time.perf_counter() - began
-
-    return call

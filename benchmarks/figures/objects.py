@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 
 import numpy as np
 
 from benchmarks import rivals
+from benchmarks.calls import Call, asked, timed
 from benchmarks.driver import Driver
 from benchmarks.options import Options
 from benchmarks.ours import Server
@@ -21,7 +20,6 @@ FLOOR, NEW, US, IPP = "memcpy", "memcpy to new memory", "jupyter_dist", "ipypara
 READ = "int(x[::4096].sum())"
 MIN_OF_MEMCPY, MIN_OF_IPP = 0.5, 5
 COLD_ROUNDS = 3  # memory that nobody has touched is slow everywhere
-Call = Callable[[], float]
 
 
 def measure(options: Options) -> list[Table]:
@@ -34,7 +32,7 @@ def measure(options: Options) -> list[Table]:
     }
     array = np.random.default_rng(0).integers(0, 255, SIZE_BYTES, dtype=np.uint8)
     target = np.ones_like(array)
-    floors = {FLOOR: _timed(lambda: np.copyto(target, array)), NEW: _timed(array.copy)}
+    floors = {FLOOR: timed(lambda: np.copyto(target, array)), NEW: timed(array.copy)}
     with ExitStack() as stack:
         systems = {name: dict.fromkeys(tables, call) for name, call in floors.items()}
         if options.ours:
@@ -69,27 +67,14 @@ def _ours(stack: ExitStack, array: np.ndarray) -> dict[str, Call]:
         assert group.pull("x")[::4096].sum() == group_sum
 
     group_sum = array[::4096].sum()
-    return {"push": _timed(push), "push_and_read": _timed(push_and_read), "pull": _timed(pull)}
+    return {"push": timed(push), "push_and_read": timed(push_and_read), "pull": timed(pull)}
 
 
 def _theirs(stack: ExitStack, kinds: list[str]) -> dict[str, Call]:
     driver = stack.enter_context(Driver("ipp", rivals.ensure()))
     driver.ask("start", 120, ranks=RANKS, code="import numpy", join=False)
     driver.ask("hold", size_bytes=SIZE_BYTES)
-    return {kind: _asked(driver, kind) for kind in kinds}
-
-
-def _asked(driver: Driver, do: str) -> Call:
-    return lambda: float(driver.ask(do, 120, read=READ)["seconds"])
-
-
-def _timed(work: Callable[[], object]) -> Call:
-    def call() -> float:
-        began = time.perf_counter()
-        work()
-        return time.perf_counter() - began
-
-    return call
+    return {kind: asked(driver, kind, 120, read=READ) for kind in kinds}
 
 
 def _judge(table: Table, kind: str, options: Options) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.objects import files
-from jupyter_dist.objects.segments import SHARED_MEMORY, Segment, filled
+from jupyter_dist.objects.segments import Segment, filled, parent_folders
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 
@@ -121,8 +121,7 @@ def _give_back(group: AsyncGroup, segments: Iterable[Segment]) -> None:
 @contextmanager
 def exchange_folders() -> Iterator[list[Path]]:
     """Where a file may be put, memory first; only this user can enter, and nothing of it stays."""
-    parents = [SHARED_MEMORY, None] if os.access(SHARED_MEMORY, os.W_OK) else [None]
-    folders = [Path(tempfile.mkdtemp(prefix="jupyter-dist-", dir=parent)) for parent in parents]
+    folders = [Path(tempfile.mkdtemp(prefix="jupyter-dist-", dir=parent)) for parent in parent_folders()]
     try:
         yield folders
     finally:  # what is mapped goes on until it is used no more

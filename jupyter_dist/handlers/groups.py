@@ -94,18 +94,15 @@ class InterruptHandler(DistHandler):
         self.answer(await self.group(name).interrupt(self.body.get("ranks", "all")), 202)
 
 
+def _renewal(summary: str, answer: str) -> Operation:
+    errors = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out")
+    return Operation(summary, "execute", {202: Answer(answer, ref("Group"))}, body=body({}), errors=errors)
+
+
 class RestartHandler(DistHandler):
     """Restarting a group."""
 
-    @operation(
-        Operation(
-            "Restart all ranks",
-            "execute",
-            {202: Answer("The group; its ranks start anew", ref("Group"))},
-            body=body({}),
-            errors=("unknown_group", "group_not_ready", "agent_unreachable", "timed_out"),
-        )
-    )
+    @operation(_renewal("Restart all ranks", "The group; its ranks start anew"))
     async def post(self, name: str) -> None:
         """End all ranks and start new ones."""
         group = self.group(name)
@@ -117,12 +114,8 @@ class ReplaceHandler(DistHandler):
     """Replacing dead ranks."""
 
     @operation(
-        Operation(
-            "Replace dead ranks by new processes; the others keep their variables",
-            "execute",
-            {202: Answer("The group; the new ranks start", ref("Group"))},
-            body=body({}),
-            errors=("unknown_group", "group_not_ready", "agent_unreachable", "timed_out"),
+        _renewal(
+            "Replace dead ranks by new processes; the others keep their variables", "The group; the new ranks start"
         )
     )
     async def post(self, name: str) -> None:
@@ -136,12 +129,8 @@ class ReformHandler(DistHandler):
     """Forming the process group anew."""
 
     @operation(
-        Operation(
-            "Form the process group anew in the same processes; variables are kept",
-            "execute",
-            {202: Answer("The group; its ranks join again", ref("Group"))},
-            body=body({}),
-            errors=("unknown_group", "group_not_ready", "agent_unreachable", "timed_out"),
+        _renewal(
+            "Form the process group anew in the same processes; variables are kept", "The group; its ranks join again"
         )
     )
     async def post(self, name: str) -> None:

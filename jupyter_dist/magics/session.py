@@ -75,12 +75,11 @@ class Session:
         What `fields` asks for, a running group must have; `num_ranks` is for a start that asks for nothing.
         """
         living = self._living()
-        for wanted in [name] if name else self._names():
-            group = living.get(wanted)
-            if group is not None and (name or self._is_mine(group)):
-                self._check_same(group, fields)
-                self._group = group
-                return group, False
+        group = self._named(living, name)
+        if group is not None:
+            self._check_same(group, fields)
+            self._group = group
+            return group, False
         wanted = name or next(name for name in self._names() if name not in living)
         defaults: dict[str, Any] = {"python": sys.executable, "cwd": os.getcwd()}
         if num_ranks is not None and "devices" not in fields:
@@ -129,16 +128,20 @@ class Session:
 
     def _found(self, name: str | None = None) -> Group:
         living = self._living()
-        for wanted in [name] if name else self._names():
-            group = living.get(wanted)
-            if group is not None and (name or self._is_mine(group)):
-                self._group = group
-                return group
-        self._group = None
+        self._group = self._named(living, name)
+        if self._group is not None:
+            return self._group
         others = f" Running: {', '.join(living)}." if living else ""
         message = f"The group '{name}' is gone." if name else "This notebook has no group."
         hint = f"Start one: %dist_init -n 2; or attach to one: %dist_init --name NAME.{others}"
         raise JupyterDistError("unknown_group", message, hint)
+
+    def _named(self, living: dict[str, Group], name: str | None) -> Group | None:
+        """The group of that name; without one, this notebook's."""
+        if name:
+            return living.get(name)
+        found = (living[own] for own in self._names() if own in living)
+        return next((group for group in found if self._is_mine(group)), None)
 
     def _names(self) -> list[str]:
         """What this notebook's group is called; the second when another folder's notebook has the first."""

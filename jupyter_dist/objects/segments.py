@@ -123,6 +123,11 @@ def _most_kept() -> int:
     return min(MAX_KEPT_BYTES, memory.f_blocks * memory.f_frsize // MAX_KEPT_PART)
 
 
+def parent_folders() -> list[str | None]:
+    """Where files for an exchange may be put, memory first; None is the system's folder for temporary files."""
+    return [SHARED_MEMORY, None] if os.access(SHARED_MEMORY, os.W_OK) else [None]
+
+
 def filled(segment: Segment | None, pieces: Sequence[memoryview]) -> Segment:
     """A segment that holds this: the one given, else a new one, in memory if there is room.
 
@@ -132,8 +137,7 @@ def filled(segment: Segment | None, pieces: Sequence[memoryview]) -> Segment:
     if segment is not None:
         segment.write(pieces)
         return segment
-    parents = [SHARED_MEMORY, None] if os.access(SHARED_MEMORY, os.W_OK) else [None]
-    for parent in parents:
+    for parent in parent_folders():
         with tempfile.TemporaryFile(dir=parent, buffering=0) as file:
             segment = Segment(os.dup(file.fileno()))
         try:

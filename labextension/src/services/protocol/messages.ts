@@ -79,17 +79,6 @@ export interface IErrorMessage {
   request: Record<string, unknown>;
 }
 
-/** What the server sends on the WebSocket. */
-export type ServerMessage =
-  | { type: 'hello'; server: string }
-  | { type: 'groups'; groups: IGroup[] }
-  | IExecutionMessage
-  | IViewMessage
-  | ILogMessage
-  | IMemoryMessage
-  | IDevicesMessage
-  | IErrorMessage;
-
 /** What a subscription may receive. */
 export type TopicMessage =
   | IExecutionMessage
@@ -98,3 +87,9 @@ export type TopicMessage =
   | IMemoryMessage
   | IDevicesMessage
   | IErrorMessage;
+
+/** What the server sends on the WebSocket. */
+export type ServerMessage =
+  | { type: 'hello'; server: string }
+  | { type: 'groups'; groups: IGroup[] }
+  | TopicMessage;

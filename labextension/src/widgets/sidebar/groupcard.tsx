@@ -62,25 +62,17 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   if (!group.note && !way) {
     return null;
   }
+  const labels = { replace: trans.__('Replace dead ranks'), reform: trans.__('Form process group anew') };
+  const titles = {
+    replace: trans.__('Dead ranks get new processes; the other ranks and their variables stay'),
+    reform: trans.__('All ranks join a new process group; all variables are kept')
+  };
   return (
     <div className="jpd-Group-note" role="status" data-remedy={way}>
       {group.note && <p>{group.note}</p>}
-      {way === 'replace' && (
-        <button
-          type="button"
-          title={trans.__('Dead ranks get new processes; the other ranks and their variables stay')}
-          onClick={() => actions.replace(group)}
-        >
-          {trans.__('Replace dead ranks')}
-        </button>
-      )}
-      {way === 'reform' && (
-        <button
-          type="button"
-          title={trans.__('All ranks join a new process group; all variables are kept')}
-          onClick={() => actions.reform(group)}
-        >
-          {trans.__('Form process group anew')}
+      {way && (
+        <button type="button" title={titles[way]} onClick={() => actions[way](group)}>
+          {labels[way]}
         </button>
       )}
     </div>
