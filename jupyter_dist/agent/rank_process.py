@@ -216,6 +216,7 @@ class RankProcess:
             "state": self.state,
             "state_at": self.state_at,
             "execution_id": self.execution_id,
+            "process_group": self.process_group,
             "exit": self.exit,
             "message": self.message,
         }

@@ -162,10 +162,11 @@ class Reform:
         return sum(revived for revived in outcomes if isinstance(revived, int))
 
     async def _rejoin_one(self, rank: RankProcess, store_path: str) -> int:
+        rank.collective_seq, rank.process_group = 0, "broken"  # until it is in the new one
         try:
             answer = await rank.request("rejoin", REJOIN_SECONDS, store_path=store_path)
+            rank.process_group = "ok"
         finally:
-            rank.collective_seq, rank.process_group = 0, "ok"
             if not rank.gone.is_set():
                 rank.set_state("idle")
         return int(answer["revived"])

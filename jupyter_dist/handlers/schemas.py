@@ -122,6 +122,7 @@ RANK = record(
         "state": {"enum": ["starting", "importing", "joining", "idle", "busy", "unresponsive", "dead"]},
         "state_at": NUMBER,
         "execution_id": or_null(STRING),
+        "process_group": {"enum": ["ok", "broken", "none"]},
         "exit": or_null(ANY_OBJECT),
         "message": or_null(STRING),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,6 +50,15 @@ class Api:
         found = await self.ask("GET", f"groups/{group}", wait=WAIT_SECONDS, not_state=state)
         assert found["state"] == "ready", found["error"]
         return found
+
+    async def until(self, group: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The group, when it is so: what the agent tells of it may come after what it tells of a cell."""
+        for _ in range(100):
+            found = await self.ask("GET", f"groups/{group}")
+            if is_so(found):
+                return found
+            await asyncio.sleep(0.05)
+        raise AssertionError(found)
 
     async def submit(self, group: str, code: str, ranks: str = "all", **fields: Any) -> str:
         execution = await self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})

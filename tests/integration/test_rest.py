@@ -143,6 +143,7 @@ async def test_a_dead_rank_is_named_and_the_others_go_on(api):
 async def test_a_process_group_that_user_code_destroyed_is_formed_anew(api):
     await api.start(name="g")
     await api.run("g", "kept = rank\ndist.destroy_process_group()")
+    await api.until("g", lambda group: _process_groups(group) == {"none"})
     busy = await api.submit("g", "import time\ntime.sleep(100)", ranks="1")
     assert (await api.refused("POST", "groups/g/reform"))[0] == 409
     await api.ask("POST", "groups/g/interrupt", {"ranks": "all"})
@@ -150,13 +151,13 @@ async def test_a_process_group_that_user_code_destroyed_is_formed_anew(api):
     await api.ask("POST", "groups/g/reform")
     view = await api.run("g", "t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item(), kept == rank)")
     assert texts(view) == [("0-1", "2.0 True\n")]
-    # What the agent tells of the group may come after what it tells of the cell.
-    for _ in range(100):
-        note = (await api.ask("GET", "groups/g"))["note"]
-        if "formed anew" in note and "destroyed" not in note:
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(note)
+    group = await api.until("g", lambda group: "formed anew" in group["note"])
+    assert "destroyed" not in group["note"]
+    assert _process_groups(group) == {"ok"}
+
+
+def _process_groups(group):
+    return {rank["process_group"] for rank in group["ranks"]}
 
 
 async def test_one_rank_is_killed_and_the_others_go_on(api):

@@ -25,10 +25,15 @@ it('keeps groups where they are when one is restarted', () => {
 });
 
 it('offers what puts a group right', () => {
-  const of = (state: string, note: string | null): unknown => remedy({ state, note } as IGroup);
-  expect(of('degraded', null)).toBe('replace');
-  expect(of('ready', 'Ranks 0-1 destroyed the process group: collectives fail.')).toBe('reform');
-  expect(of('ready', 'The process group is broken and could not be formed anew (too late). Restart the group.')).toBe('reform');
-  expect(of('ready', 'The process group was formed anew; all variables are kept.')).toBe(null);
-  expect(of('restarting', 'Rank 0 destroyed the process group: collectives fail.')).toBe(null);
+  const of = (state: string, ...ranks: string[]): unknown => {
+    const [states, groups] = [ranks.map(rank => rank.split(' ')[0]), ranks.map(rank => rank.split(' ')[1])];
+    return remedy({ state, ranks: states.map((state, i) => ({ state, process_group: groups[i] })) } as IGroup);
+  };
+  expect(of('degraded', 'idle ok', 'dead ok')).toBe('replace');
+  expect(of('ready', 'idle ok', 'idle none')).toBe('reform');
+  expect(of('ready', 'idle broken', 'idle broken')).toBe('reform');
+  expect(of('ready', 'idle ok', 'idle ok')).toBe(null);
+  expect(of('ready', 'idle broken', 'busy ok')).toBe(null);
+  expect(of('ready', 'joining broken', 'joining broken')).toBe(null);
+  expect(of('restarting', 'idle none', 'idle none')).toBe(null);
 });

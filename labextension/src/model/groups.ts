@@ -70,9 +70,9 @@ export function remedy(group: IGroup): 'replace' | 'reform' | null {
   if (group.state === 'degraded') {
     return 'replace';
   }
-  // Only its note tells it (docs/api.md): user code destroyed it, or it broke and could not be formed.
-  const isBroken = /destroyed the process group|process group is broken/.test(group.note ?? '');
-  return group.state === 'ready' && isBroken ? 'reform' : null;
+  // While a rank is at work it may still be put right: by the cell, or by its agent.
+  const isSettled = group.state === 'ready' && group.ranks.every(rank => rank.state === 'idle');
+  return isSettled && group.ranks.some(rank => rank.process_group !== 'ok') ? 'reform' : null;
 }
 
 /** Whether a group can take cells. */

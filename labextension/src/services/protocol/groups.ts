@@ -56,6 +56,8 @@ export interface IRank {
   /** When it entered that state. */
   state_at: number;
   execution_id: string | null;
+  /** As of its last cell: `none` when user code destroyed it. */
+  process_group: 'ok' | 'broken' | 'none';
   exit: IRankExit | null;
   message: string | null;
 }
