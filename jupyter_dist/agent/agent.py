@@ -24,7 +24,7 @@ from .rank_process import RankProcess
 from .requests import Requests
 from .sampler import Sampler
 from .server_link import ServerLink
-from .starter import FreshProcesses, Starter, Zygote
+from .starters import Starters
 
 # A warm agent that no server claims, and whose server went away, is of no use to anyone.
 UNCLAIMED_LEASE_SECONDS = 30.0
@@ -42,9 +42,7 @@ class Agent:
         self._directory = directory
         self._environment: dict[str, Any] = {}
         self._created_at = time.time()
-        self._preload: list[str] = []
-        self._starter: Starter | None = None
-        self._zygote: Zygote | None = None
+        self._starters: Starters  # since `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
         self._work: asyncio.Task[None] | None = None  # the start or restart under way
@@ -54,8 +52,8 @@ class Agent:
 
     async def run(self) -> None:
         """Serve until told to end, or until the lease has run out."""
-        self._preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
-        self._zygote = Zygote(self._preload, self._process_exited)
+        preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
+        self._starters = Starters(preload, self._process_exited)
         self._write_group_json()
         await self._link.listen()
         lease = asyncio.create_task(self._keep_lease(), name="lease")
@@ -131,7 +129,7 @@ class Agent:
         if self._pulse is not None:
             self._pulse.stop()
         killed = await self.group.end() if self.group is not None else []
-        return killed + sweep(os.getpid(), {pid for starter in self._starters() for pid in starter.children()})
+        return killed + sweep(os.getpid(), self._starters.children())
 
     def watch(self, seconds: float) -> None:
         """Send memory samples at this interval; 0 stops."""
@@ -148,7 +146,7 @@ class Agent:
     # -- starting -----------------------------------------------------------------------------------
 
     def _work_is_under_way(self) -> bool:
-        return self._starter is None or (self._work is not None and not self._work.done())
+        return self._work is not None and not self._work.done()
 
     def _begin_work(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = asyncio.create_task(work, name="start or restart")
@@ -156,8 +154,7 @@ class Agent:
     async def _first_start(self, group: Group) -> None:
         """Start the group; a start that fails ends the agent once the server knows why."""
         try:
-            self._starter = await self._choose_starter(group)
-            await group.start(self._starter)
+            await group.start(await self._starters.get(group))
         except JupyterDistError as err:
             group.error = err
             group.set_state("dead")
@@ -167,49 +164,18 @@ class Agent:
 
     async def _restart(self, group: Group) -> None:
         try:
-            await group.restart(await self._living_starter(group))
+            await group.restart(await self._starters.get(group))
         except JupyterDistError as err:  # the journal can still be read, and a restart tried again
             group.error = err
             group.set_state("dead")
 
     async def _replace(self, group: Group) -> None:
         try:
-            starter = await self._living_starter(group)
+            starter = await self._starters.get(group)
         except JupyterDistError as err:
             group.tell(f"The dead ranks could not be replaced: {err}")
         else:
             await group.reform.replace_dead(starter)
-
-    async def _living_starter(self, group: Group) -> Starter:
-        """The starter, or a new one if somebody killed the zygote."""
-        assert self._zygote is not None
-        if self._starter is self._zygote and self._zygote.is_lost:
-            await self._zygote.stop()
-            self._zygote = Zygote(self._preload, self._process_exited)
-            self._starter = await self._choose_starter(group)
-        assert self._starter is not None
-        return self._starter
-
-    async def _choose_starter(self, group: Group) -> Starter:
-        assert self._zygote is not None
-        if not self._zygote.warm.done():
-            for rank in group.ranks:
-                if rank.state == "starting":
-                    rank.set_state("importing")
-        timeout = group.spec.start_timeout_seconds
-        try:
-            warm = await asyncio.wait_for(asyncio.shield(self._zygote.warm), timeout)
-        except asyncio.TimeoutError as err:
-            message = f"{sys.executable} did not import torch within {timeout:g} s."
-            raise JupyterDistError("start_failed", message) from err
-        if warm["t"] == "failed":
-            last_lines = "\n".join(str(warm["traceback"]).strip().splitlines()[-4:])
-            raise JupyterDistError("start_failed", f"{sys.executable} cannot import what ranks need.", last_lines)
-        if warm["safe"]:
-            return self._zygote
-        group.note = f"Ranks are started as fresh processes, which is slower: {warm['reason']}."
-        await self._zygote.stop()
-        return FreshProcesses(group.spec.preload, self._process_exited)
 
     async def _process_exited(self, pid: int, ending: Ending) -> None:
         if self.group is not None:
@@ -245,17 +211,12 @@ class Agent:
                 self.stop()
 
     def _reap(self) -> None:
-        known = {pid for starter in self._starters() for pid in starter.children()}
-        reap(known)
-
-    def _starters(self) -> list[Starter]:
-        return list({id(starter): starter for starter in (self._starter, self._zygote) if starter}.values())
+        reap(self._starters.children())
 
     async def _end(self) -> None:
         """Leave nothing: no process, no socket, no file."""
         await self.end_group()
-        for starter in self._starters():
-            await starter.stop()
+        await self._starters.stop()
         sweep(os.getpid(), ())
         if self.group is not None:
             self.group.close()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import signal
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+LAST_WORDS_LINES = 20
 
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
@@ -56,6 +60,33 @@ class OutOfMemory:
 
     def _count(self) -> int:
         return sum(_oom_kills(path) for path in self.files)
+
+
+class LastWords:
+    """The end of what a rank wrote to stderr."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes] = deque(maxlen=64)
+
+    def add(self, data: bytes) -> None:
+        """It wrote this."""
+        self._pieces.append(data[-4096:])
+
+    def lines(self) -> str:
+        """The last lines, as text."""
+        lines = b"".join(self._pieces).decode("utf-8", "replace").splitlines()
+        return "\n".join(lines[-LAST_WORDS_LINES:])
+
+
+def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr: str) -> dict[str, Any]:
+    """The `exit` of a rank in docs/api.md."""
+    return {
+        "code": ending.code,
+        "signal": ending.signal,
+        "reason": describe(ending, out_of_memory, because),
+        "stderr": stderr,
+        "peak_bytes": ending.peak_bytes,
+    }
 
 
 def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:

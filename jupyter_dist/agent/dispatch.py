@@ -78,6 +78,12 @@ class Dispatcher:
                 )
                 self._rank_ended(execution, rank.rank, "lost", None)
 
+    def close(self, error: JupyterDistError) -> None:
+        """End what runs and what waits, and begin nothing until it is opened again."""
+        self.is_open = False
+        self.abort(self.queue.in_state("queued"), "aborted", error)
+        self.abort(self.queue.in_state("running"), "lost", error)
+
     def abort(self, executions: list[Execution], state: ExecutionState, error: JupyterDistError) -> None:
         """End executions that will not go on, with the reason."""
         for execution in executions:

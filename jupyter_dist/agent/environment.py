@@ -1,11 +1,12 @@
-"""The environment of one rank: torchrun's, and what keeps training frameworks and NCCL well-behaved here."""
+"""What a rank is told of itself: its spec, and in its environment what torchrun gives, and what NCCL needs here."""
 
 from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.specs import GroupSpec, RankSpec
 
 
 def rank_environment(spec: GroupSpec, local_rank: int, master_port: int) -> dict[str, str]:
@@ -50,6 +51,26 @@ def _device_environment(spec: GroupSpec) -> dict[str, str]:
         "TORCH_NCCL_PROPAGATE_ERROR": "0",
         "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
     }
+
+
+def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, master_port: int) -> RankSpec:
+    """Return what a rank's process is told of itself. One node: rank == local_rank."""
+    return RankSpec(
+        group_id=spec.group_id,
+        group_name=spec.name,
+        rank=rank,
+        local_rank=rank,
+        world_size=spec.world_size,
+        local_world_size=spec.world_size,
+        accelerator=spec.accelerator,
+        backend=spec.backend,
+        device=f"cuda:{rank}" if spec.accelerator == "cuda" else "cpu",
+        cwd=spec.cwd,
+        store_path=str(store_path),
+        generation=generation,
+        env=rank_environment(spec, rank, master_port),
+        join_timeout_seconds=spec.start_timeout_seconds,
+    )
 
 
 def free_port() -> int:

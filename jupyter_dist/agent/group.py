@@ -15,22 +15,22 @@ from typing import Any
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
-from jupyter_dist.protocol.specs import GroupSpec, RankSpec
-from jupyter_dist.protocol.states import GONE_GROUP_STATES, STARTING_RANK_STATES, GroupState
+from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, GroupState
 
 from .death import Ending, OutOfMemory
 from .dispatch import Dispatcher
-from .environment import free_port, rank_environment
+from .ending import end_ranks
+from .environment import free_port, rank_spec
 from .execution import Execution
-from .linux import kill_sessions, sweep
+from .failures import died_early, too_late
+from .linux import sweep
 from .rank_process import RankProcess
 from .reform import Reform
 from .starter import Starter
+from .stores import Stores
 
 STARTS_AT_ONCE = 16
-# How long ranks may take to leave by themselves before they are killed.
-LEAVE_SECONDS = 2.0
-DIE_SECONDS = 5.0
 
 
 class Group:
@@ -54,12 +54,10 @@ class Group:
         self.error: JupyterDistError | None = None
         self.started_at = time.time()
         self.ready_seconds: float | None = None
-        self._directory = directory
+        self.stores = Stores(directory)
         self._on_group = on_group
         self._formed: asyncio.Future[None] | None = None
         self.reform = Reform(self)
-        self._num_stores = 0
-        self._store_path = self.new_store_path()
         self._by_pid: dict[int, RankProcess] = {}
         self._out_of_memory = OutOfMemory()
         self._starting_since = time.monotonic()
@@ -68,10 +66,13 @@ class Group:
 
     def prepare(self) -> None:
         """Make the ranks of a new generation, without processes yet."""
-        self._store_path = self.new_store_path()
+        store_path = self.stores.new()
         self.reform.forget()
         port = free_port()
-        self.ranks = [RankProcess(self._rank_spec(rank, port), self.journal, self) for rank in self._all_ranks()]
+        self.ranks = [
+            RankProcess(rank_spec(self.spec, rank, store_path, self.generation, port), self.journal, self)
+            for rank in range(self.spec.world_size)
+        ]
         self._by_pid = {}
         self.dispatcher.take_ranks(self.ranks)
         self._on_group()
@@ -107,7 +108,7 @@ class Group:
                     raise outcome
             await asyncio.wait_for(self._formed, self.spec.start_timeout_seconds)
         except asyncio.TimeoutError as err:
-            raise self._timeout_error() from err
+            raise too_late(self.ranks, self.spec.start_timeout_seconds) from err
         finally:
             self._formed = None
 
@@ -128,7 +129,7 @@ class Group:
 
     async def restart(self, starter: Starter) -> None:
         """End all ranks and start new ones: variables are gone, the zygote's imports are not."""
-        await self._end_processes(patient=False)
+        await end_ranks(self.ranks, patient=False)
         sweep(os.getpid(), starter.children())
         self.generation += 1
         self.started_at, self.error, self.note = time.time(), None, None
@@ -140,7 +141,7 @@ class Group:
     async def end(self) -> list[str]:
         """End all ranks; return sentences about what had to be killed."""
         self._stop_cells("ending", JupyterDistError("ended", "The group was shut down."))
-        return await self._end_processes(patient=True)
+        return await end_ranks(self.ranks, patient=True)
 
     def close(self) -> None:
         """Close the journal."""
@@ -177,7 +178,7 @@ class Group:
         self.reform.rank_died(rank)
         if self._formed is not None:
             if not self._formed.done():
-                self._formed.set_exception(self._death_error(rank))
+                self._formed.set_exception(died_early(rank))
             return
         self.dispatcher.rank_died(rank)
         self.reform.poll()
@@ -191,18 +192,6 @@ class Group:
         self.note = text
         self.journal.append("note", text.encode(), rank=None, execution_id=None)
         self._on_group()
-
-    def new_store_path(self) -> Path:
-        """A path for a FileStore that no process group has used: a stale one breaks the next."""
-        self._num_stores += 1
-        path = self.current_store_path()
-        for stale in (self._directory / f"store-{self._num_stores - 1}", path):
-            stale.unlink(missing_ok=True)
-        return path
-
-    def current_store_path(self) -> Path:
-        """The FileStore over which ranks met last, or meet now."""
-        return self._directory / f"store-{self._num_stores}"
 
     # -- reading --------------------------------------------------------------------------------------
 
@@ -235,28 +224,6 @@ class Group:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _all_ranks(self) -> range:
-        return range(self.spec.world_size)
-
-    def _rank_spec(self, rank: int, master_port: int) -> RankSpec:
-        spec = self.spec
-        return RankSpec(
-            group_id=spec.group_id,
-            group_name=spec.name,
-            rank=rank,
-            local_rank=rank,
-            world_size=spec.world_size,
-            local_world_size=spec.world_size,
-            accelerator=spec.accelerator,
-            backend=spec.backend,
-            device=f"cuda:{rank}" if spec.accelerator == "cuda" else "cpu",
-            cwd=spec.cwd,
-            store_path=str(self._store_path),
-            generation=self.generation,
-            env=rank_environment(spec, rank, master_port),
-            join_timeout_seconds=spec.start_timeout_seconds,
-        )
-
     async def _start_rank(self, starter: Starter, rank: RankProcess, gate: asyncio.Semaphore) -> None:
         async with gate:
             fds = rank.open()
@@ -264,60 +231,19 @@ class Group:
                 pid = await starter.start(rank.spec, fds)
             finally:
                 for fd in fds:
-                    _close(fd)
+                    with contextlib.suppress(OSError):
+                        os.close(fd)
             self._by_pid[pid] = rank
             await rank.started(pid)
 
     async def _fail(self, error: JupyterDistError) -> None:
         self.error = error
         self._stop_cells("ending", error)
-        await self._end_processes(patient=False)
+        await end_ranks(self.ranks, patient=False)
         self.journal.append("note", str(error).encode(), rank=None, execution_id=None)
         self.set_state("dead")
         raise error
 
     def _stop_cells(self, state: GroupState, error: JupyterDistError) -> None:
-        self.dispatcher.is_open = False
         self.set_state(state)
-        queue = self.dispatcher.queue
-        self.dispatcher.abort(queue.in_state("queued"), "aborted", error)
-        self.dispatcher.abort(queue.in_state("running"), "lost", error)
-
-    async def _end_processes(self, patient: bool) -> list[str]:
-        if patient:
-            for rank in self.living():
-                rank.send({"t": "shutdown"})
-            await self._wait_gone(LEAVE_SECONDS)
-        killed = [f"Rank {rank.rank} did not leave by itself and was killed." for rank in self.living()]
-        kill_sessions([rank.pid for rank in self.living() if rank.pid is not None])
-        await self._wait_gone(DIE_SECONDS)
-        for rank in self.ranks:
-            if rank.state != "dead":
-                rank.release()  # never got a process, or is stuck in the kernel: nothing more can be read
-        return killed if patient else []
-
-    async def _wait_gone(self, seconds: float) -> None:
-        gone = [asyncio.create_task(rank.gone.wait()) for rank in self.living() if rank.pid is not None]
-        if gone:
-            _, late = await asyncio.wait(gone, timeout=seconds)
-            for task in late:
-                task.cancel()
-
-    def _death_error(self, rank: RankProcess) -> JupyterDistError:
-        assert rank.exit is not None
-        because = f" ({rank.failure})" if rank.failure else ""
-        return JupyterDistError(
-            "start_failed",
-            f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}.",
-            rank.last_words(),
-        )
-
-    def _timeout_error(self) -> JupyterDistError:
-        late = [f"rank {rank.rank} is {rank.state}" for rank in self.ranks if rank.state in STARTING_RANK_STATES]
-        seconds = self.spec.start_timeout_seconds
-        return JupyterDistError("start_failed", f"The group did not form within {seconds:g} s: {', '.join(late[:4])}.")
-
-
-def _close(fd: int) -> None:
-    with contextlib.suppress(OSError):
-        os.close(fd)
+        self.dispatcher.close(error)

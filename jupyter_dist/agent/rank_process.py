@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import logging
-import os
 import socket
 import time
-from collections import deque
 from typing import Any, Protocol
 
 from jupyter_dist.journal.writer import JournalWriter
@@ -19,13 +15,11 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import RankState, check_rank_transition
 from jupyter_dist.transport.stream import FrameStream
 
-from .death import Ending, describe
-from .linux import kill_sessions, widen_pipe
+from .death import Ending, LastWords, exit_model
+from .linux import kill_sessions
+from .pending import Pending
+from .pipes import RankPipes
 
-# C-level writes come one line at a time; waiting this long gathers a burst of them into one record.
-PIPE_GATHER_SECONDS = 0.01
-PIPE_READ_BYTES = 1 << 20
-LAST_WORDS_LINES = 20
 # A process that lives on without its channel (after execv, say) can be of no use to anyone.
 MUTE_SECONDS = 2.0
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output"})
@@ -62,18 +56,17 @@ class RankProcess:
         self.collective_seq: int | None = 0  # collectives begun, as of its last reply
         self.process_group = "ok"  # as of its last reply: or broken, or none
         self.gone = asyncio.Event()
+        self.last_words = LastWords()
         self._journal = journal
         self._listener = listener
         self._last_execution_id: str | None = None
         self._killed_because: str | None = None
         self._mute: asyncio.TimerHandle | None = None
-        self._last_words: deque[bytes] = deque(maxlen=64)
         self._stream: FrameStream | None = None
         self._sock: socket.socket | None = None
-        self._pipes: dict[str, int] = {}  # stream name -> read end
+        self._pipes = RankPipes(self._on_text)
         self._reader: asyncio.Task[None] | None = None
-        self._requests: dict[int, asyncio.Future[Header]] = {}
-        self._request_ids = itertools.count(1)
+        self._pending = Pending()
         self._handlers = {
             "phase": self._on_phase,
             "ready": self._on_ready,
@@ -90,14 +83,8 @@ class RankProcess:
     def open(self) -> tuple[int, int, int]:
         """Make the channel and the pipes; return the child's ends (channel, stdout, stderr), the caller's to close."""
         self._sock, child = socket.socketpair()
-        ends = []
-        for name in ("stdout", "stderr"):
-            read_end, write_end = os.pipe2(os.O_CLOEXEC)
-            os.set_blocking(read_end, False)
-            widen_pipe(read_end)
-            self._pipes[name] = read_end
-            ends.append(write_end)
-        return child.detach(), ends[0], ends[1]
+        stdout, stderr = self._pipes.open()
+        return child.detach(), stdout, stderr
 
     async def started(self, pid: int) -> None:
         """The process runs: listen to it."""
@@ -106,8 +93,7 @@ class RankProcess:
         self._sock.setblocking(False)
         self._stream = await FrameStream.from_socket(self._sock)
         self._reader = asyncio.create_task(self._read_frames(self._stream), name=f"rank {self.rank} reader")
-        for name, fd in self._pipes.items():
-            asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
+        self._pipes.listen()
 
     async def ended(self, ending: Ending, out_of_memory: bool = False) -> None:
         """The process was reaped: take what it still had to say, then tell the listener."""
@@ -116,16 +102,10 @@ class RankProcess:
         if self._reader is not None:
             # A grandchild may hold the channel open; what the rank itself wrote is read well within this.
             await asyncio.wait([self._reader], timeout=0.3)
-        self._drain_pipes()
-        self.exit = {
-            "code": ending.code,
-            "signal": ending.signal,
-            "reason": describe(ending, out_of_memory, self._killed_because),
-            "stderr": self.last_words(),
-            "peak_bytes": ending.peak_bytes,
-        }
+        self._pipes.drain()
+        self.exit = exit_model(ending, out_of_memory, self._killed_because, self.last_words.lines())
         self.release()
-        self._fail_requests()
+        self._pending.fail(JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
         text = f"Rank {self.rank} {self.exit['reason']}."
         self._journal.append("note", text.encode(), rank=self.rank, execution_id=self.execution_id)
         self.set_state("dead", text)
@@ -142,11 +122,7 @@ class RankProcess:
             self._stream.abort()
         elif self._sock is not None:
             self._sock.close()
-        for fd in self._pipes.values():
-            with contextlib.suppress(RuntimeError):  # no loop is running any more: there is no reader to remove
-                asyncio.get_running_loop().remove_reader(fd)
-            os.close(fd)
-        self._pipes = {}
+        self._pipes.close()
 
     def kill(self, because: str | None = None) -> None:
         """Kill its whole session; its death is told by `ended`, with the reason if one is given."""
@@ -176,16 +152,12 @@ class RankProcess:
         """
         if self._stream is None or self.state == "dead":
             raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
-        number = next(self._request_ids)
-        answer = self._requests[number] = asyncio.get_running_loop().create_future()
-        self.send({"t": kind, "id": number, **fields}, payload)
+        ask = lambda number: self.send({"t": kind, "id": number, **fields}, payload)  # noqa: E731
         try:
-            header: Header = await asyncio.wait_for(answer, timeout_seconds)
+            header = await self._pending.ask(ask, timeout_seconds)
         except asyncio.TimeoutError as err:
             message = f"Rank {self.rank} did not answer '{kind}' within {timeout_seconds:g} s."
             raise JupyterDistError("timed_out", message) from err
-        finally:
-            del self._requests[number]
         if not header.get("ok"):
             raise JupyterDistError.from_dict(header.get("error"))
         return header
@@ -200,11 +172,6 @@ class RankProcess:
                 self.state_at = time.time()
             self.state, self.message = state, message
             self._listener.rank_changed(self)
-
-    def last_words(self) -> str:
-        """The last lines it wrote to stderr."""
-        lines = b"".join(self._last_words).decode("utf-8", "replace").splitlines()
-        return "\n".join(lines[-LAST_WORDS_LINES:])
 
     def model(self) -> dict[str, Any]:
         """The rank of docs/api.md."""
@@ -228,7 +195,7 @@ class RankProcess:
             while True:
                 header, payload = await stream.recv()
                 # What C code wrote before this frame must come before it in the journal (docs/messaging.md).
-                self._drain_pipes()
+                self._pipes.drain()
                 self._handlers[header["t"]](header, payload)
         except (EOFError, OSError):
             pass
@@ -244,7 +211,7 @@ class RankProcess:
         self.set_state("idle")
 
     def _on_failed(self, header: Header, payload: bytes) -> None:
-        self._last_words.append(payload)
+        self.last_words.add(payload)
         self.failure = f"{header['ename']}: {header['evalue']}"
 
     def _on_stream(self, header: Header, payload: bytes) -> None:
@@ -270,43 +237,12 @@ class RankProcess:
         self.send({"t": "synced", "id": header["id"]})
 
     def _on_answer(self, header: Header, _: bytes) -> None:
-        waiting = self._requests.get(header["id"])
-        if waiting is not None and not waiting.done():
-            waiting.set_result(header)
+        self._pending.answered(header)
 
-    def _fail_requests(self) -> None:
-        error = JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered.").to_dict()
-        for waiting in self._requests.values():
-            if not waiting.done():
-                waiting.set_result({"ok": False, "error": error})
-
-    # -- the pipes ----------------------------------------------------------------------------------
-
-    def _on_pipe(self, name: str, fd: int) -> None:
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(fd)
-        loop.call_later(PIPE_GATHER_SECONDS, self._take_pipe, name, fd)
-
-    def _take_pipe(self, name: str, fd: int) -> None:
-        if self._pipes.get(name) == fd and self._drain_pipe(name, fd):
-            asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
-
-    def _drain_pipes(self) -> None:
-        for name, fd in self._pipes.items():
-            self._drain_pipe(name, fd)
-
-    def _drain_pipe(self, name: str, fd: int) -> bool:
-        """Journal what the pipe holds; False at its end (nobody can write to it any more)."""
-        while True:
-            try:
-                data = os.read(fd, PIPE_READ_BYTES)
-            except BlockingIOError:
-                return True
-            if not data:
-                return False
-            self._keep_text(name, data, self._last_execution_id)
+    def _on_text(self, name: str, data: bytes) -> None:
+        self._keep_text(name, data, self._last_execution_id)
 
     def _keep_text(self, name: str, data: bytes, execution_id: str | None) -> None:
         self._journal.append("stream", data, rank=self.rank, execution_id=execution_id, name=name)
         if name == "stderr":
-            self._last_words.append(data[-4096:])
+            self.last_words.add(data)

@@ -47,7 +47,7 @@ class Reform:
         for rank in group.living():
             rank.send({"t": "peer_lost", "rank": dead.rank, "reason": dead.exit["reason"]})
         # torch waits for a missing file, but not for a link that leads to itself.
-        store = group.current_store_path()
+        store = group.stores.current()
         with contextlib.suppress(OSError):
             store.unlink(missing_ok=True)
             store.symlink_to(store)
@@ -114,7 +114,7 @@ class Reform:
         group = self._group
         self._needed = self._interrupted = False
         group.dispatcher.is_open = False
-        survivors, store_path = group.living(), group.new_store_path()
+        survivors, store_path = group.living(), group.stores.new()
         fresh = group.renew_dead(store_path)
         numbers = format_ranks(rank.rank for rank in fresh)
         group.set_state("restarting")
@@ -137,7 +137,7 @@ class Reform:
     async def _run(self) -> None:
         group = self._group
         try:
-            revived = await self._rejoin(group.living(), str(group.new_store_path()))
+            revived = await self._rejoin(group.living(), str(group.stores.new()))
         except JupyterDistError as err:
             dead = len(group.living()) < group.spec.world_size
             way_on = "Replace the dead rank" if dead else "Restart the group"

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .rows import Row, Variant, touch
+
 STREAM_KINDS = frozenset({"stdout", "stderr"})
 
 EQUAL_WINDOW = 64  # rows looked at for an equal unit
@@ -24,40 +26,6 @@ _SIGNIFICANT = re.compile(r"\w{2}")
 # Ids are (ordinal of the unit, rank) of the unit that made the variant: equal for live and rebuilt views.
 ID_RANKS = 4096
 _SPARE_IDS = 1 << 45
-
-
-class Variant:
-    """One thing said in a row, and by whom."""
-
-    __slots__ = ("id", "mask", "text")
-
-    def __init__(self, variant_id: int, text: str, mask: int) -> None:
-        self.id = variant_id
-        self.text = text
-        self.mask = mask
-
-
-class Row:
-    """Units that belong beside each other, at most one per rank, all of one kind."""
-
-    __slots__ = ("kind", "mask", "next", "prev", "seq", "settled", "template", "variants")
-
-    def __init__(self, kind: str, text: str) -> None:
-        self.kind = kind
-        self.template = text  # of the unit that made the row; masked when first compared
-        self.variants: dict[str, Variant] = {}
-        self.mask = 0
-        self.settled = 0  # ranks whose unit is final
-        self.seq = 0
-        self.prev: Row | None = None
-        self.next: Row | None = None
-
-    def ordered(self) -> list[Variant]:
-        """The variants by lowest rank."""
-        variants = self.variants
-        if len(variants) == 1:
-            return list(variants.values())
-        return sorted(variants.values(), key=lambda variant: variant.mask & -variant.mask)
 
 
 class Fold:
@@ -178,7 +146,7 @@ class Fold:
         else:
             variant.mask |= bit
         row.mask |= bit
-        _touch(row, seq)
+        touch(row, seq)
 
     def _new_id(self, unit_id: int) -> int:
         # Taken when the rank's unit became another one while others still say the first.
@@ -205,7 +173,7 @@ class Fold:
         self._drop_if_empty(row, seq)
 
     def _drop_if_empty(self, row: Row, seq: int) -> None:
-        _touch(row, seq)
+        touch(row, seq)
         if not row.variants:
             self._unlink(row, seq)
 
@@ -214,23 +182,14 @@ class Fold:
         if after.next is not None:
             after.next.prev = row
         after.next = row
-        _touch(row, seq)
+        touch(row, seq)
 
     def _unlink(self, row: Row, seq: int) -> None:
-        _touch(row, seq)
+        touch(row, seq)
         if row.prev is not None:
             row.prev.next = row.next
         if row.next is not None:
             row.next.prev = row.prev
-
-
-def _touch(row: Row, seq: int) -> None:
-    """Items are runs of rows, so a change of a row can change the items that end or begin beside it."""
-    row.seq = seq
-    if row.prev is not None:
-        row.prev.seq = seq
-    if row.next is not None:
-        row.next.seq = seq
 
 
 def _find(cursor: Row, kind: str, text: str, *, settled: bool) -> Row | None:

@@ -8,8 +8,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from .fold import ID_RANKS, STREAM_KINDS, Fold, Row
+from .fold import ID_RANKS, STREAM_KINDS, Fold
 from .lines import LineBuffer
+from .rows import Row
 
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 2000

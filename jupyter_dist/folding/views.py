@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from .fold import Fold, Row
+from .fold import Fold
 from .rankfeed import Limits, RankFeed
+from .rows import Row
 from .snapshots import EMPTY, Piece, Snapshot, build_snapshot
 
 _ELIDED_IDS = 1 << 46

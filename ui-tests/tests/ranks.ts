@@ -10,13 +10,14 @@ interface ILabWindow {
   };
 }
 
-/** JupyterLab, empty. */
+/** JupyterLab, empty, and at rest: what it opens by itself comes after it says that it was restored, and takes the focus. */
 export async function openLab(page: Page): Promise<void> {
   await page.goto('/lab?reset');
   await page.waitForFunction(() => (window as unknown as ILabWindow).jupyterapp !== undefined);
   await page.evaluate(async () => {
     await (window as unknown as ILabWindow).jupyterapp.restored;
   });
+  await page.locator('.jp-Launcher').waitFor();
 }
 
 /** Run a command, and do not wait for it: some wait for the user. */

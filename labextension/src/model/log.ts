@@ -6,6 +6,7 @@
 import { ISignal, Signal } from '@lumino/signaling';
 import type { ILogPage, ILogRecord } from '../services/protocol';
 import { BlockBuilder, IGapBlock, LogBlock } from './logblocks';
+import { boundary, lostSeparator, measure } from './logwindow';
 
 /** How much of a log the page keeps. */
 export interface ILogLimits {
@@ -41,7 +42,7 @@ export class LogModel {
    * above it comes back with the page.
    */
   get first(): number {
-    return this._builder.blocks[this._boundary()]?.seq ?? this._first;
+    return this.blocks[boundary(this.blocks)]?.seq ?? this._first;
   }
 
   /** Whether the top of the window stays when there is too much, because somebody reads there. */
@@ -110,7 +111,7 @@ export class LogModel {
   prepend(page: ILogPage): void {
     const { blocks } = this._builder;
     const older = this._build(page.records.filter(record => record.seq < this.first));
-    const cut = blocks.splice(0, this._boundary());
+    const cut = blocks.splice(0, boundary(blocks));
     if (cut.length > 0 && cut[0].kind === 'execution') {
       blocks.unshift(cut[0]);
     }
@@ -153,17 +154,6 @@ export class LogModel {
     Signal.clearData(this);
   }
 
-  /** The first block that begins with a record; a separator that was kept is not counted. */
-  private _boundary(): number {
-    const { blocks } = this._builder;
-    const isWhole = (at: number) => !blocks[at].continues && !(isKept(blocks[at]) && blocks[at + 1]?.continues);
-    let at = 0;
-    while (at < blocks.length && !isWhole(at)) {
-      at += 1;
-    }
-    return at;
-  }
-
   /** A separator at `at` that does not know how its execution began goes when the blocks put above it do. */
   private _join(above: BlockBuilder, at: number): void {
     const blocks = this._builder.blocks;
@@ -199,21 +189,11 @@ export class LogModel {
       const gone = blocks.splice(0, count);
       this._first = this._seq + 1;
       this._hasOlder = true;
-      this._keepSeparator(gone);
-    }
-  }
-
-  /** What is left of an execution keeps its separator. */
-  private _keepSeparator(gone: LogBlock[]): void {
-    const top = this._builder.blocks[0];
-    if (top.kind === 'execution' || top.executionId === null) {
-      return;
-    }
-    const separator = gone.reverse().find(b => b.kind === 'execution' && b.executionId === top.executionId);
-    if (separator?.kind === 'execution') {
-      const kept = { ...separator, id: this._nextId(), seq: top.seq, continued: true };
-      this._builder.blocks.unshift(kept);
-      this._droppedLines -= kept.lines;
+      const separator = lostSeparator(gone, blocks);
+      if (separator) {
+        blocks.unshift({ ...separator, id: this._nextId(), seq: blocks[0].seq, continued: true });
+        this._droppedLines -= separator.lines;
+      }
     }
   }
 
@@ -250,18 +230,4 @@ export class LogModel {
   private _unseen = 0;
   private _keepsTop = false;
   private readonly _changed = new Signal<this, void>(this);
-}
-
-function isKept(block: LogBlock): boolean {
-  return block.kind === 'execution' && block.continued;
-}
-
-function measure(blocks: readonly LogBlock[]): { lines: number; characters: number } {
-  let lines = 0;
-  let characters = 0;
-  for (const block of blocks) {
-    lines += block.lines;
-    characters += block.characters;
-  }
-  return { lines, characters };
 }

@@ -1,0 +1,39 @@
+"""Ending the ranks of a group: first asked, then killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from .linux import kill_sessions
+from .rank_process import RankProcess
+
+# How long ranks may take to leave by themselves before they are killed.
+LEAVE_SECONDS = 2.0
+DIE_SECONDS = 5.0
+
+
+async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]:
+    """End their processes; return sentences about what had to be killed, of those that were asked to leave."""
+    if patient:
+        for rank in _living(ranks):
+            rank.send({"t": "shutdown"})
+        await _wait_gone(ranks, LEAVE_SECONDS)
+    killed = [f"Rank {rank.rank} did not leave by itself and was killed." for rank in _living(ranks)]
+    kill_sessions([rank.pid for rank in _living(ranks) if rank.pid is not None])
+    await _wait_gone(ranks, DIE_SECONDS)
+    for rank in _living(ranks):
+        rank.release()  # never got a process, or is stuck in the kernel: nothing more can be read
+    return killed if patient else []
+
+
+def _living(ranks: Sequence[RankProcess]) -> list[RankProcess]:
+    return [rank for rank in ranks if rank.state != "dead"]
+
+
+async def _wait_gone(ranks: Sequence[RankProcess], seconds: float) -> None:
+    gone = [asyncio.create_task(rank.gone.wait()) for rank in _living(ranks) if rank.pid is not None]
+    if gone:
+        _, late = await asyncio.wait(gone, timeout=seconds)
+        for task in late:
+            task.cancel()

@@ -1,0 +1,71 @@
+"""A rank's stdout and stderr: two pipes, read in bursts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+
+from .linux import widen_pipe
+
+# C-level writes come one line at a time; waiting this long gathers a burst of them into one record.
+GATHER_SECONDS = 0.01
+READ_BYTES = 1 << 20
+
+
+class RankPipes:
+    """The agent's ends. `keep(name, data)` is given what was written to `stdout` and `stderr`."""
+
+    def __init__(self, keep: Callable[[str, bytes], None]) -> None:
+        self._keep = keep
+        self._read_ends: dict[str, int] = {}  # by stream name
+
+    def open(self) -> tuple[int, int]:
+        """Make both; return the child's ends (stdout, stderr), the caller's to close."""
+        ends = []
+        for name in ("stdout", "stderr"):
+            read_end, write_end = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(read_end, False)
+            widen_pipe(read_end)
+            self._read_ends[name] = read_end
+            ends.append(write_end)
+        return ends[0], ends[1]
+
+    def listen(self) -> None:
+        """From now on keep what comes."""
+        for name, fd in self._read_ends.items():
+            asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
+
+    def drain(self) -> None:
+        """Keep what they hold now."""
+        for name, fd in self._read_ends.items():
+            self._drain(name, fd)
+
+    def close(self) -> None:
+        """Idempotent."""
+        for fd in self._read_ends.values():
+            with contextlib.suppress(RuntimeError):  # no loop is running any more: there is no reader to remove
+                asyncio.get_running_loop().remove_reader(fd)
+            os.close(fd)
+        self._read_ends = {}
+
+    def _on_pipe(self, name: str, fd: int) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(fd)
+        loop.call_later(GATHER_SECONDS, self._take, name, fd)
+
+    def _take(self, name: str, fd: int) -> None:
+        if self._read_ends.get(name) == fd and self._drain(name, fd):
+            asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
+
+    def _drain(self, name: str, fd: int) -> bool:
+        """Keep what the pipe holds; False at its end (nobody can write to it any more)."""
+        while True:
+            try:
+                data = os.read(fd, READ_BYTES)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            self._keep(name, data)

@@ -1,0 +1,25 @@
+"""The FileStores over which ranks meet: each used once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class Stores:
+    """Files in the group's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._number = 0
+
+    def new(self) -> Path:
+        """A path that no process group has used: a stale file breaks the next."""
+        before = self.current()
+        self._number += 1
+        for stale in (before, self.current()):
+            stale.unlink(missing_ok=True)
+        return self.current()
+
+    def current(self) -> Path:
+        """The one over which ranks met last, or meet now."""
+        return self._directory / f"store-{self._number}"
