@@ -39,7 +39,8 @@ class RunningGroups implements IRunningSessions.IManager {
     this._groups = groups;
     this._trans = trans;
     this._open = open;
-    groups.changed.connect(() => this._changed.emit(), this);
+    groups.changed.connect(this.refreshRunning, this);
+    this.refreshRunning();
   }
 
   readonly name: string;
@@ -51,12 +52,16 @@ class RunningGroups implements IRunningSessions.IManager {
     return this._changed;
   }
 
+  /**
+   * Always the same array: JupyterLab first renders the one that it got when it made the section, and hears of no change before.
+   */
   running(): IRunningSessions.IRunningItem[] {
-    return this._groups.groups.map(group => this._item(group));
+    return this._items;
   }
 
   /** Nothing to ask: the groups are always current. */
   refreshRunning(): void {
+    this._items.splice(0, this._items.length, ...this._groups.groups.map(group => this._item(group)));
     this._changed.emit();
   }
 
@@ -85,5 +90,6 @@ class RunningGroups implements IRunningSessions.IManager {
   private readonly _groups: IDistGroups;
   private readonly _trans: TranslationBundle;
   private readonly _open: () => void;
+  private readonly _items: IRunningSessions.IRunningItem[] = [];
   private readonly _changed = new Signal<this, void>(this);
 }
