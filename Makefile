@@ -16,7 +16,7 @@ lab: .venv/ready  ## Open the same notebook in JupyterLab
 test: test-python test-typescript test-browser  ## All tests: unit, real ranks, TypeScript, real browser
 
 test-python: .venv/ready
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests --numprocesses 2 --dist loadfile
 
 test-typescript: .venv/ready
 	npm run --silent test
