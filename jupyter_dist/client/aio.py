@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 from . import exchange
@@ -132,6 +133,12 @@ class AsyncGroup:
         """Fresh processes for dead ranks, the others keep theirs; returns when they have joined."""
         self.model = await self._ask("POST", "replace")
         return await self.ready("restarting")
+
+    async def kill(self, rank: int) -> AsyncGroup:
+        """End one rank's process, for when no interrupt frees it; the others keep theirs. Then `replace` it."""
+        (chosen,) = parse_ranks(str(rank), self.world_size)
+        self.model = await self._ask("POST", "ranks", str(chosen), "kill")
+        return self
 
     async def reform(self) -> AsyncGroup:
         """Form the process group anew in the same processes, which keep every variable; returns when it is there.

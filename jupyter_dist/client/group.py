@@ -176,6 +176,11 @@ class Group:
         self._loop.run(self._group.replace())
         return self
 
+    def kill(self, rank: int) -> Group:
+        """End one rank's process, for when no interrupt frees it; the others keep theirs. Then `replace` it."""
+        self._loop.run(self._group.kill(rank))
+        return self
+
     def reform(self) -> Group:
         """Form the process group anew in the same processes, which keep every variable; returns when it is there.
 

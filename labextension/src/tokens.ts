@@ -30,6 +30,8 @@ export const CommandIDs = {
   restart: 'jupyter-dist:restart',
   /** Give dead ranks new processes; args: `{group}`. */
   replace: 'jupyter-dist:replace',
+  /** Kill one rank; the others are left alone; args: `{group, rank}`. */
+  killRank: 'jupyter-dist:kill-rank',
   /** Form the process group anew in the same processes; args: `{group}`. */
   reform: 'jupyter-dist:reform',
   /** Shut a group down; args: `{group}`. */

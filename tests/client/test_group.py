@@ -113,6 +113,19 @@ def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(group):
     assert group.run("'mine' in globals()").values == {0: "False", 1: "False"}
 
 
+def test_a_rank_that_nothing_frees_is_killed_alone(group):
+    group.run("mine = rank")
+    stuck = group.submit("import ctypes\nctypes.PyDLL(None).sleep(100)", "1")
+    model = group.kill(-1).model
+    assert [rank["state"] for rank in model["ranks"]] == ["idle", "dead"]
+    assert model["ranks"][1]["exit"]["reason"] == "was killed (on request)"
+    assert stuck.wait().state == "lost"
+    with pytest.raises(JupyterDistError, match="no rank 7"):
+        group.kill(7)
+    group.replace()
+    assert group.run("globals().get('mine')").values == {0: "0", 1: None}
+
+
 def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
     group.run("mine = rank\ndist.destroy_process_group()", check=True)
     deadline = time.monotonic() + 20

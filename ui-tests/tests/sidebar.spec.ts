@@ -67,6 +67,25 @@ test('shows what each rank does, and interrupts one', async ({ page, request }) 
   await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'idle');
 });
 
+test('a rank that nothing frees is named, killed alone, and replaced', async ({ page, request }) => {
+  await startGroup(request, 'train', 2);
+  await run(request, 'train', 'kept = rank', { wait: true });
+  await run(request, 'train', 'import ctypes; ctypes.PyDLL(None).sleep(100)', { ranks: '1' });
+  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'busy');
+  await row(page, 'train', 1).hover();
+  await page.getByRole('button', { name: 'Interrupt rank 1' }).click();
+  await expect(row(page, 'train', 1)).toContainText('C code holds the interpreter', { timeout: 10000 });
+  await row(page, 'train', 1).getByRole('button', { name: 'Kill rank 1' }).click();
+  await expect(page.getByRole('dialog')).toContainText('The other ranks keep theirs');
+  await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
+  await expect(row(page, 'train', 1)).toContainText('was killed (on request)');
+  await card(page, 'train').getByRole('button', { name: 'Replace dead ranks' }).click();
+  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle', { timeout: 30000 });
+  await run(request, 'train', 'dist.barrier(); print("kept by", globals().get("kept"))', { wait: true });
+  await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
+  await expect(page.getByRole('log', { name: 'Output of rank 0' })).toContainText('kept by 0');
+});
+
 test('says why a rank is dead, and replaces it', async ({ page, request }) => {
   await startGroup(request, 'train', 2);
   await run(request, 'train', 'import os; os._exit(3)', { ranks: '1' });

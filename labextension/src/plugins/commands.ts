@@ -105,6 +105,7 @@ function repairOptions(
   trans: TranslationBundle
 ): Record<string, Options> {
   const replace = trans.__('Replace Dead Ranks');
+  const kill = trans.__('Kill a Rank\u2026');
   const reform = trans.__('Form Process Group Anew');
   return {
     [CommandIDs.replace]: {
@@ -112,6 +113,12 @@ function repairOptions(
       label: replace,
       caption: trans.__('Give dead ranks new processes; the other ranks and their variables stay'),
       execute: on(replace, group => actions.replace(group))
+    },
+    [CommandIDs.killRank]: {
+      ...common,
+      label: kill,
+      caption: trans.__('End one rank that nothing else frees; the other ranks and their variables stay'),
+      execute: on(kill, (group, { rank }) => actions.kill(group, typeof rank === 'number' ? rank : null))
     },
     [CommandIDs.reform]: {
       ...common,
@@ -132,7 +139,8 @@ function groupArgs(trans: TranslationBundle): ReadonlyJSONObject {
     type: 'object',
     properties: {
       group: { type: 'string', description: trans.__('Name or id of the group') },
-      ranks: { type: 'string', description: trans.__('A rank expression such as 0-3') }
+      ranks: { type: 'string', description: trans.__('A rank expression such as 0-3') },
+      rank: { type: 'number', description: trans.__('One rank') }
     }
   };
 }

@@ -1,10 +1,11 @@
 /** What can be done to a group, with the questions asked before and the words said after. */
-import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../model/quantities';
 import { DistError } from '../services/errors';
 import type { IGroup } from '../services/protocol';
 import type { IDistGroups, IDistService } from '../tokens';
+import { stateWord } from '../widgets/statewords';
 
 const SHORT_MS = 4000;
 
@@ -38,6 +39,23 @@ export class GroupCommands {
 
   async replace(group: IGroup): Promise<void> {
     await this._try(() => this._service.replaceRanks(group.id));
+  }
+
+  /** For a rank that nothing else frees; without a rank, asks which. */
+  async kill(group: IGroup, rank: number | null): Promise<void> {
+    const trans = this._trans;
+    const chosen = rank ?? (await this._chooseRank(group));
+    if (chosen === null) {
+      return;
+    }
+    const isSure = await this._confirm(
+      trans.__('Kill rank %1 of %2?', chosen, group.name),
+      trans.__('Its process ends, and its variables are lost. The other ranks keep theirs; then replace the dead one.'),
+      trans.__('Kill')
+    );
+    if (isSure) {
+      await this._try(() => this._service.killRank(group.id, chosen));
+    }
   }
 
   /** Nothing is asked: nothing is lost. How it ended is said in the group's note. */
@@ -89,6 +107,15 @@ export class GroupCommands {
           : trans._n('%2: freed %3 on %1 rank.', '%2: freed %3 on %1 ranks.', freed.length, group.name, bytes)
       );
     });
+  }
+
+  private async _chooseRank(group: IGroup): Promise<number | null> {
+    const living = group.ranks.filter(rank => rank.state !== 'dead');
+    const { value } = await InputDialog.getItem({
+      title: this._trans.__('Kill which rank of %1?', group.name),
+      items: living.map(rank => `${rank.rank}: ${stateWord(this._trans, rank.state)}`)
+    });
+    return value === null ? null : parseInt(value, 10);
   }
 
   private async _confirm(title: string, body: string, accept: string): Promise<boolean> {

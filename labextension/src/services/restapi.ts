@@ -96,6 +96,14 @@ export async function replaceRanks(
   return request(settings, 'POST', ['groups', group, 'replace'], {});
 }
 
+export async function killRank(
+  settings: Settings,
+  group: string,
+  rank: number
+): Promise<IGroup> {
+  return request(settings, 'POST', ['groups', group, 'ranks', String(rank), 'kill'], {});
+}
+
 export async function reformGroup(
   settings: Settings,
   group: string

@@ -44,6 +44,8 @@ export interface IService extends IDisposable {
   restartGroup(group: string): Promise<IGroup>;
   /** New processes for dead ranks; the others keep theirs. */
   replaceRanks(group: string): Promise<IGroup>;
+  /** End one rank's process, whatever it does; the others are left alone. */
+  killRank(group: string, rank: number): Promise<IGroup>;
   /** Form the process group anew in the same processes. */
   reformGroup(group: string): Promise<IGroup>;
   interrupt(
@@ -128,6 +130,10 @@ export class DistService implements IService {
 
   replaceRanks(group: string): Promise<IGroup> {
     return restapi.replaceRanks(this._settings, group);
+  }
+
+  killRank(group: string, rank: number): Promise<IGroup> {
+    return restapi.killRank(this._settings, group, rank);
   }
 
   reformGroup(group: string): Promise<IGroup> {

@@ -106,7 +106,7 @@ interface IRankDetailsProps {
 
 /** The lines below a row: why it is dead, what it waits for, all of its memory where there is room. */
 function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactElement | null {
-  const { trans } = useSidebar();
+  const { actions, trans } = useSidebar();
   if (rank.state === 'dead') {
     return <RankExit rank={rank} />;
   }
@@ -115,7 +115,26 @@ function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactEle
     ? trans.__('reserved %1, peak %2', formatBytes(memory.reserved_bytes), formatBytes(memory.peak_bytes))
     : null;
   const lines = [rank.message, held].filter(Boolean);
-  return lines.length === 0 ? null : <p className="jpd-RankRow-detail">{lines.join(' - ')}</p>;
+  if (lines.length === 0) {
+    return null;
+  }
+  // One that says what it waits for may be one that an interrupt does not free.
+  const mayBeStuck = rank.message !== null && isPassing(rank.state);
+  return (
+    <div className="jpd-RankRow-detail">
+      {lines.join(' - ')}
+      {mayBeStuck && (
+        <button
+          type="button"
+          className="jpd-RankRow-kill"
+          title={trans.__('End this rank, for when no interrupt frees it; the others and their variables stay')}
+          onClick={() => actions.kill(group, rank.rank)}
+        >
+          {trans.__('Kill rank %1\u2026', rank.rank)}
+        </button>
+      )}
+    </div>
+  );
 }
 
 /** Why a rank is dead, and its last words. */
