@@ -1,5 +1,6 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { commandsPlugin } from './plugins/commands';
+import { completerPlugin } from './plugins/completer';
 import { executorPlugin } from './plugins/executor';
 import { logPanelPlugin } from './plugins/logpanel';
 import { attachPlugin, notebooksPlugin } from './plugins/notebooks';
@@ -25,6 +26,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   attachPlugin,
   rankOutputPlugin,
   rankPickerPlugin,
+  completerPlugin,
   commandsPlugin,
   sidebarPlugin,
   logPanelPlugin,

@@ -128,3 +128,50 @@ test('a group that is started from the picker is the one its notebook runs on', 
     await request.delete('/jupyter-dist/api/groups/fresh');
   }
 });
+
+test('cells complete with the names of their ranks', async ({ page }) => {
+  const cells = ['import math\nfirst_only, learned = (1 if rank == 0 else None), "\u{1F600}"\nif rank: del first_only', '"\u{1F600}"; ', 'math.'];
+  lab.writeNotebook('names.ipynb', cells, lab.onRanks());
+  await lab.openNotebook(page, 'names.ipynb');
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 0).summary).toContainText('4 ranks \u00b7 ok');
+  const list = page.locator('.jp-Completer-item');
+  const complete = async (index: number, before: string) => {
+    await lab.cell(page, index).editor.click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.type(before);
+    await page.keyboard.press('Tab');
+  };
+  // Positions are in characters, also behind one that is two for JavaScript.
+  await complete(1, 'lear');
+  await expect(list).toHaveCount(1);
+  await expect(list).toContainText('learned');
+  await expect(list.locator('.jp-Completer-typeExtended')).toHaveText('rank\u00a00');
+  await page.keyboard.press('Enter');
+  await expect(lab.cell(page, 1).editor).toContainText('"\u{1F600}"; learned');
+  await complete(2, 'isq');
+  await expect(list).toContainText('isqrt');
+  await page.keyboard.press('Escape');
+  await complete(2, '\nfirst_o');
+  await expect(list).toContainText('first_only');
+  await page.keyboard.press('Escape');
+
+  // Of the first rank that the cell goes to.
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Alt+Shift+O');
+  await rank(page, 1).click();
+  await expect(lab.cell(page, 2).node.locator('.jpd-CellBadge')).toHaveText('rank 1');
+  await complete(2, '\nlear');
+  await expect(list.locator('.jp-Completer-typeExtended')).toHaveText('rank\u00a01');
+  await page.keyboard.press('Escape');
+  await complete(2, '\ndel lear');
+  await expect(list).toContainText('learned');
+  await page.keyboard.press('Escape');
+  const answer = page.waitForResponse(
+    response => /ranks.1.complete/.test(response.url()) && response.request().postDataJSON().code.endsWith('first_onl')
+  );
+  await complete(2, '\nfirst_onl');
+  expect((await (await answer).json()).matches).toEqual([]);
+  await expect(list).toBeHidden();
+});

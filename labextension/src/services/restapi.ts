@@ -6,6 +6,7 @@ import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { DistError } from './errors';
 import type {
+  ICompletion,
   IDevices,
   IEnvironment,
   IErrorBody,
@@ -102,6 +103,17 @@ export async function killRank(
   rank: number
 ): Promise<IGroup> {
   return request(settings, 'POST', ['groups', group, 'ranks', String(rank), 'kill'], {});
+}
+
+export async function complete(
+  settings: Settings,
+  group: string,
+  rank: number,
+  code: string,
+  cursorPos: number
+): Promise<ICompletion> {
+  const body = { code, cursor_pos: cursorPos };
+  return request(settings, 'POST', ['groups', group, 'ranks', String(rank), 'complete'], body);
 }
 
 export async function reformGroup(

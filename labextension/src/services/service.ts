@@ -7,6 +7,7 @@ import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Channel, ITopicHandler, ITopicSubscription } from './channel';
 import type {
+  ICompletion,
   IDevices,
   IEnvironment,
   IExecution,
@@ -54,6 +55,8 @@ export interface IService extends IDisposable {
   ): Promise<{ interrupted: string; idle: string }>;
   emptyCache(group: string, ranks?: string): Promise<Record<string, number>>;
   memory(group: string): Promise<IMemorySample[]>;
+  /** What fits at a cursor (in characters), of what one rank knows. */
+  complete(group: string, rank: number, code: string, cursorPos: number): Promise<ICompletion>;
 
   run(group: string, request: IRunRequest): Promise<IExecution>;
   executions(group: string): Promise<IExecution[]>;
@@ -134,6 +137,10 @@ export class DistService implements IService {
 
   killRank(group: string, rank: number): Promise<IGroup> {
     return restapi.killRank(this._settings, group, rank);
+  }
+
+  complete(group: string, rank: number, code: string, cursorPos: number): Promise<ICompletion> {
+    return restapi.complete(this._settings, group, rank, code, cursorPos);
   }
 
   reformGroup(group: string): Promise<IGroup> {

@@ -114,3 +114,10 @@ export interface IRanksBundle {
   /** Why it was lost or aborted. */
   error?: IErrorBody;
 }
+
+/** What fits at a cursor, in the words of Jupyter's complete_reply; positions are in characters. */
+export interface ICompletion {
+  matches: string[];
+  cursor_start: number;
+  cursor_end: number;
+}
