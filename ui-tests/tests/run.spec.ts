@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test';
+import { expect, test, WebSocketRoute } from '@playwright/test';
 import * as fs from 'fs';
 import * as lab from './lab';
 
@@ -210,4 +210,32 @@ test('many lines do not freeze the page', async ({ page }) => {
   console.log(`longest task: ${Math.round(longest)} ms`);
   // 200 ms on a quiet machine; tests may share theirs.
   expect(longest).toBeLessThan(1000);
+});
+
+test('a cell that runs says when nobody can tell how it does', async ({ page }) => {
+  let isCut = false;
+  const sockets: WebSocketRoute[] = [];
+  await page.routeWebSocket(/\/jupyter-dist\//, socket => {
+    if (isCut) {
+      void socket.close({ code: 1001 });
+    } else {
+      socket.connectToServer();
+      sockets.push(socket);
+    }
+  });
+  lab.writeNotebook('cut.ipynb', ['import time\nfor i in range(80): print("line", i); time.sleep(0.1)'], lab.onRanks());
+  await lab.openNotebook(page, 'cut.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.summary).toContainText('running');
+  await expect(cell.node).toContainText('line 1');
+  isCut = true;
+  await Promise.all(sockets.map(socket => socket.close({ code: 1001 })));
+  await expect(cell.summary).toContainText('running \u00b7');
+  await expect(cell.summary).toContainText('no connection to the server, as last known');
+  isCut = false;
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(cell.summary).not.toContainText('no connection');
+  await expect(cell.node).toContainText('line 79');
 });

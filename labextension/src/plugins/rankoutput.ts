@@ -7,7 +7,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { RANKS_MIME } from '../services/protocol';
-import { CommandIDs, IDistExecutions } from '../tokens';
+import { CommandIDs, IDistExecutions, IDistGroups } from '../tokens';
 import { RanksRenderer } from '../widgets/rankoutput/renderer';
 
 const ID = 'jupyter-dist:rank-output';
@@ -18,11 +18,12 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'Renders what ranks said: folded, and rank by rank.',
   autoStart: true,
-  requires: [IDistExecutions, IRenderMimeRegistry],
+  requires: [IDistExecutions, IDistGroups, IRenderMimeRegistry],
   optional: [INotebookTracker, ITranslator, ISettingRegistry],
   activate: (
     app: JupyterFrontEnd,
     executions: IDistExecutions,
+    groups: IDistGroups,
     rendermime: IRenderMimeRegistry,
     tracker: INotebookTracker | null,
     translator: ITranslator | null,
@@ -44,7 +45,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
               rendermime: registry,
               executions,
               trans,
-              openLog
+              openLog,
+              isConnected: () => groups.connected
             })
         },
         10

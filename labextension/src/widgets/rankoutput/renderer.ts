@@ -22,6 +22,8 @@ import { RankTabBar, TabId } from './tabbar';
 
 /** How often running times are redrawn. */
 const CLOCK_MS = 1000;
+/** A connection that was lost for longer is told: every page begins without one, and short cuts heal. */
+const STALE_MS = 2000;
 /** Drawing may take this share of the time: the page stays usable in a flood. */
 const DRAW_SHARE = 0.4;
 
@@ -30,6 +32,8 @@ export interface IRanksRendererOptions {
   executions: IDistExecutions;
   trans: TranslationBundle;
   openLog(group: string, rank: number): void;
+  /** Whether the server can tell what is new. */
+  isConnected(): boolean;
 }
 
 export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
@@ -155,7 +159,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this.node.dataset.state = shown.state;
     this.toggleClass('jpd-mod-single', shown.perRank.length === 1);
     this._tabs.update(shown, this._selected, now);
-    const summary = summarize(trans, shown, now);
+    const isOpen = !FINAL_STATES.has(shown.state);
+    const isStale = isOpen && this._isStale();
+    this.node.dataset.connected = String(!isStale);
+    const summary = summarize(trans, shown, now, isStale);
     if (this._summary.textContent !== summary) {
       this._summary.textContent = summary;
     }
@@ -163,10 +170,16 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._drawPane(shown);
     const took = performance.now() - start;
     this._nextDraw = performance.now() + took * (1 / DRAW_SHARE - 1);
-    if (shown.state === 'running' && this.isVisible) {
+    if (isOpen && this.isVisible) {
       clearTimeout(this._clock);
       this._clock = setTimeout(() => this._schedule(), CLOCK_MS);
     }
+  }
+
+  private _isStale(): boolean {
+    const now = performance.now();
+    this._lostAt = this._options.isConnected() ? null : (this._lostAt ?? now);
+    return this._lostAt !== null && now - this._lostAt > STALE_MS;
   }
 
   private _drawError({ error, state }: IShown): void {
@@ -233,6 +246,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _error: HTMLElement;
   private _followed: IFollowedExecution | null = null;
   private _frame = 0;
+  private _lostAt: number | null = null;
   private _nextDraw = 0;
   private _options: IRanksRendererOptions;
   private _panes = new Map<TabId, ItemList>();

@@ -10,16 +10,20 @@ import type { IShown, IShownRank } from './shown';
 /** Not more than this many ranks are named in the summary. */
 const MAX_NAMED = 4;
 
-/** "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s". */
+/** "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `isStale`: nobody can tell whether it still is so. */
 export function summarize(
   trans: TranslationBundle,
   shown: IShown,
-  now: number
+  now: number,
+  isStale: boolean
 ): string {
   const parts = [states(trans, shown)];
   const { startedAt, endedAt } = shown;
   if (startedAt && (endedAt || shown.state === 'running')) {
     parts.push(formatSeconds(Math.max(0, (endedAt ?? now) - startedAt)));
+  }
+  if (isStale) {
+    parts.push(trans.__('no connection to the server, as last known'));
   }
   if (shown.group.name) {
     parts.unshift(shown.group.name);
