@@ -1,4 +1,6 @@
+import contextlib
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,19 @@ def test_canonical_form_comes_back(ranks):
     canonical = format_ranks(ranks)
     assert set(expand_ranks(canonical)) == ranks
     assert set(parse_ranks(canonical, 201)) == ranks
+
+
+@pytest.mark.parametrize(
+    "text", ["0-9999999", "!0-9999999", "0-9999999," * 90 + "0", "::1," * 200 + "0", "0-999999999"]
+)
+def test_a_huge_range_costs_no_memory(text):
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(JupyterDistError):
+            parse_ranks(text, 64)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_not_a_string():

@@ -1,0 +1,100 @@
+"""Threat 8: a pickle that runs a program when it is loaded, at every end that takes bytes: nobody loads it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist.handlers.openapi import operations_of
+from jupyter_dist.handlers.routes import ROUTES
+from jupyter_dist.protocol.frames import LENGTHS, encode_frame
+
+from .server import TOKEN, JupyterServer
+
+
+class Bomb:
+    """Leaves a folder where it is loaded."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.trace),)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = JupyterServer(tmp_path_factory.mktemp("pickle"))
+    server.group = server.start(2, name="g")
+    yield server
+    server.ask("DELETE", "groups/g")
+    server.end()
+
+
+@pytest.fixture
+def bomb(server, tmp_path):
+    """The pickle; when the test is over nobody has loaded it, and ranks and variables are still there."""
+    trace = tmp_path / "loaded"
+    data = pickle.dumps(Bomb(trace))
+    pickle.loads(data)  # it does work
+    trace.rmdir()
+    pids = [rank["pid"] for rank in server.ask("GET", "groups/g")["ranks"]]
+    yield data
+    view = server.run("g", "print('fine')")
+    assert view["items"][0]["output"]["text"] == "fine\n"
+    assert [rank["pid"] for rank in server.ask("GET", "groups/g")["ranks"]] == pids
+    assert not trace.exists()
+
+
+def test_every_route_refuses_it(server, bomb):
+    places = {"group": "g", "rank": "0", "execution": "e-1", "name": "python3"}
+    tried = 0
+    for route in ROUTES:
+        for verb, operation in operations_of(route.handler).items():
+            if operation.body is None:
+                continue
+            url = f"{server.info['url']}jupyter-dist/api/{route.path.format(**places)}"
+            for kind in ("application/json", "application/octet-stream", "application/x-pickle"):
+                headers = {"Authorization": f"token {TOKEN}", "Content-Type": kind}
+                request = urllib.request.Request(url, bomb, headers, method=verb.upper())
+                with pytest.raises(urllib.error.HTTPError) as raised:
+                    urllib.request.urlopen(request, timeout=20)
+                with raised.value as err:
+                    assert err.code == 400, (url, verb)
+                    assert b'"bad_request"' in err.read()
+                tried += 1
+    assert tried >= 3 * 8
+
+
+def test_the_websocket_refuses_it(server, bomb):
+    as_bytes, as_text = server.channel(), server.channel()
+    with contextlib.closing(as_bytes), contextlib.closing(as_text):
+        as_bytes.send(bomb, opcode=2)
+        assert as_bytes.next_of("error")["error"]["code"] == "bad_request"
+        as_text.send(bomb, opcode=1)
+        with pytest.raises(EOFError):  # it is no text: the connection is closed
+            as_text.next_of("error")
+
+
+def test_agent_and_ranks_refuse_it(server, bomb):
+    command = Path(f"/proc/{server.agent_pid(server.group['id'])}/cmdline").read_bytes()
+    folder = Path(os.fsdecode(command.rstrip(b"\0").split(b"\0")[-1]))
+    frames = [bomb, LENGTHS.pack(len(bomb), 0) + bomb, LENGTHS.pack(len(bomb), len(bomb)) + bomb + bomb]
+    frames += [encode_frame({"t": kind, "id": 1}, bomb) for kind in ("hello", "start", "execute", "complete", "follow")]
+    for frame in frames:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(folder / "agent.sock"))
+            connection.sendall(frame)
+            connection.settimeout(0.3)
+            try:
+                while connection.recv(1 << 16):
+                    pass
+            except OSError:  # it says nothing, or has closed the connection
+                pass
