@@ -1,5 +1,6 @@
 """A private server of our own for the tests of the kernel's side: nothing of the user's is seen or touched."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -10,20 +11,40 @@ from jupyter_dist.client import Client
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_runtime(tmp_path_factory):
-    """Where this session's servers write their files; processes that are started inherit it."""
+def variables(runtime_folder):
+    """What tells a process that this package is here, and its servers to write their files there."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return {"JUPYTER_RUNTIME_DIR": str(runtime_folder), "PYTHONPATH": path}
+
+
+@contextlib.contextmanager
+def environment(runtime_folder):
+    """Have all that is started within be told."""
     with pytest.MonkeyPatch.context() as patch:
-        # Group directories hold sockets, whose paths are short.
-        patch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path_factory.mktemp("rt")))
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        for name, value in variables(runtime_folder).items():
+            patch.setenv(name, value)
         patch.delenv("JPY_SESSION_NAME", raising=False)
         yield
 
 
 @pytest.fixture(scope="session")
-def client(own_runtime):
-    with Client.connect() as client:
+def runtime_folder(tmp_path_factory):
+    """One for each room: group directories hold sockets, whose paths are short."""
+    return tmp_path_factory.mktemp("rt")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_runtime(runtime_folder):
+    """Processes that a test starts inherit it. No longer than a module: a worker's next one may be another room's."""
+    with environment(runtime_folder):
+        yield
+
+
+@pytest.fixture(scope="session")
+def client(runtime_folder):
+    with environment(runtime_folder):
+        client = Client.connect()
+    with client:
         yield client
         for group in client.groups():
             group.shutdown()

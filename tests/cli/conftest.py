@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from ownserver import client, own_runtime  # noqa: F401  (fixtures)
+from ownserver import client, own_runtime, runtime_folder  # noqa: F401  (fixtures)
 
 MAIN = "from jupyter_dist.cli.app import main; main()"
 

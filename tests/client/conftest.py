@@ -2,7 +2,7 @@
 
 import pytest
 from magickernel import kernel_of
-from ownserver import client, own_runtime  # noqa: F401  (fixtures)
+from ownserver import client, own_runtime, runtime_folder, variables  # noqa: F401  (fixtures)
 
 
 @pytest.fixture(scope="session")
@@ -18,10 +18,10 @@ def group(shared_group):
 
 
 @pytest.fixture(scope="session")
-def notebook(own_runtime, tmp_path_factory):  # noqa: F811
+def notebook(tmp_path_factory):
     """A kernel with a group of two ranks, on a server of its own that no other test sees; its cells are local."""
     folder = tmp_path_factory.mktemp("notebook")
-    with kernel_of(folder / "lesson.ipynb", JUPYTER_RUNTIME_DIR=str(tmp_path_factory.mktemp("rt"))) as kernel:
+    with kernel_of(folder / "lesson.ipynb", **variables(tmp_path_factory.mktemp("rt"))) as kernel:
         kernel.folder = folder
         assert kernel.run("%dist_init -n 2").status == "ok"
         kernel.run("%dist_mode -d")
