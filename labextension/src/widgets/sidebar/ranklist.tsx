@@ -118,12 +118,10 @@ function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactEle
   if (lines.length === 0) {
     return null;
   }
-  // One that says what it waits for may be one that an interrupt does not free.
-  const mayBeStuck = rank.message !== null && isPassing(rank.state);
   return (
     <div className="jpd-RankRow-detail">
       {lines.join(' - ')}
-      {mayBeStuck && (
+      {rank.state === 'unresponsive' && (
         <button
           type="button"
           className="jpd-RankRow-kill"
