@@ -16,7 +16,8 @@ lab: .venv/ready  ## Open the same notebook in JupyterLab
 test: test-python test-typescript test-browser  ## All tests: unit, real ranks, TypeScript, real browser
 
 test-python: .venv/ready
-	$(BIN)/python -m pytest tests --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest tests --ignore tests/chaos --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest tests/chaos
 
 test-typescript: .venv/ready
 	npm run --silent test

@@ -54,8 +54,7 @@ class Attach(CellCommand):
 def completions(group: Group, rank: int, code: str, position: int) -> tuple[list[str], int]:
     """What a rank knows for where the cursor is, and where that begins; nothing if the rank does not answer."""
     try:
-        path = ("groups", group.id, "ranks", str(rank), "complete")
-        answer = group.client.ask("POST", *path, body={"code": code, "cursor_pos": position})
+        answer = group.complete(code, position, rank)
     except JupyterDistError:
         return [], position
     return answer["matches"], answer["cursor_start"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .aioclient import AsyncClient
 
 POLL_SECONDS = 30
+COMPLETE_SECONDS = 1.0  # somebody has pressed a key and waits; a rank that can answer needs a few milliseconds
 ASSERT_JOINED = "assert __import__('torch.distributed').distributed.is_initialized()"
 
 Fields = dict[str, Any]
@@ -118,6 +119,17 @@ class AsyncGroup:
             while feed.sample is None:
                 await feed.wait()
         return feed.sample
+
+    async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> Fields:
+        """What fits at the cursor (in characters; the end) of what a rank knows: Jupyter's complete_reply.
+
+        Raises:
+            JupyterDistError: when the rank cannot answer at once.
+        """
+        body = {"code": code, "cursor_pos": cursor_pos}
+        path = ("ranks", str(rank), "complete")
+        found: Fields = await self._ask("POST", *path, body=body, timeout_seconds=COMPLETE_SECONDS)
+        return found
 
     async def interrupt(self, ranks: str = "all") -> Fields:
         """Interrupt what runs; the ranks and their variables stay."""

@@ -162,6 +162,14 @@ class Group:
         """A fresh MemorySample of docs/api.md."""
         return self._loop.run(self._group.memory())
 
+    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> Fields:
+        """What fits at the cursor (in characters; the end) of what a rank knows: Jupyter's complete_reply.
+
+        Raises:
+            JupyterDistError: when the rank cannot answer at once.
+        """
+        return self._loop.run(self._group.complete(code, cursor_pos, rank))
+
     def interrupt(self, ranks: str = "all") -> Fields:
         """Interrupt what runs; the ranks and their variables stay."""
         return self._loop.run(self._group.interrupt(ranks))

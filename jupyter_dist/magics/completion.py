@@ -17,8 +17,6 @@ from jupyter_dist.protocol.ranks import parse_ranks
 from .automode import AutoMode, goes_to_ranks
 from .session import Session
 
-# The kernel waits for it. A rank that can answer needs a few milliseconds.
-ASK_SECONDS = 1.0
 # The kernel's magics, ours among them, are of use in every cell.
 KEPT = {"IPCompleter.magic_matcher", "IPCompleter.magic_config_matcher", "IPCompleter.magic_color_matcher"}
 NOT_VARIABLES = {"In", "Out", "exit", "quit", "get_ipython"}
@@ -67,14 +65,14 @@ class RankNames:
         Raises:
             JupyterDistError: when it cannot answer.
         """
-        matches = _complete(group, 0, "", 0)["matches"]
+        matches = group.complete("", 0)["matches"]
         python = set(keyword.kwlist) | set(dir(builtins)) | NOT_VARIABLES
         self._names = [name for name in matches if name.isidentifier() and name not in python]
         return self._names
 
     def _ask(self, group: Group, rank: int, place: Place) -> dict[str, Any] | None:
         with contextlib.suppress(JupyterDistError):
-            return _complete(group, rank, place.code, place.cursor_pos)
+            return group.complete(place.code, place.cursor_pos, rank)
         return None
 
     def _remembered(self, place: Place) -> dict[str, Any]:
@@ -119,8 +117,3 @@ def _first_rank(ranks: str, world_size: int) -> int:
         return parse_ranks(ranks.strip("\"'"), world_size)[0]
     return 0
 
-
-def _complete(group: Group, rank: int, code: str, cursor_pos: int) -> Any:
-    body = {"code": code, "cursor_pos": cursor_pos}
-    path = ("groups", group.id, "ranks", str(rank), "complete")
-    return group.client.ask("POST", *path, body=body, timeout_seconds=ASK_SECONDS)
