@@ -15,9 +15,12 @@ lab: .venv/ready  ## Open the same notebook in JupyterLab
 
 test: test-python test-typescript test-browser  ## All tests: unit, real ranks, TypeScript, real browser
 
+# Where processes are killed, stopped and timed, one test has the machine; the others share it.
+ALONE := tests/agent tests/chaos tests/faults tests/integration tests/rank
+
 test-python: .venv/ready
-	$(BIN)/python -m pytest tests --ignore tests/chaos --numprocesses 2 --dist loadfile
-	$(BIN)/python -m pytest tests/chaos
+	$(BIN)/python -m pytest $(ALONE)
+	$(BIN)/python -m pytest tests $(ALONE:%=--ignore %) --numprocesses 2 --dist loadfile
 
 test-typescript: .venv/ready
 	npm run --silent test
