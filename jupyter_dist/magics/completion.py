@@ -116,4 +116,3 @@ def _first_rank(ranks: str, world_size: int) -> int:
     with contextlib.suppress(JupyterDistError):
         return parse_ranks(ranks.strip("\"'"), world_size)[0]
     return 0
-
