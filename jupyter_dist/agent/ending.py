@@ -18,10 +18,10 @@ async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]
     if patient:
         for rank in _living(ranks):
             rank.send({"t": "shutdown"})
-        await _wait_gone(ranks, LEAVE_SECONDS)
+        await wait_gone(ranks, LEAVE_SECONDS)
     killed = [f"Rank {rank.rank} did not leave by itself and was killed." for rank in _living(ranks)]
     kill_sessions([rank.pid for rank in _living(ranks) if rank.pid is not None])
-    await _wait_gone(ranks, DIE_SECONDS)
+    await wait_gone(ranks, DIE_SECONDS)
     for rank in _living(ranks):
         rank.release()  # never got a process, or is stuck in the kernel: nothing more can be read
     return killed if patient else []
@@ -31,7 +31,8 @@ def _living(ranks: Sequence[RankProcess]) -> list[RankProcess]:
     return [rank for rank in ranks if rank.state != "dead"]
 
 
-async def _wait_gone(ranks: Sequence[RankProcess], seconds: float) -> None:
+async def wait_gone(ranks: Sequence[RankProcess], seconds: float) -> None:
+    """Wait until those that have a process have none, at most so long."""
     gone = [asyncio.create_task(rank.gone.wait()) for rank in _living(ranks) if rank.pid is not None]
     if gone:
         _, late = await asyncio.wait(gone, timeout=seconds)

@@ -10,6 +10,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.ranks import format_ranks
 
+from .ending import DIE_SECONDS, wait_gone
 from .rank_process import RankProcess
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from .starter import Starter
 
 REJOIN_SECONDS = 60.0
-DIE_SECONDS = 5.0
 
 
 class Reform:
@@ -125,7 +125,7 @@ class Reform:
             for rank in fresh:
                 rank.kill()
             # A death that is told later would be taken for one of the next attempt.
-            await asyncio.wait([asyncio.create_task(rank.gone.wait()) for rank in fresh], timeout=DIE_SECONDS)
+            await wait_gone(fresh, DIE_SECONDS)
             group.tell(f"Rank {numbers} could not be replaced: {err.message}")
         else:
             group.tell(f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs.")

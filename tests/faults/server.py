@@ -136,12 +136,15 @@ class JupyterServer:
     def channel(self) -> Channel:
         return Channel(self.info["port"])
 
-    def agent_pid(self, group_id: str) -> int:
+    def group_folder(self, group_id: str) -> Path:
         (path,) = (
             *self.runtime.rglob(f"{group_id}/group.json"),
             *Path("/tmp").glob(f"jupyter_dist-*/{group_id}/group.json"),
         )
-        return int(json.loads(path.read_text())["agent_pid"])
+        return path.parent
+
+    def agent_pid(self, group_id: str) -> int:
+        return int(json.loads((self.group_folder(group_id) / "group.json").read_text())["agent_pid"])
 
 
 class Channel:

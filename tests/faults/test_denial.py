@@ -47,8 +47,7 @@ def server(tmp_path_factory):
 
 
 def group_folder(server: JupyterServer) -> Path:
-    command = Path(f"/proc/{server.agent_pid(server.group['id'])}/cmdline").read_bytes()
-    return Path(os.fsdecode(command.rstrip(b"\0").split(b"\0")[-1]))
+    return server.group_folder(server.group["id"])
 
 
 def test_a_failure_of_ours_tells_no_secret(server):

@@ -70,9 +70,9 @@ class RunningGroups implements IRunningSessions.IManager {
   }
 
   private _item(group: IGroup): IRunningSessions.IRunningItem {
-    const summary = groupSummary(this._trans, group, Date.now() / 1000 - group.started_at);
+    const age = (): number => Date.now() / 1000 - group.started_at;
     return {
-      label: () => `${group.name}: ${summary}`,
+      label: () => `${group.name}: ${groupSummary(this._trans, group, age())}`,
       labelTitle: () => `${group.environment.display_name}\n${group.cwd}`,
       icon: () => ranksIcon,
       open: this._open,
