@@ -14,11 +14,12 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
+from jupyter_dist.system.processes import reap
 
 from .death import Ending
+from .ending import sweep
 from .execution import Execution
 from .group import Group
-from .linux import reap, sweep
 from .pulse import Pulse
 from .rank_process import RankProcess
 from .requests import Requests
@@ -129,7 +130,7 @@ class Agent:
         if self._pulse is not None:
             self._pulse.stop()
         killed = await self.group.end() if self.group is not None else []
-        return killed + sweep(os.getpid(), self._starters.children())
+        return killed + await sweep(os.getpid(), self._starters.children())
 
     def watch(self, seconds: float) -> None:
         """Send memory samples at this interval; 0 stops."""
@@ -217,7 +218,7 @@ class Agent:
         """Leave nothing: no process, no socket, no file."""
         await self.end_group()
         await self._starters.stop()
-        sweep(os.getpid(), ())
+        await sweep(os.getpid(), ())
         if self.group is not None:
             self.group.close()
         await self._link.close()

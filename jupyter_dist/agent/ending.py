@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 
-from .linux import kill_sessions
+from jupyter_dist.system.processes import END_SECONDS, Ending, kill_sessions, reap
+
 from .rank_process import RankProcess
 
 # How long ranks may take to leave by themselves before they are killed.
 LEAVE_SECONDS = 2.0
 DIE_SECONDS = 5.0
+POLL_SECONDS = 0.02
 
 
 async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]:
@@ -38,3 +41,12 @@ async def wait_gone(ranks: Sequence[RankProcess], seconds: float) -> None:
         _, late = await asyncio.wait(gone, timeout=seconds)
         for task in late:
             task.cancel()
+
+
+async def sweep(root: int, spare: Collection[int]) -> list[str]:
+    """End every process below `root` but those to spare; return sentences that name what was killed."""
+    ending, deadline = Ending(root, spare), time.monotonic() + END_SECONDS
+    while not ending.step() and time.monotonic() < deadline:
+        reap(spare)
+        await asyncio.sleep(POLL_SECONDS)
+    return [f"Process {pid} ({name}), which a rank had started, was killed." for pid, name in ending.killed.items()]

@@ -20,11 +20,10 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES, GroupState
 
 from .death import Ending, OutOfMemory
 from .dispatch import Dispatcher
-from .ending import end_ranks
+from .ending import end_ranks, sweep
 from .environment import free_port, rank_spec
 from .execution import Execution
 from .failures import died_early, too_late
-from .linux import sweep
 from .rank_process import RankProcess
 from .reform import Reform
 from .starter import Starter
@@ -130,7 +129,7 @@ class Group:
     async def restart(self, starter: Starter) -> None:
         """End all ranks and start new ones: variables are gone, the zygote's imports are not."""
         await end_ranks(self.ranks, patient=False)
-        sweep(os.getpid(), starter.children())
+        await sweep(os.getpid(), starter.children())
         self.generation += 1
         self.started_at, self.error, self.note = time.time(), None, None
         self._starting_since = time.monotonic()

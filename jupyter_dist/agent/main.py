@@ -7,8 +7,9 @@ import os
 import signal
 from pathlib import Path
 
+from jupyter_dist.system.processes import adopt_orphans
+
 from .agent import Agent
-from .linux import adopt_orphans
 
 
 def main(argument: str) -> int:

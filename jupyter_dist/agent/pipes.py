@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 from collections.abc import Callable
-
-from .linux import widen_pipe
 
 # C-level writes come one line at a time; waiting this long gathers a burst of them into one record.
 GATHER_SECONDS = 0.01
 READ_BYTES = 1 << 20
+PIPE_BYTES = 1 << 20
+_F_SETPIPE_SZ = 1031
 
 
 class RankPipes:
@@ -27,7 +28,7 @@ class RankPipes:
         for name in ("stdout", "stderr"):
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
             os.set_blocking(read_end, False)
-            widen_pipe(read_end)
+            _widen(read_end)
             self._read_ends[name] = read_end
             ends.append(write_end)
         return ends[0], ends[1]
@@ -69,3 +70,9 @@ class RankPipes:
             if not data:
                 return False
             self._keep(name, data)
+
+
+def _widen(fd: int) -> None:
+    """Give a pipe a megabyte, so that a burst of C-level output seldom waits for the agent."""
+    with contextlib.suppress(OSError):  # the user's pipe quota is spent: the default size also works
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, PIPE_BYTES)

@@ -13,10 +13,10 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import RankState, check_rank_transition
+from jupyter_dist.system.processes import kill_sessions
 from jupyter_dist.transport.stream import FrameStream
 
 from .death import Ending, LastWords, exit_model
-from .linux import kill_sessions
 from .pending import Pending
 from .pipes import RankPipes
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.processes import usage_of
 
 from .group import Group
 from .rank_process import RankProcess
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 ASK_SECONDS = 0.5
 IDLE_TICKS = 4  # idle ranks are sampled this much more seldom
 DEVICE_FIELDS = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
@@ -62,12 +59,11 @@ class Sampler:
         return row
 
     def _from_proc(self, pid: int) -> dict[str, Any]:
-        try:
-            resident = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it ended just now
+        usage = usage_of(pid)
+        if usage is None:  # it ended just now
             return {"resident_bytes": 0, "cpu_percent": 0.0}
-        now, used = time.monotonic(), (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+        resident, used = usage
+        now = time.monotonic()
         then, used_then = self._cpu_seen.get(pid, (now, used))
         self._cpu_seen[pid] = (now, used)
         percent = 100 * (used - used_then) / (now - then) if now > then else 0.0

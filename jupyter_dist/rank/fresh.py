@@ -7,13 +7,14 @@ import socket
 
 from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.system.processes import die_with
 
 from . import birth
 
 
 def main(argument: str) -> int:
     """Read the spec from the socket whose number is `argument`, import torch, become the rank."""
-    birth.die_with_agent(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")))
+    die_with(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")))
     with socket.socket(fileno=int(argument)) as sock:
         header = _read_spec(sock)
     channel, stdout, stderr = header["fds"]

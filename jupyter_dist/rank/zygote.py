@@ -23,6 +23,7 @@ from typing import Any
 
 from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
 
 from . import birth
 
@@ -32,13 +33,13 @@ MAX_FDS = 253  # the kernel's limit for one message
 
 def main(argument: str) -> int:
     """Serve fork requests on the socket whose number is `argument`, until the agent closes it."""
-    birth.adopt_orphans()
+    adopt_orphans()
     zygote = Zygote(socket.socket(fileno=int(argument)))
-    birth.die_with_agent(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")), signal.SIGTERM)
+    die_with(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")), signal.SIGTERM)
     try:
         return zygote.serve()
     finally:
-        birth.end_descendants()
+        end_below(os.getpid(), reap_known=())
 
 
 class Zygote:
@@ -70,7 +71,7 @@ class Zygote:
 
     def _agent_is_gone(self, *_: object) -> None:
         # The ranks may have ended by themselves already, but not what they had started.
-        birth.end_descendants()
+        end_below(os.getpid(), reap_known=())
         os._exit(1)
 
     def _receive(self) -> bool:

@@ -1,0 +1,1 @@
+"""What agent, ranks and server ask of the Linux kernel. Standard library only: it runs in the user's environment."""
