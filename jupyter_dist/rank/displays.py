@@ -13,6 +13,8 @@ from typing import Any
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 
+from .ipython_compat import finish_result
+
 Emit = Callable[[str, dict[str, Any]], None]  # message type, Jupyter content
 
 # Ranks have no comms: a widget is shown as its text, not as a broken view.
@@ -34,7 +36,9 @@ class RankDisplayPublisher(DisplayPublisher):
         **_: Any,
     ) -> None:
         """Send display_data or update_display_data."""
-        self._validate_data(data, metadata)
+        for name, value in (("data", data), ("metadata", metadata or {})):
+            if not isinstance(value, dict):
+                raise TypeError(f"{name} must be a dict, got {type(value).__name__}")
         if len(data) > 1:
             data = {kind: value for kind, value in data.items() if kind != _WIDGET_VIEW}
         content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
@@ -63,7 +67,7 @@ class RankDisplayHook(DisplayHook):
 
     def finish_displayhook(self) -> None:
         """Nothing to print after a result."""
-        self._is_active = False
+        finish_result(self)
 
 
 def encode_content(content: dict[str, Any]) -> bytes:

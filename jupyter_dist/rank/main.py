@@ -23,7 +23,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
 
-from . import process_group, spawning, waits
+from . import ipython_compat, process_group, spawning, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
@@ -71,6 +71,7 @@ class Rank:
         self._wire = Wire(_private_socket(channel_fd))
         self._outbox = Outbox(self._wire)
         self._group = ProcessGroup(spec)
+        self._say_what_is_missing()
         self._begin_frameworks()
         self._interrupter = Interrupter(namespace, self._group.unhang)
         if spec.backend == "gloo":
@@ -108,6 +109,10 @@ class Rank:
         self._outbox.send(self._ready())
         self._serve()
         return self._end()
+
+    def _say_what_is_missing(self) -> None:
+        for sentence in ipython_compat.missing():
+            self._outbox.log(f"jupyter_dist: {sentence}\n")
 
     def _begin_frameworks(self) -> None:
         room = ImportHook.in_place().room

@@ -10,7 +10,6 @@ from collections.abc import Callable, Coroutine
 from os import _exit as exit_now  # the plain one: see spawning.py
 from typing import Any
 
-from IPython.core.async_helpers import _asyncio_runner, _pseudo_sync_runner
 from IPython.core.interactiveshell import ExecutionResult
 
 from jupyter_dist.protocol.frames import Header
@@ -19,6 +18,7 @@ from . import tracebacks
 from .displays import encode_content
 from .execution import Execution
 from .interrupt import Interrupter
+from .ipython_compat import run_to_end
 from .memory import Memory
 from .outbox import Outbox, write_all
 from .process_group import ProcessGroup
@@ -87,7 +87,7 @@ class Runner:
             if awaits:
                 self._start_task(execution, coroutine)
                 return
-            result = _pseudo_sync_runner(coroutine)
+            result = run_to_end(coroutine)
         except BaseException as err:  # the edge of user code: whatever IPython let through, a reply must go out
             self._leave_if_child(1)
             result = self._failed(err)
@@ -120,7 +120,7 @@ class Runner:
             transformed_cell=code,
             preprocessing_exc_tuple=failure,
         )
-        return coroutine, awaits and self.shell.loop_runner is _asyncio_runner
+        return coroutine, awaits and self.shell.awaits_on_asyncio()
 
     def _start_task(self, execution: Execution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
         task = self._task = self._loop.create_task(coroutine)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import getpass
 import os
 import sys
 import warnings
-from collections.abc import Iterator
 from types import ModuleType, TracebackType
 from typing import Any
 
 from IPython.core import page
 from IPython.core.error import StdinNotImplementedError, UsageError
 from IPython.core.inputtransformer2 import TransformerManager
-from IPython.core.interactiveshell import InteractiveShell, InteractiveShellABC
-from traitlets import Type, observe
+from IPython.core.interactiveshell import InteractiveShellABC
+from traitlets import Type
 from traitlets.config import Config
 
-from . import tracebacks
+from . import ipython_compat, tracebacks
 from .displays import Emit, RankDisplayHook, RankDisplayPublisher
 from .interrupt import Interrupter
+from .ipython_compat import CompatibleShell
 
 DEFAULT_CACHE_SIZE = 1000  # IPython's: how many results Out[] keeps
 
@@ -36,7 +35,7 @@ def _transforms(manager: TransformerManager) -> tuple[list[Any], ...]:
 _IPYTHONS_OWN = _transforms(TransformerManager())
 
 
-class RankShell(InteractiveShell):
+class RankShell(CompatibleShell):
     """The one that `get_ipython()` returns: made by `prepare` in the zygote, a rank's since `begin`."""
 
     displayhook_class = Type(RankDisplayHook)
@@ -82,7 +81,8 @@ class RankShell(InteractiveShell):
         self.save_sys_module_state()
         _tell_programs_of_us()
         _refuse_stdin()
-        _show_figures_inline()
+        _choose_figures_backend()
+        ipython_compat.show_figures_inline()
         # IPython says it on sys.exit(), where it makes no sense: the error output tells all.
         warnings.filterwarnings("ignore", message="To exit: use 'exit'", category=UserWarning)
 
@@ -93,24 +93,6 @@ class RankShell(InteractiveShell):
 
     def init_prompts(self) -> None:
         """No sys.ps1: Lightning and others take it for an interactive session and refuse to train."""
-
-    @observe("ipython_dir")
-    def _ipython_dir_changed(self, change: Any) -> None:
-        """Do not create the folder."""
-
-    def init_profile_dir(self, profile_dir: Any) -> None:
-        """Made on first use (%store, %bookmark), so that a start writes nothing."""
-
-    @property
-    def db(self) -> Any:
-        """The store behind %store and %bookmark."""
-        if self.profile_dir is None:
-            super().init_profile_dir(None)
-        return InteractiveShell.db.fget(self)
-
-    @db.setter
-    def db(self, value: Any) -> None:
-        self._db = value
 
     def init_environment(self) -> None:
         """The zygote's environment stays as it is; `begin` sets the rank's."""
@@ -141,15 +123,6 @@ class RankShell(InteractiveShell):
 
     def set_next_input(self, s: str, replace: bool = False) -> None:
         """There is no next cell to fill in."""
-
-    @contextlib.contextmanager
-    def _tee(self, channel: str) -> Iterator[None]:
-        # IPython 9 would keep every string ever printed, and spend most of a print's time on it.
-        yield
-
-    def _format_exception_for_storage(self, *_: Any, **__: Any) -> dict[str, Any]:
-        # Formatted already for the output; IPython would do it all again to keep it.
-        return {}
 
     # -- running ------------------------------------------------------------------------------------
 
@@ -198,12 +171,12 @@ class RankShell(InteractiveShell):
         running_compiled_code: bool = False,
     ) -> None:
         """Send the current exception as one `error` output."""
-        _, error, trace = self._get_exc_info(exc_tuple)
+        error, trace = _current_error(exc_tuple)
         self._send_error(error, trace, exception_only)
 
     def showsyntaxerror(self, filename: str | None = None, running_compiled_code: bool = False) -> None:
         """Send a cell's syntax error, which has no traceback."""
-        _, error, trace = self._get_exc_info()
+        error, trace = _current_error(None)
         self._send_error(error, trace, not running_compiled_code)
 
     def _send_error(self, error: BaseException, trace: TracebackType | None, bare: bool) -> None:
@@ -233,11 +206,22 @@ def _refuse_stdin() -> None:
     getpass.getpass = refuse
 
 
-def _show_figures_inline() -> None:
-    """Do what importing matplotlib would have done here, had the zygote not imported it already."""
+def _choose_figures_backend() -> None:
+    """Set what importing matplotlib would have taken from the environment, had the zygote not imported it already."""
     matplotlib = sys.modules.get("matplotlib")
     if matplotlib is not None and "MPLBACKEND" in os.environ:
         matplotlib.rcParams["backend"] = os.environ["MPLBACKEND"]
-    backend = sys.modules.get("matplotlib_inline.backend_inline")
-    if backend is not None:
-        backend._enable_matplotlib_integration()
+
+
+def _current_error(
+    exc_tuple: tuple[type[BaseException], BaseException, TracebackType | None] | None,
+) -> tuple[BaseException, TracebackType | None]:
+    """The error to show, which `pdb.pm()` and others then find in sys."""
+    kind, error, trace = exc_tuple or sys.exc_info()
+    if error is None:
+        error = getattr(sys, "last_value", None) or ValueError("No exception to find")
+        kind, trace = type(error), error.__traceback__
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    return error, trace

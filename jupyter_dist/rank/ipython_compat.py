@@ -1,0 +1,140 @@
+"""All that ranks use of IPython's insides, in one file: where a version lacks a part, ranks do without it and say so.
+
+What is written without an underscore there but is not documented (the `init_*` methods, `db`) counts as well.
+`tests/compat` checks every name against the installed version; docs/compatibility.md says which versions ran.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Coroutine, Iterator
+from typing import Any, NamedTuple
+
+import IPython
+from IPython.core import displayhook, displaypub, interactiveshell
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import observe
+
+
+class Part(NamedTuple):
+    """Names that ranks use, and what a user loses where they are missing."""
+
+    owner: Any
+    names: tuple[str, ...]
+    lost: str
+    since: str = "8.6"
+
+
+PARTS = [
+    Part(InteractiveShell, ("loop_runner", "loop_runner_map"), "cells that use 'await' at their top level"),
+    Part(InteractiveShell, ("init_profile_dir", "profile_dir"), "%bookmark"),
+    Part(InteractiveShell, ("init_display_pub", "init_displayhook"), "rich outputs"),
+    Part(InteractiveShell, ("init_virtualenv", "init_prompts", "init_environment"), "a clean start of the shell"),
+    Part(InteractiveShell, ("init_ipython_dir", "_ipython_dir_changed"), "a start that writes no files"),
+    Part(InteractiveShell, ("init_hooks", "init_user_ns"), "help (?) as an output, and 'rank' after %reset"),
+    Part(InteractiveShell, ("save_sys_module_state", "init_traceback_handlers"), "tracebacks with colours"),
+    Part(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
+    Part(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
+    Part(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
+    # Only later versions do what is undone here.
+    Part(InteractiveShell, ("db",), "a start that writes no files", "9.17"),
+    Part(InteractiveShell, ("_tee", "_format_exception_for_storage"), "fast printing", "9.1"),
+]
+
+
+def missing() -> list[str]:
+    """One sentence for each part that this IPython should have and does not."""
+    has = tuple(IPython.version_info[:2])
+    sentences = []
+    for part in PARTS:
+        names = [name for name in part.names if not hasattr(part.owner, name)]
+        expected = tuple(map(int, part.since.split("."))) <= has
+        if names and expected:
+            sentences.append(f"IPython {IPython.__version__} has no {', '.join(names)}: ranks lack {part.lost}.")
+    return sentences
+
+
+class CompatibleShell(InteractiveShell):
+    """The part of a rank's shell that depends on IPython's insides."""
+
+    _scratch: tempfile.TemporaryDirectory[str] | None = None
+
+    # -- nothing is written at the start --------------------------------------------------------------
+
+    @observe("ipython_dir")
+    def _ipython_dir_changed(self, change: Any) -> None:
+        """Do not create the folder."""
+
+    def init_profile_dir(self, profile_dir: Any) -> None:
+        """Made on first use (%bookmark), so that a start writes nothing."""
+        if not _DB_IS_LAZY:  # before 9.17 the constructor goes on to open a store in it
+            from IPython.core.profiledir import ProfileDir
+
+            self._scratch = tempfile.TemporaryDirectory(prefix="jupyter-dist-")
+            self.profile_dir = ProfileDir(location=self._scratch.name)
+
+    @property
+    def db(self) -> Any:
+        """The store behind %bookmark."""
+        if self.profile_dir is None:
+            super().init_profile_dir(None)
+        if _DB_IS_LAZY:
+            return InteractiveShell.db.fget(self)
+        if self._db is None:
+            self._db = interactiveshell.PickleShareDB(f"{self.profile_dir.location}/db")
+        return self._db
+
+    @db.setter
+    def db(self, value: Any) -> None:
+        if self._scratch is not None:  # the constructor's; the real one is opened when it is asked for
+            self._scratch.cleanup()
+            self._scratch = self.profile_dir = value = None
+        self._db = value
+
+    _db: Any = None
+
+    # -- what would cost more than it gives -----------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _tee(self, channel: str) -> Iterator[None]:
+        # IPython 9 would keep every string ever printed, and spend most of a print's time on it.
+        yield
+
+    def _format_exception_for_storage(self, *_: Any, **__: Any) -> dict[str, Any]:
+        # Formatted already for the output; IPython would do it all again to keep it.
+        return {}
+
+    # -- cells that await -----------------------------------------------------------------------------
+
+    def awaits_on_asyncio(self) -> bool:
+        """Whether cells that await run on the loop that is there; %autoawait may name another one."""
+        return bool(self.loop_runner is self.loop_runner_map["asyncio"][0])
+
+
+_DB_IS_LAZY = isinstance(getattr(InteractiveShell, "db", None), property)
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Return the result of a coroutine that never awaits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise SyntaxError("this cell awaits, where %autoawait is off")
+
+
+def finish_result(hook: displayhook.DisplayHook) -> None:
+    """What the stock hook does after a result, but for the empty line that it prints."""
+    if hasattr(hook, "_is_active"):
+        hook._is_active = False
+
+
+def show_figures_inline() -> None:
+    """Do what importing matplotlib would have done in a rank, had the zygote not imported it already."""
+    backend = sys.modules.get("matplotlib_inline.backend_inline")
+    enable = getattr(backend, "_enable_matplotlib_integration", None)
+    if enable is not None:
+        enable()
