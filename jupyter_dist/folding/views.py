@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
 
+from .content import DamagedContentError, read_content
 from .fold import Fold
 from .rankfeed import Limits, RankFeed
 from .rows import Row
@@ -36,7 +38,8 @@ class View:
         self.seq = seq
         method = _METHODS.get(record["kind"])
         if method is not None:
-            method(self, record, payload)
+            with contextlib.suppress(DamagedContentError):
+                method(self, record, payload)
 
     def snapshot(self) -> Snapshot:
         """The items now; the same object until a record comes."""
@@ -59,23 +62,20 @@ class View:
         self._note_tail(feed)
 
     def _rich(self, record: dict[str, Any], payload: bytes) -> None:
-        content = json.loads(payload)
+        content = read_content(payload)
         feed = self._feed(record)
-        display_id = (content.get("transient") or {}).get("display_id")
-        feed.output(record["kind"], rich_output(record["kind"], content), display_id, self.seq)
+        feed.output(record["kind"], rich_output(record["kind"], content), content["display_id"], self.seq)
         self._note_tail(feed)
 
     def _update(self, record: dict[str, Any], payload: bytes) -> None:
-        content = json.loads(payload)
-        display_id = (content.get("transient") or {}).get("display_id")
-        if display_id is not None:
-            data = {"data": content.get("data", {}), "metadata": content.get("metadata", {})}
+        content = read_content(payload)
+        if content["display_id"] is not None:
             feed = self._feed(record)
-            feed.update(display_id, data, self.seq)
+            feed.update(content["display_id"], {name: content[name] for name in ("data", "metadata")}, self.seq)
             self._note_tail(feed)
 
     def _clear(self, record: dict[str, Any], payload: bytes) -> None:
-        self._feed(record).clear(bool(json.loads(payload or b"{}").get("wait")), self.seq)
+        self._feed(record).clear(read_content(payload)["wait"], self.seq)
         self._tail_seq = self.seq
 
     def _rank_end(self, record: dict[str, Any], payload: bytes) -> None:
@@ -126,18 +126,11 @@ class View:
 
 
 def rich_output(kind: str, content: dict[str, Any]) -> dict[str, Any]:
-    """The nbformat output of a Jupyter message's content."""
-    output: dict[str, Any] = {"output_type": kind}
-    if kind == "error":
-        return (
-            output
-            | {key: content.get(key, "") for key in ("ename", "evalue")}
-            | {"traceback": list(content.get("traceback", []))}
-        )
-    output |= {"data": content.get("data", {}), "metadata": content.get("metadata", {})}
+    """The nbformat output of what `read_content` found."""
+    names: tuple[str, ...] = ("ename", "evalue", "traceback") if kind == "error" else ("data", "metadata")
     if kind == "execute_result":
-        output["execution_count"] = content.get("execution_count")
-    return output
+        names = (*names, "execution_count")
+    return {"output_type": kind, **{name: content[name] for name in names}}
 
 
 def _row_pieces(row: Row, seq: int) -> Iterator[Piece]:

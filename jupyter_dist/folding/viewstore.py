@@ -14,6 +14,7 @@ from .views import View
 
 MAX_FINISHED_BYTES = 64 << 20
 MAX_FINISHED = 500
+MAX_OPEN = 1000
 MAX_BUSY_SECONDS = 0.01
 
 Record = tuple[dict[str, Any], bytes]
@@ -43,6 +44,7 @@ class ViewStore:
             if record["kind"] != "begin":
                 return None  # nobody has asked for it since it was forgotten
             view = self._views[execution_id] = View(execution_id, expand_ranks(record["ranks"]))
+            self._forget_open()
         view.feed(record, payload)
         if record["kind"] == "end":
             self._forget_some(keep=execution_id)
@@ -82,6 +84,12 @@ class ViewStore:
             del self._waiting[execution_id], self._building[execution_id]
         self._forget_some(keep=execution_id)
         return view
+
+    def _forget_open(self) -> None:
+        """Cells that a group runs at once are few; more have been made up, and are rebuilt if somebody asks."""
+        still_open = [view.execution_id for view in self._views.values() if not view.ended]
+        for execution_id in still_open[:-MAX_OPEN]:
+            del self._views[execution_id]
 
     def _forget_some(self, keep: str) -> None:
         finished = [view for view in self._views.values() if view.ended and view.execution_id != keep]

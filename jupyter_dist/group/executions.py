@@ -44,6 +44,9 @@ class Executions:
     def set_code(self, execution_id: str, code: str) -> None:
         """Remember what was run: from the request, or from the journal."""
         self._codes[execution_id] = code
+        if len(self._codes) > 2 * MAX_KEPT:  # of executions that no agent told of
+            for unknown in [key for key in self._codes if key not in self._models][:-MAX_KEPT]:
+                self._forget(unknown)
 
     def get(self, execution_id: str) -> ExecutionModel:
         """The execution with its code.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.folding.viewstore import ViewStore
+from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.launcher.directories import GroupDirectory
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
@@ -25,6 +27,8 @@ RECONNECT_AFTER_SECONDS = (0.1, 0.4, 1.0)
 
 Topic = tuple[Any, ...]
 
+log = logging.getLogger(__name__)
+
 
 class FollowedGroup:
     """What is known of a group, from the agent that waits to become it until nothing of it is left."""
@@ -37,7 +41,8 @@ class FollowedGroup:
         self.status = GroupStatus()
         self._notify = notify
         self._link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
-        self._history = History(directory, self._link, self.executions)
+        self._history = History(directory, self._link, self.executions, self._is_sound)
+        self._damaged = 0  # records that were left out
         self._views = ViewStore(self._history.execution_records)
         self._seq = 0
         self._watchers = 0
@@ -157,6 +162,8 @@ class FollowedGroup:
             handler(header, payload)
 
     def _on_record(self, header: Header, payload: bytes) -> None:
+        if not self._is_sound(header):
+            return
         self._seq = int(header["seq"])
         if header["kind"] == "begin":
             self.executions.set_code(header["execution_id"], payload.decode("utf-8", "replace"))
@@ -167,6 +174,15 @@ class FollowedGroup:
         for rank in concerned_ranks(header, self.world_size):
             if self._history.feed(rank, header, payload):
                 self._notify(("log", self.id, rank))
+
+    def _is_sound(self, header: Header) -> bool:
+        """Whether a record can be believed; the first one that cannot is named in the server's log."""
+        if is_sound(header, self.world_size):
+            return True
+        if not self._damaged:
+            log.warning("jupyter_dist: the journal of group '%s' is damaged: %.200r is left out.", self.name, header)
+        self._damaged += 1
+        return False
 
     def _on_group(self, header: Header, payload: bytes) -> None:
         self.status.fields = header["group"]

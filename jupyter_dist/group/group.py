@@ -9,7 +9,9 @@ from typing import Any
 
 from jupyter_dist.folding.views import View
 from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.frames import MAX_PAYLOAD_BYTES
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
 
@@ -160,10 +162,11 @@ class Group(FollowedGroup):
     def log_chunks(self, rank: int) -> Iterator[list[LogRecord]]:
         """The whole log of a rank, about a megabyte of the journal at a time. Reads files: for a thread."""
         cursor = JournalCursor(self.directory.journal_path)
-        reader = LogReader(rank, self.executions.counts)
+        reader = LogReader(rank, self.executions.counts, MAX_PAYLOAD_BYTES)
         try:
             while records := cursor.read():
-                mine = (r for r in records if rank in concerned_ranks(r.header, self.world_size))
+                sound = (r for r in records if is_sound(r.header, self.world_size))
+                mine = (r for r in sound if rank in concerned_ranks(r.header, self.world_size))
                 converted = (reader.convert(record.header, record.payload) for record in mine)
                 yield [record for record in converted if record is not None]
         finally:

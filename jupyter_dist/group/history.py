@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from jupyter_dist.folding.viewstore import Record
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.launcher.directories import GroupDirectory
-from jupyter_dist.protocol.frames import FrameDecoder
+from jupyter_dist.protocol.frames import FrameDecoder, Header
 
 from .executions import Executions
 from .link import AgentLink
@@ -21,10 +22,13 @@ FETCH_SECONDS = 30.0
 class History:
     """Pages of logs, records of executions, and the rings of those logs that somebody follows."""
 
-    def __init__(self, directory: GroupDirectory, link: AgentLink, executions: Executions) -> None:
+    def __init__(
+        self, directory: GroupDirectory, link: AgentLink, executions: Executions, is_sound: Callable[[Header], bool]
+    ) -> None:
         self._directory = directory
         self._link = link
         self._executions = executions
+        self._is_sound = is_sound  # others are left out
         self._rings: dict[int, LogRing] = {}
         self._filling = asyncio.Lock()
 
@@ -40,13 +44,13 @@ class History:
         if self._link.is_open:
             fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": MAX_VIEW_BYTES}
             _, payload = await self._link.request("execution_records", timeout_seconds=FETCH_SECONDS, **fields)
-            return list(FrameDecoder().feed(payload))
+            return self._sound(FrameDecoder().feed(payload))
         begin_seq = self._executions.begin_seq(execution_id)
         if begin_seq is None:
             return []
         journal = self._directory.journal_path
         found = await asyncio.to_thread(lambda: list(execution_records(journal, execution_id, begin_seq, None)))
-        return [(record.header, record.payload) for record in found]
+        return self._sound((record.header, record.payload) for record in found)
 
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> dict[str, Any]:
         """The page of docs/api.md."""
@@ -85,7 +89,10 @@ class History:
         if self._link.is_open:
             fields: dict[str, Any] = {"rank": rank, "before": before, "max_bytes": max_bytes}
             answer, payload = await self._link.request("page", timeout_seconds=FETCH_SECONDS, **fields)
-            return list(FrameDecoder().feed(payload)), bool(answer["more"])
+            return self._sound(FrameDecoder().feed(payload)), bool(answer["more"])
         journal = self._directory.journal_path
         records, more = await asyncio.to_thread(rank_page, journal, rank, before, max_bytes)
-        return [(record.header, record.payload) for record in records], more
+        return self._sound((record.header, record.payload) for record in records), more
+
+    def _sound(self, records: Iterable[Record]) -> list[Record]:
+        return [record for record in records if self._is_sound(record[0])]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+from jupyter_dist.folding.content import MAX_BYTES, DamagedContentError, read_content
 from jupyter_dist.folding.rankfeed import Decoders
 from jupyter_dist.folding.views import rich_output
 from jupyter_dist.protocol.ranks import expand_ranks
@@ -20,9 +21,10 @@ LogRecord = dict[str, Any]
 class LogReader:
     """Turns the journal records of one rank, in order, into LogRecords."""
 
-    def __init__(self, rank: int, counts: dict[str, int | None]) -> None:
+    def __init__(self, rank: int, counts: dict[str, int | None], max_bytes: int = MAX_BYTES) -> None:
         self._rank = rank
         self._counts = counts  # execution_count by execution id, kept by the group
+        self._max_bytes = max_bytes  # of an output
         self._decoders = Decoders()
 
     def convert(self, record: dict[str, Any], payload: bytes) -> LogRecord | None:
@@ -48,7 +50,9 @@ class LogReader:
             return {**common, "kind": kind, "text": payload.decode("utf-8", "replace")}
         if kind in ("display_data", "update_display_data", "execute_result", "error"):
             output_type = "display_data" if kind == "update_display_data" else kind
-            return {**common, "kind": "output", "output": rich_output(output_type, json.loads(payload))}
+            with contextlib.suppress(DamagedContentError):
+                content = read_content(payload, self._max_bytes)
+                return {**common, "kind": "output", "output": rich_output(output_type, content)}
         return None
 
 
@@ -108,7 +112,7 @@ def concerned_ranks(record: dict[str, Any], world_size: int) -> Iterable[int]:
     if record["kind"] == "end":
         return ()
     if record["kind"] == "begin":
-        return expand_ranks(record.get("ranks", ""))
+        return expand_ranks(record["ranks"], world_size)
     rank = record.get("rank")
     return range(world_size) if rank is None else (rank,)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
@@ -31,7 +32,7 @@ class GroupStatus:
     @property
     def world_size(self) -> int:
         """How many ranks it has."""
-        return int(self.fields["spec"]["world_size"])
+        return min(int(self.fields["spec"]["world_size"]), MAX_RANKS)
 
     @property
     def is_gone(self) -> bool:

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from jupyter_dist.protocol.frames import LENGTHS, Header
+from jupyter_dist.protocol.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header
 from jupyter_dist.protocol.ranks import expand_ranks
 
-from .record import PREFIX_BYTES, Record, scan
-from .writer import segment_path
+from .record import PREFIX_BYTES, Record, junk_length, scan
+from .sound import MAX_SEQ
+from .writer import SEGMENT_BYTES, segment_path
 
 READ_BYTES = 1 << 20
+# What a writer makes of it, whatever somebody else has appended.
+MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 _IS_SEQ = re.compile(r"[0-9]{20}")
 
 
@@ -32,7 +35,7 @@ class JournalCursor:
     def __init__(self, directory: Path, since: int = 0) -> None:
         """Stand after record `since` (0: at the beginning)."""
         self._directory = directory
-        self.since = since
+        self.since = self._floor = since
         self._segment = max((first for first, _ in segments(directory) if first <= since + 1), default=0)
         self._offset = 0
         self._fd = -1
@@ -42,13 +45,17 @@ class JournalCursor:
 
         A caller that knows the last record's number passes it, so that asking in vain costs nothing.
         """
-        while last_seq is None or self.since < last_seq:
+        # A number that the writer has not come to is a forged one: following it would miss all that is to come.
+        # Without the writer's word nothing is known of numbers: what stands in the file is read, in its order.
+        until = MAX_SEQ if last_seq is None else last_seq
+        while self.since < until:
             records = self._read_segment()
-            wanted = [record for record in records if record.header["seq"] > self.since]
+            least = self._floor if last_seq is None else self.since
+            wanted = [record for record in records if least < record.header["seq"] <= until]
             if wanted:
                 self.since = wanted[-1].header["seq"]
                 return wanted
-            if not records and not self._next_segment():
+            if not records and not self._next_segment(until):
                 break
         return []
 
@@ -63,13 +70,18 @@ class JournalCursor:
             self._fd = _open_segment(segment_path(self._directory, self._segment))
             if self._fd < 0:
                 return []
-        records = list(scan(_read_records_bytes(self._fd, self._offset), self._offset))
-        if records:
-            self._offset = records[-1].next_offset
-        return records
+        while True:
+            data = _read_records_bytes(self._fd, self._offset)
+            records = list(scan(data, self._offset))
+            if records:
+                self._offset = records[-1].next_offset
+                return records
+            if len(data) < READ_BYTES or (skipped := junk_length(data)) == 0:
+                return []
+            self._offset += skipped
 
-    def _next_segment(self) -> bool:
-        later = [first for first, _ in segments(self._directory) if first > self._segment]
+    def _next_segment(self, until: int) -> bool:
+        later = [first for first, _ in segments(self._directory) if self._segment < first <= until]
         if not later:
             return False
         self.close()
@@ -98,15 +110,17 @@ def _read_records_bytes(fd: int, offset: int) -> bytes:
     if len(data) < PREFIX_BYTES + LENGTHS.size:
         return data
     header_length, payload_length = LENGTHS.unpack_from(data, PREFIX_BYTES)
+    if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:
+        return data  # damaged
     needed = PREFIX_BYTES + LENGTHS.size + header_length + payload_length
-    # A damaged length asks for at most the rest of the file; scan() then finds the next good record.
+    # A damaged length asks for no more than the largest record; scan() then finds the next good one.
     return os.pread(fd, needed, offset) if needed > len(data) == READ_BYTES else data
 
 
 def concerns_rank(header: Header, rank: int) -> bool:
     """Whether a record belongs in the log of `rank`: its own, the group's notes, and its executions' edges."""
     if header["kind"] == "begin":
-        return rank in expand_ranks(header["ranks"])
+        return rank in expand_ranks(header["ranks"])  # sound: scan() has seen to it
     if header["kind"] == "end":
         return False  # the rank's own rank_end says it
     return header.get("rank") in (rank, None)
@@ -148,12 +162,11 @@ def _segment_records(
     if fd < 0:
         return []
     with open(fd, "rb") as file:
-        data = file.read()
+        data = file.read(MAX_SEGMENT_BYTES)
     found = []
     for record in scan(data):
         header = record.header
-        if before is not None and header["seq"] >= before:
-            break
-        if wanted(header):
+        # Not the end of what is wanted: a number out of order is somebody else's, and what follows may be good.
+        if (before is None or header["seq"] < before) and wanted(header):
             found.append(record)
     return found

@@ -7,7 +7,9 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jupyter_dist.protocol.frames import LENGTHS, FrameError, Header, decode_header
+from jupyter_dist.protocol.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, FrameError, Header, decode_header
+
+from .sound import is_sound
 
 MARKER = b"\xf0JDR"
 _CRC = struct.Struct("!I")
@@ -36,7 +38,8 @@ def record_prefix(frame: bytes) -> bytes:
 def scan(data: bytes, base: int = 0) -> Iterator[Record]:
     """Yield the whole records in `data`, which starts at offset `base` of its file.
 
-    What is damaged is skipped up to the next marker whose crc fits; an unfinished record at the end is left
+    What is damaged, also by somebody who knows how a crc is made, is skipped up to the next marker whose crc fits and
+    whose header makes sense; an unfinished record at the end is left
     for the next read.
     """
     start = 0
@@ -52,11 +55,29 @@ def scan(data: bytes, base: int = 0) -> Iterator[Record]:
         start = record.next_offset - base
 
 
+def junk_length(data: bytes) -> int:
+    """How many bytes at the start of `data`, in which scan() found no record, are of none.
+
+    0 when a record may begin there and go on after the end of `data`.
+    """
+    start = data.find(MARKER)
+    while 0 <= start < len(data) - PREFIX_BYTES - LENGTHS.size:
+        body = start + PREFIX_BYTES + LENGTHS.size
+        header_length, payload_length = LENGTHS.unpack_from(data, start + PREFIX_BYTES)
+        is_possible = header_length <= MAX_HEADER_BYTES and payload_length <= MAX_PAYLOAD_BYTES
+        if is_possible and body + header_length + payload_length > len(data):
+            return start
+        start = data.find(MARKER, start + 1)
+    return max(0, len(data) - PREFIX_BYTES - LENGTHS.size)
+
+
 def _record_at(data: bytes, start: int, base: int) -> Record | None:
     body = start + PREFIX_BYTES
     if len(data) < body + LENGTHS.size:
         return None
     header_length, payload_length = LENGTHS.unpack_from(data, body)
+    if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:
+        return None
     end = body + LENGTHS.size + header_length + payload_length
     if len(data) < end:
         return None
@@ -67,4 +88,4 @@ def _record_at(data: bytes, start: int, base: int) -> Record | None:
         header = decode_header(frame[LENGTHS.size : LENGTHS.size + header_length])
     except FrameError:
         return None
-    return Record(frame, header, base + end)
+    return Record(frame, header, base + end) if is_sound(header) else None

@@ -10,7 +10,8 @@ from typing import Any
 Header = dict[str, Any]
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-_decode = json.JSONDecoder().decode
+# NaN is no JSON: a browser would refuse the whole answer in which it stands.
+_decode = json.JSONDecoder(parse_constant=lambda _: None).decode
 
 LENGTHS = struct.Struct("!II")
 MAX_HEADER_BYTES = 1 << 20

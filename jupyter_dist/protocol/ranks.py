@@ -11,11 +11,15 @@ from collections.abc import Iterable
 from .errors import JupyterDistError
 
 MAX_EXPRESSION_LENGTH = 1000
+# More ranks than any group has: whatever names others is damaged, and costs nothing.
+MAX_RANKS = 4096
+MAX_CANONICAL_LENGTH = 6 * MAX_RANKS
 
 # Seven digits are more than any group has, and keep int() and range() cheap.
 _NUMBER = r"-?[0-9]{1,7}"
 _SINGLE = re.compile(rf"({_NUMBER})\Z")
 _RANGE = re.compile(r"([0-9]{1,7})-([0-9]{1,7})\Z")
+_CANONICAL = re.compile(r"(?:[0-9]{1,7}(?:-[0-9]{1,7})?(?:,[0-9]{1,7}(?:-[0-9]{1,7})?)*)?\Z")
 _SLICE = re.compile(rf"({_NUMBER})?:({_NUMBER})?(?::({_NUMBER})?)?\Z")
 
 
@@ -61,12 +65,24 @@ def format_ranks(ranks: Iterable[int]) -> str:
     return ",".join(parts)
 
 
-def expand_ranks(canonical: str) -> tuple[int, ...]:
-    """Return the ranks of a canonical expression that we wrote ourselves (no world size needed)."""
+def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> tuple[int, ...]:
+    """Return the ranks of a canonical expression, as `format_ranks` writes it.
+
+    Raises:
+        ValueError: it is not canonical or names a rank beyond `world_size`; then it came from a damaged file.
+    """
+    if len(canonical) > MAX_CANONICAL_LENGTH or not _CANONICAL.match(canonical):
+        raise ValueError("not a set of ranks")
     ranks: list[int] = []
+    next_rank = 0
     for part in canonical.split(",") if canonical else []:
         first, _, last = part.partition("-")
-        ranks.extend(range(int(first), int(last or first) + 1))
+        start, stop = int(first), int(last or first) + 1
+        # Each run stands after the one before it: together they name no more ranks than there are.
+        if not next_rank <= start < stop <= world_size:
+            raise ValueError(f"not a set of ranks below {world_size}")
+        ranks.extend(range(start, stop))
+        next_rank = stop
     return tuple(ranks)
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from leaks import children_of
 
+from jupyter_dist.journal.record import record_prefix
+from jupyter_dist.protocol.frames import encode_frame
+
 from .server import TOKEN, JupyterServer
 
 LOAD = 4.0
@@ -127,6 +130,38 @@ print('planted')
     assert all("planted" in text for text in said)
     assert not any("root:" in text for text in said)
     assert not any(SECRET in text for text in said)
+
+
+def forged(payload: bytes = b"", **header: object) -> bytes:
+    frame = encode_frame({"t": "record", "at": time.time(), **header}, payload)
+    return record_prefix(frame) + frame
+
+
+def test_records_that_a_rank_forges_cost_the_server_nothing(server, tmp_path):
+    forgeries = [
+        forged(seq=10**9, kind="begin", execution_id="e-forged", ranks="0-6000000"),
+        forged(seq=10**15, kind="note"),
+        forged(seq=True, kind=7),
+        forged(seq=5, kind="stream", rank=10**9, name="x" * 9999, execution_id="e-forged"),
+        forged(b"x" * (2 << 20), kind="none of these"),
+        b"\xf0JDR" + b"\xff" * 12,
+    ]
+    (tmp_path / "forgeries").write_bytes(b"".join(forgeries))
+    code = f"""
+import pathlib
+folder = pathlib.Path({str(group_folder(server) / "journal")!r})
+with max(path for path in folder.glob('0000000000000000*.jd') if path.is_file()).open('ab') as file:
+    file.write(pathlib.Path({str(tmp_path / "forgeries")!r}).read_bytes())
+print('planted records')
+"""
+    before = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
+    assert server.run("g", code, "0")["execution"]["state"] == "ok"
+    assert server.run("g", "print('fine')")["items"][0]["output"]["text"] == "fine\n"
+    page = server.ask("GET", "groups/g/ranks/1/log?tail=1000000")
+    assert page["records"][-1]["kind"] == "end"
+    assert "fine" in server.download("g", 1)
+    grown = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]) - before
+    assert grown * os.sysconf("SC_PAGE_SIZE") < 64 << 20
 
 
 def open_sockets(port: int, number: int, first: bytes) -> list[socket.socket]:

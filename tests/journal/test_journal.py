@@ -1,5 +1,6 @@
 import contextlib
 import os
+import struct
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,10 +8,10 @@ from hypothesis import strategies as st
 
 from jupyter_dist.journal import writer as writer_module
 from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_page, segments
-from jupyter_dist.journal.record import scan
+from jupyter_dist.journal.record import record_prefix, scan
 from jupyter_dist.journal.unkept import MAX_WAITING_BYTES, Unkept
 from jupyter_dist.journal.writer import JournalWriter
-from jupyter_dist.protocol.frames import FrameDecoder
+from jupyter_dist.protocol.frames import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
 
 @pytest.fixture
@@ -162,3 +163,47 @@ def test_what_a_slow_server_does_not_take_of_a_full_disk_is_bounded_and_counted(
     assert unkept.num_bytes == 14 + 100 * 100_000
     assert unkept.dropped_bytes == unkept.num_bytes - sum(map(len, shown))
     assert f"{unkept.dropped_bytes} of them not shown either" in str(unkept)
+
+
+def append_to_last_segment(directory, data):
+    with segments(directory)[-1][1].open("ab") as file:
+        file.write(data)
+
+
+def forged(payload=b"", **header):
+    frame = encode_frame({"at": 1.0, **header}, payload)
+    return record_prefix(frame) + frame
+
+
+FORGERIES = [
+    b"x" * (3 << 20),
+    b"\xf0JDR" * (1 << 19),
+    b"\xf0JDR" + b"\0\0\0\0" + struct.pack("!II", 10, MAX_PAYLOAD_BYTES),
+    b"\xf0JDR" + b"\0\0\0\0" + b"\xff" * 8 + b"y" * (2 << 20),
+    forged(kind="note"),
+    forged(seq=10**15, kind="note"),
+    forged(seq=10**15, kind="stream", rank=0, name="stdout", execution_id="e"),
+    forged(seq=True, kind="note"),
+    forged(seq="4", kind=["x"]),
+    forged(seq=4, kind="begin", execution_id="e", ranks="0-6000000"),
+    forged(seq=4, kind="begin", execution_id="e", ranks="0-4095," * 500),
+]
+
+
+@pytest.mark.parametrize("forgery", FORGERIES, ids=range(len(FORGERIES)))
+def test_who_follows_the_journal_misses_nothing_after_what_somebody_else_wrote_into_it(tmp_path, forgery):
+    journal = JournalWriter(tmp_path)
+    write(journal, 3)
+    with contextlib.closing(JournalCursor(tmp_path)) as live:
+        assert [record.header["seq"] for record in live.read(3)] == [1, 2, 3]
+        append_to_last_segment(tmp_path, forgery)
+        (tmp_path / f"{10**19:020d}.jd").write_bytes(forgery)
+        found = [record.header["seq"] for record in live.read(4)]
+        assert not {seq for seq in found if seq > 4}
+        write(journal, 3)
+        while live.since < 6:
+            found += [record.header["seq"] for record in live.read(6)]
+    assert found[-3:] == [4, 5, 6][-len(found) :]
+    pages = [rank_page(tmp_path, rank, 7, 10**6)[0] for rank in (0, 1)]
+    assert {4, 5, 6} <= {record.header["seq"] for page in pages for record in page}
+    journal.close()

@@ -1,0 +1,75 @@
+"""Which journal records can be believed: a rank can write into its group's folder, so every field is looked at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.ranks import MAX_RANKS, expand_ranks
+
+MAX_SEQ = 1 << 53  # what a browser counts exactly
+MAX_TEXT = 4096
+STREAMS = ("stdout", "stderr")
+
+# The fields that readers cannot do without, by kind; kinds that are not known are passed on and shown by nobody.
+_NEEDED = {
+    "begin": ("execution_id", "ranks"),
+    "stream": ("rank", "name"),
+    "display_data": ("rank",),
+    "update_display_data": ("rank",),
+    "execute_result": ("rank",),
+    "error": ("rank",),
+    "clear_output": ("rank",),
+    "rank_end": ("rank", "status"),
+    "end": ("execution_id",),
+    "note": (),
+}
+
+
+def is_sound(header: Header, world_size: int = MAX_RANKS) -> bool:
+    """Whether a record's header has what its kind needs, with every value in the range of a group of that size.
+
+    Readers treat a record that is not as damaged: they leave it out.
+    """
+    if not (_is_count(header.get("seq"), 1) and _is_text(header.get("kind")) and header.get("at") is not None):
+        return False
+    if any(header.get(name) is None for name in _NEEDED.get(header["kind"], ())):
+        return False
+    return all(check(header[name], world_size) for name, check in _CHECKS.items() if header.get(name) is not None)
+
+
+def _is_count(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < MAX_SEQ
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and abs(value) < MAX_SEQ
+
+
+def _is_rank_set(value: Any, world_size: int) -> bool:
+    try:
+        return isinstance(value, str) and bool(expand_ranks(value, world_size))
+    except ValueError:
+        return False
+
+
+_CHECKS: dict[str, Callable[[Any, int], bool]] = {
+    "at": lambda value, _: _is_time(value),
+    "seconds": lambda value, _: _is_time(value),
+    "rank": lambda value, world_size: type(value) is int and 0 <= value < world_size,
+    "ranks": _is_rank_set,
+    "name": lambda value, _: value in STREAMS,
+    "execution_id": lambda value, _: _is_text(value),
+    "execution_count": lambda value, _: _is_count(value),
+    "cell_id": lambda value, _: _is_text(value),
+    "notebook": lambda value, _: _is_text(value),
+    "owner": lambda value, _: _is_text(value),
+    "status": lambda value, _: _is_text(value),
+    "state": lambda value, _: _is_text(value),
+}
