@@ -1,5 +1,6 @@
-"""Fixtures for every room; each room's own are in its folder."""
+"""Fixtures for every room; each room's own are in its folder. tests/README.md says which fixture to take for what."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Settings of hypothesis by kind of test."""
+    """Settings of hypothesis by kind of test; and zygotes that import no more than the tests need.
+
+    What is left out is a third of the cost of a start. tests/rank and tests/frameworks import all that users' do.
+    """
+    os.environ.setdefault("JUPYTER_DIST_OPTIONAL_PRELOAD", "numpy")
     examples = config.getoption("--fuzz-examples")
     settings.register_profile("channels", max_examples=examples, deadline=None)
     settings.register_profile("expressions", max_examples=10 * examples, deadline=None)

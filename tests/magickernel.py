@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_client.manager import start_new_kernel
+from waits import PATIENCE
 
 from jupyter_dist.client.bundle import RANKS_MIME
-
-WAIT_SECONDS = 40
 
 
 class Cell:
@@ -49,19 +48,19 @@ class Kernel:
         if after is not None:
             after()
         while True:
-            message = self.client.get_iopub_msg(timeout=WAIT_SECONDS)
+            message = self.client.get_iopub_msg(timeout=PATIENCE)
             if message["parent_header"].get("msg_id") != request:
                 continue
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 break
             _take(cell, message["msg_type"], message["content"])
-        cell.status = self.client.get_shell_msg(timeout=WAIT_SECONDS)["content"]["status"]
+        cell.status = self.client.get_shell_msg(timeout=PATIENCE)["content"]["status"]
         return cell
 
     def complete(self, code, cursor_pos=None):
         """All that the code up to the cursor can become."""
         self.client.complete(code, cursor_pos)
-        content = self.client.get_shell_msg(timeout=WAIT_SECONDS)["content"]
+        content = self.client.get_shell_msg(timeout=PATIENCE)["content"]
         assert content["status"] == "ok"
         return [code[: content["cursor_start"]] + match for match in content["matches"]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 
 # Not one of these computes, starts a thread or touches CUDA when it is imported.
 _NEEDED = (
@@ -36,8 +37,9 @@ _NEEDED = (
     "stack_data",
     "jupyter_dist.rank.main",
 )
-# Better here than in the first cell that needs them, but they may be missing.
-_WELCOME = ("numpy", "torch._dynamo", "matplotlib")
+# Better here than in the first cell that needs them, but they may be missing. A comma-separated list in
+# JUPYTER_DIST_OPTIONAL_PRELOAD takes their place: torch._dynamo takes over a second, and many cells never need it.
+OPTIONAL = ("numpy", "torch._dynamo", "matplotlib")
 
 
 def preload(extra_modules: list[str]) -> None:
@@ -51,9 +53,14 @@ def preload(extra_modules: list[str]) -> None:
     ImportHook.in_place()
     for name in (*_NEEDED, *extra_modules):
         importlib.import_module(name)
-    for name in _WELCOME:
+    for name in _optional():
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
     from .shell import RankShell
 
     RankShell.prepare()
+
+
+def _optional() -> list[str]:
+    chosen = os.environ.get("JUPYTER_DIST_OPTIONAL_PRELOAD")
+    return list(OPTIONAL) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]

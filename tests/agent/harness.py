@@ -12,6 +12,8 @@ import time
 import uuid
 from pathlib import Path
 
+from waits import PATIENCE
+
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import FrameDecoder, encode_frame
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
@@ -45,7 +47,7 @@ class AgentProcess:
             client.close()
         self.process.terminate()
         try:
-            self.process.wait(15)
+            self.process.wait(PATIENCE)
         finally:
             self.process.kill()
             self.process.wait()
@@ -54,7 +56,7 @@ class AgentProcess:
         assert not self.directory.exists(), sorted(self.directory.rglob("*"))
 
     def client(self) -> AgentClient:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while not (self.directory / "agent.sock").exists():
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, "no agent.sock"
@@ -93,7 +95,7 @@ class AgentClient:
     def close(self) -> None:
         self.sock.close()
 
-    def request(self, kind: str, payload: bytes = b"", timeout: float = 20, **fields) -> tuple[dict, bytes]:
+    def request(self, kind: str, payload: bytes = b"", timeout: float = PATIENCE, **fields) -> tuple[dict, bytes]:
         number = next(self.ids)
         self.sock.sendall(encode_frame({"t": kind, "id": number, **fields}, payload))
         answers: list[tuple[dict, bytes]] = []
@@ -108,7 +110,7 @@ class AgentClient:
             raise JupyterDistError.from_dict(header["error"])
         return header, data
 
-    def wait(self, condition, timeout: float = 20) -> None:
+    def wait(self, condition, timeout: float = PATIENCE) -> None:
         deadline = time.monotonic() + timeout
         while not condition():
             self.sock.settimeout(max(0.001, deadline - time.monotonic()))
@@ -156,9 +158,9 @@ class AgentClient:
         self.request("start", spec=GroupSpec(**spec).to_dict())
         self.request("follow", since=0)
         if wait:
-            self.wait_group("ready", timeout=60)
+            self.wait_group("ready")
 
-    def wait_group(self, *states: str, timeout: float = 20) -> None:
+    def wait_group(self, *states: str, timeout: float = PATIENCE) -> None:
         self.wait(lambda: self.group.get("state") in states, timeout)
 
     def submit(self, code: str, ranks, **fields) -> str:
@@ -168,12 +170,12 @@ class AgentClient:
         self.executions.setdefault(execution_id, header["execution"])
         return execution_id
 
-    def ended(self, execution_id: str, timeout: float = 20) -> dict:
+    def ended(self, execution_id: str, timeout: float = PATIENCE) -> dict:
         final = {"ok", "error", "interrupted", "aborted", "lost"}
         self.wait(lambda: self.executions[execution_id]["state"] in final, timeout)
         return self.executions[execution_id]
 
-    def run(self, code: str, ranks=(0, 1), timeout: float = 20, **fields) -> dict:
+    def run(self, code: str, ranks=(0, 1), timeout: float = PATIENCE, **fields) -> dict:
         return self.ended(self.submit(code, ranks, **fields), timeout)
 
     def text(self, rank: int, execution_id: str | None = None, name: str = "stdout") -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 
 import pytest
+from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
@@ -87,7 +87,7 @@ def test_interrupt_keeps_variables(agent):
     agent.wait(lambda: agent.executions[running]["state"] == "running")
     header, _ = agent.request("interrupt", ranks=[0, 1])
     assert header["interrupted"] == [0, 1]
-    assert agent.ended(running, timeout=5)["state"] == "interrupted"
+    assert agent.ended(running)["state"] == "interrupted"
     execution = agent.run("print(kept)")
     assert [agent.text(rank, execution["id"]) for rank in (0, 1)] == ["40\n", "41\n"]
 
@@ -119,7 +119,7 @@ def test_a_page_and_an_execution_can_be_read_back(agent):
 def test_memory_samples_come_while_watched(agent):
     agent.request("watch", seconds=0.2)
     agent.samples.clear()
-    agent.wait(lambda: len(agent.samples) >= 2, timeout=5)
+    agent.wait(lambda: len(agent.samples) >= 2)
     agent.request("watch", seconds=0)
     assert [row["rank"] for row in agent.samples[0]["ranks"]] == [0, 1]
     assert all(row["resident_bytes"] > 10_000_000 for row in agent.samples[0]["ranks"])
@@ -147,7 +147,7 @@ def test_a_new_server_takes_over_where_the_old_one_was(agent):
 
 def test_a_cell_sent_while_the_group_starts_waits_and_runs(own_agent):
     own_agent.start(2, wait=False)
-    execution = own_agent.run("print('hello')", timeout=60)
+    execution = own_agent.run("print('hello')")
     assert execution["state"] == "ok"
 
 
@@ -155,10 +155,8 @@ def test_restart_forks_anew_without_importing_again(own_agent):
     own_agent.start(2)
     pids = [rank["pid"] for rank in own_agent.group["ranks"]]
     own_agent.run("x = 1")
-    started = time.monotonic()
     own_agent.request("restart")
     own_agent.wait(lambda: own_agent.group["generation"] == 1 and own_agent.group["state"] == "ready")
-    assert time.monotonic() - started < 10
     assert not set(pids) & {rank["pid"] for rank in own_agent.group["ranks"]}
     assert own_agent.run("x")["state"] == "error"
     assert own_agent.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
@@ -191,10 +189,10 @@ def test_a_start_that_fails_names_the_rank_and_leaves_nothing(tmp_path):
     process = AgentProcess(tmp_path / "g")
     with process as client:
         client.start(2, wait=False, env={"GLOO_SOCKET_IFNAME": "no-such-interface"})
-        client.wait_group("dead", timeout=60)
+        client.wait_group("dead")
         assert client.group["error"]["code"] == "start_failed"
         assert re.search("Rank [01] exited with code", client.group["error"]["message"])
-        assert process.process.wait(10) == 0
+        assert process.process.wait(PATIENCE) == 0
         assert not process.directory.exists()
 
 
@@ -209,12 +207,12 @@ def test_shutdown_ends_a_busy_group_with_grandchildren(tmp_path):
         pids = [rank["pid"] for rank in client.group["ranks"]]
         assert set(pids) <= before
         client.kill_rank(1, signal.SIGSTOP)
-        header, _ = client.request("shutdown", timeout=15)
+        header, _ = client.request("shutdown")
         assert header["killed"][0] == "Rank 1 did not leave by itself and was killed."
         assert [re.sub(r"\d+", "N", told) for told in header["killed"][1:]] == [
             "Process N (sleep), which a rank had started, was killed."
         ] * 2
-        assert process.process.wait(10) == 0
+        assert process.process.wait(PATIENCE) == 0
     sleeping = [pid for pid in sessions() if f"sleep\0{duration}".encode() in _command(pid)]
     assert not sleeping
 
@@ -236,10 +234,7 @@ def test_an_agent_that_is_killed_takes_its_ranks_along(tmp_path):
     pids = [rank["pid"] for rank in client.group["ranks"]]
     os.kill(process.process.pid, signal.SIGKILL)
     process.process.wait()
-    deadline = time.monotonic() + 2
-    while set(pids) & set(sessions()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not set(pids) & set(sessions())
+    until(lambda: not set(pids) & set(sessions()))
     client.close()
 
 
@@ -248,7 +243,7 @@ def test_a_lease_that_ran_out_ends_everything(tmp_path):
     with process as client:
         client.start(2, lease_seconds=1.0)
         client.close()
-        assert process.process.wait(15) == 0
+        assert process.process.wait(PATIENCE) == 0
         assert not process.directory.exists()
 
 
@@ -272,10 +267,8 @@ def test_a_hung_collective_is_freed_and_the_process_group_formed_anew(own_agent)
     own_agent.run("kept = rank + 40")
     hung = own_agent.submit("if rank == 0:\n    print('in', flush=True)\n    dist.all_reduce(torch.ones(1))", [0, 1])
     own_agent.wait(lambda: own_agent.text(0, hung) == "in\n")
-    started = time.monotonic()
     own_agent.request("interrupt", ranks=[0])
-    assert own_agent.ended(hung, timeout=10)["state"] == "interrupted"
-    assert time.monotonic() - started < 5
+    assert own_agent.ended(hung)["state"] == "interrupted"
     execution = own_agent.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
     assert execution["state"] == "ok"
     assert own_agent.text(1, execution["id"]) == "81.0\n"
@@ -319,5 +312,5 @@ def test_where_forking_is_not_safe_ranks_are_fresh_processes_and_the_group_says_
         assert "1 thread" in client.group["note"]
         assert client.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
         client.request("restart")
-        client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready", timeout=40)
+        client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready")
         assert client.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"

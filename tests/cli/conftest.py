@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from ownserver import client, own_runtime, runtime_folder  # noqa: F401  (fixtures)
+from waits import PATIENCE
 
 MAIN = "from jupyter_dist.cli.app import main; main()"
 
@@ -15,7 +16,9 @@ def dist(own_runtime, tmp_path):  # noqa: F811
 
     def run(*arguments, status=0, **options):
         command = [sys.executable, "-c", MAIN, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=50, **options)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=3 * PATIENCE, **options
+        )
         assert done.returncode == status, (done.stdout, done.stderr)
         return done
 

@@ -5,9 +5,10 @@ import sys
 
 import pexpect
 import pytest
+from waits import PATIENCE
 
 MAIN = "from jupyter_dist.cli.app import main; main()"
-WAIT_SECONDS = 40
+
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[>=]|\r")
 
 
@@ -20,14 +21,14 @@ class Terminal:
 
     def until(self, text):
         """Wait for this and return what came before."""
-        self.process.expect_exact(text, timeout=WAIT_SECONDS)
+        self.process.expect_exact(text, timeout=PATIENCE)
         return _CONTROLS.sub("", self.process.before)
 
     def type(self, text):
         self.process.send(text)
 
     def end(self):
-        self.process.expect(pexpect.EOF, timeout=WAIT_SECONDS)
+        self.process.expect(pexpect.EOF, timeout=PATIENCE)
         self.process.close()
         return self.process.exitstatus
 

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+from waits import PATIENCE
+
 from jupyter_dist.cli.logs import record_text
 from jupyter_dist.protocol.ranks import expand_ranks
 
@@ -58,7 +60,7 @@ def test_logs_are_followed_until_ctrl_c(group, own_runtime):
             pass
         follower.send_signal(signal.SIGINT)
         follower.stdout.read()
-        assert follower.wait(20) == 130
+        assert follower.wait(PATIENCE) == 130
 
 
 def test_start_and_stop(dist, client):
@@ -115,7 +117,7 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group, own_runtime):
             pass
         running.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in running.stdout.read()
-        assert running.wait(20) == 130
+        assert running.wait(PATIENCE) == 130
     assert group.status()["state"] == "ready"
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from waits import PATIENCE
 
 MAIN = "from jupyter_dist.cli.app import main; main()"
 SHELLS = {
@@ -40,7 +41,7 @@ def bin_folder(tmp_path, own_runtime, monkeypatch):
 def completed(shell, *words):
     quoted = " ".join(f"'{word}'" for word in words)
     program = SHELLS[shell].format(words=quoted)
-    done = subprocess.run([shell, "-c", program], capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run([shell, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert not done.stderr, done.stderr
     return {line.split("\t")[0] for line in done.stdout.splitlines() if line}
 

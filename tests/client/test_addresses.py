@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from waits import PATIENCE
 
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.servers import running_servers
@@ -32,7 +33,7 @@ def jupyter_server(tmp_path, *arguments):
         yield found
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 def _said(folder):

@@ -4,8 +4,8 @@ import re
 
 import pytest
 from jupyter_client.manager import start_new_kernel
+from waits import PATIENCE
 
-WAIT_SECONDS = 40
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -22,7 +22,7 @@ def cell(client, shared_group, tmp_path_factory):
 
     def run(code):
         said.clear()
-        reply = kernel.execute_interactive(code, timeout=WAIT_SECONDS, output_hook=hear)["content"]
+        reply = kernel.execute_interactive(code, timeout=PATIENCE, output_hook=hear)["content"]
         return "".join(said) if reply["status"] == "ok" else ANSI.sub("", "\n".join(reply["traceback"]))
 
     run("from jupyter_dist.client import *\nimport threading\ngroup = attach('shared')")

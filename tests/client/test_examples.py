@@ -5,6 +5,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from waits import PATIENCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -36,10 +37,9 @@ def text_of(cell):
         ("fastai", ["learning rate 0.", "Sequential: ", "fit() outside of distrib_ctx", "has ended"]),
     ],
 )
-@pytest.mark.timeout(120)
 def test_an_example_runs(client, tmp_path, name, lines):
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=50, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
     text = "\n".join(text_of(cell) for cell in notebook.cells if cell.cell_type == "code")
     for line in lines:
         assert line in text

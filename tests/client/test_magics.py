@@ -7,9 +7,10 @@ import time
 
 import nbformat
 import pytest
-from magickernel import WAIT_SECONDS, kernel_of
+from magickernel import kernel_of
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from waits import PATIENCE
 
 from jupyter_dist.client.bundle import RANKS_MIME
 
@@ -145,7 +146,7 @@ def test_functions_of_the_notebook_are_launched(kernel):
 def test_a_kernel_restart_attaches_again(kernel):
     kernel.run("%%distributed\nkept = 'through the restart'")
     kernel.manager.restart_kernel(now=True)
-    kernel.client.wait_for_ready(timeout=WAIT_SECONDS)
+    kernel.client.wait_for_ready(timeout=PATIENCE)
     kernel.run("%load_ext jupyter_dist")
     assert kernel.run("%%rank 0\nkept").said == [("0", "'through the restart'")]
     cell = kernel.run("%dist_init")
@@ -209,7 +210,7 @@ def test_a_notebook_runs_where_there_is_no_server_or_it_ends(tmp_path, monkeypat
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
-        NotebookClient(notebook, timeout=WAIT_SECONDS, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
     (output,) = notebook.cells[2].outputs
     assert output["data"][RANKS_MIME]["state"] == "ok"
     assert output["data"]["text/plain"] == "[rank 0]\nfrom 0\n[rank 1]\nfrom 1"

@@ -5,10 +5,9 @@ import urllib.request
 
 from jupyter_client import BlockingKernelClient
 from jupyter_core.paths import jupyter_runtime_dir
+from waits import PATIENCE
 
 from jupyter_dist.client.servers import PrivateServer
-
-WAIT_SECONDS = 40
 
 
 def ask(server, method, path, body=None):
@@ -16,7 +15,7 @@ def ask(server, method, path, body=None):
     request = urllib.request.Request(
         server.url + path, json.dumps(body).encode() if body else None, headers, method=method
     )
-    with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
         return json.loads(response.read() or "null")
 
 
@@ -29,9 +28,9 @@ def test_a_kernel_finds_the_server_that_started_it(client, tmp_path):
     try:
         kernel.load_connection_file(f"{jupyter_runtime_dir()}/kernel-{session['kernel']['id']}.json")
         kernel.start_channels()
-        kernel.wait_for_ready(timeout=WAIT_SECONDS)
+        kernel.wait_for_ready(timeout=PATIENCE)
         expressions = {"url": "__import__('jupyter_dist.client').client.connect().url"}
-        reply = kernel.execute_interactive("", user_expressions=expressions, timeout=WAIT_SECONDS)
+        reply = kernel.execute_interactive("", user_expressions=expressions, timeout=PATIENCE)
         assert reply["content"]["user_expressions"]["url"]["data"]["text/plain"] == repr(older.url)
     finally:
         kernel.stop_channels()

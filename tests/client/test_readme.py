@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
+from waits import PATIENCE
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 # In the browser these are cells of the picker. The fifth step prints for a minute, to walk away from.
@@ -33,7 +34,7 @@ def test_the_tutorial_in_a_kernel_and_in_a_shell(client, own_runtime, tmp_path):
     frameworks, python = blocks("python", 8), blocks("python", 9)
     sources = [begin, *on_ranks, *in_kernel, *frameworks, "%dist_shutdown", *python]
     notebook = new_notebook(cells=[new_code_cell(_hurried(source)) for source in sources])
-    NotebookClient(notebook, timeout=50, allow_error_names=["RankError"], resources=_in(tmp_path)).execute()
+    NotebookClient(notebook, timeout=PATIENCE, allow_error_names=["RankError"], resources=_in(tmp_path)).execute()
     said = dict(zip(sources, map(text_of, notebook.cells)))
     assert "tensor([3., 3., 3.])" in said[on_ranks[0]]
     assert "my rank is 1" in said[on_ranks[1]]
@@ -78,7 +79,7 @@ def _shell(commands, folder, env=None):
     dist = f"jupyter() {{ shift; {sys.executable} -c '{main}' \"$@\"; }}\n"
     done = subprocess.run(
         ["bash", "-e", "-c", dist + commands],
-        capture_output=True, text=True, check=False, cwd=folder, timeout=50, env={**os.environ, **(env or {})},
+        capture_output=True, text=True, check=False, cwd=folder, timeout=PATIENCE, env={**os.environ, **(env or {})},
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from waits import PATIENCE
 
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.servers import running_servers
@@ -48,7 +49,7 @@ def test_a_private_server_ends_with_its_client_however_that_ends(tmp_path, monke
     assert found.token not in Path(f"/proc/{server.pid}/environ").read_text()
     program.kill()
     program.communicate()
-    server.wait(20)
+    server.wait(PATIENCE)
     assert list(tmp_path.glob("jpserver-*")) == []
 
 

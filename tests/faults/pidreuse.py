@@ -43,20 +43,20 @@ def main(folder: Path) -> None:
     client.request("interrupt", ranks=[0, 1])
     client.request("kill", rank=1)
     client.request("replace")
-    client.wait_group("ready", timeout=40)
+    client.wait_group("ready")
     dead = client.group["ranks"][0]["pid"]
     client.kill_rank(0)
     client.wait_group("degraded")
     others.append(stranger(dead))
     client.request("restart")
-    client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready", timeout=40)
+    client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready")
     assert client.run("dist.barrier()")["state"] == "ok"
     ranks = [rank["pid"] for rank in client.group["ranks"]]
     for pid in ranks:
         os.kill(pid, signal.SIGKILL)
     client.wait_group("dead")
     others += [stranger(pid) for pid in ranks]
-    client.request("shutdown", timeout=20)
+    client.request("shutdown")
     process.process.wait(15)
     time.sleep(0.2)
     assert [other.poll() for other in others] == [None] * 4, [other.poll() for other in others]

@@ -17,10 +17,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from waits import PATIENCE
+
 from jupyter_dist.launcher.directories import groups_directory
 
 TOKEN = "a-token-that-must-be-seen-nowhere"
-START_SECONDS = 40.0
 
 
 class JupyterServer:
@@ -64,7 +65,7 @@ class JupyterServer:
             raise
 
     def _wait(self, known: set[Path]) -> None:
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not (new := set(self.runtime.glob("jpserver-*.json")) - known):
             assert self.process.poll() is None, self.log()
             assert time.monotonic() < deadline, self.log()
@@ -88,7 +89,7 @@ class JupyterServer:
         if self.process.poll() is None:
             self.process.send_signal(sig)
         try:
-            return self.process.wait(30)
+            return self.process.wait(PATIENCE)
         finally:
             self.process.kill()
             with contextlib.suppress(FileNotFoundError):
@@ -103,7 +104,7 @@ class JupyterServer:
         data = json.dumps(body or {}).encode() if method == "POST" else None
         url = f"{self.info['url']}jupyter-dist/api/{path}"
         request = urllib.request.Request(url, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=2 * PATIENCE) as response:
             content = response.read()
         return json.loads(content) if content.startswith(b"{") else content
 
@@ -117,14 +118,14 @@ class JupyterServer:
 
     def start(self, num_ranks: int = 2, **fields: Any) -> dict[str, Any]:
         group = self.ask("POST", "groups", {"num_ranks": num_ranks, **fields})
-        group = self.ask("GET", f"groups/{group['id']}?wait=40&not_state=starting")
+        group = self.ask("GET", f"groups/{group['id']}?wait={PATIENCE}&not_state=starting")
         assert group["state"] == "ready", group
         return group
 
     def submit(self, group: str, code: str, ranks: str = "all", **fields: Any) -> str:
         return self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})["id"]
 
-    def view(self, group: str, execution: str, wait: int = 40) -> dict[str, Any]:
+    def view(self, group: str, execution: str, wait: float = PATIENCE) -> dict[str, Any]:
         return self.ask("GET", f"groups/{group}/executions/{execution}?wait={wait}")
 
     def run(self, group: str, code: str, ranks: str = "all") -> dict[str, Any]:
@@ -151,7 +152,7 @@ class Channel:
     """The WebSocket, by hand: so that a client can be as slow or as broken as a test wants."""
 
     def __init__(self, port: int, token: str = TOKEN) -> None:
-        self.sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         key = base64.b64encode(os.urandom(16)).decode()
         self.sock.sendall(
             f"GET /jupyter-dist/api/channel HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"

@@ -14,18 +14,12 @@ from agent.harness import AgentProcess
 from jupyter_dist.agent.death import Ending, OutOfMemory, describe
 from jupyter_dist.protocol.errors import JupyterDistError
 
-NAMED_SECONDS = 1.0
-LOAD = 3.0  # what a busy CI machine may add to a figure
 
-
-def test_an_idle_rank_that_is_killed_is_named_within_a_second(own):
+def test_an_idle_rank_that_is_killed_is_named(own):
     own.start(2)
     own.run("x = 5")
-    killed_at = time.monotonic()
     own.kill_rank(1)
-    own.wait(lambda: own.group["ranks"][1]["state"] == "dead", timeout=NAMED_SECONDS + LOAD)
-    print(f"named after {time.monotonic() - killed_at:.3f} s")
-    assert time.monotonic() - killed_at < NAMED_SECONDS + LOAD
+    own.wait(lambda: own.group["ranks"][1]["state"] == "dead")
     assert own.group["ranks"][1]["exit"]["reason"].startswith("was killed (SIGKILL")
     assert own.group["ranks"][1]["exit"]["peak_bytes"] > 50_000_000
     with pytest.raises(JupyterDistError, match=r"Rank 1 was killed.*Run on the other ranks .*restart"):
@@ -40,18 +34,18 @@ def test_no_survivor_waits_for_a_dead_rank(own, world_size):
     own.start(world_size)
     ranks = range(world_size)
     own.run("kept = rank", ranks)
-    code = "print('in', flush=True)\nif rank == 1:\n    import time; time.sleep(60)\ndist.all_reduce(torch.ones(1))"
+    code = "print('in', flush=True)\nif rank == 1:\n    import time; time.sleep(1000)\ndist.all_reduce(torch.ones(1))"
     hung = own.submit(code, ranks)
     own.wait(lambda: all(own.text(rank, hung) == "in\n" for rank in ranks))
     own.kill_rank(1)
-    ended = own.ended(hung, timeout=5)
+    ended = own.ended(hung)
     assert ended["state"] == "lost"
     assert {s["ranks"]: s["status"] for s in ended["statuses"]}["1"] == "lost"
     errors = {h["rank"]: p for h, p in own.records if h["kind"] == "error" and h["execution_id"] == hung}
     assert set(errors) == set(ranks) - {1}
     assert all(b"Rank 1 was killed" in text for text in errors.values()), errors
     # The next one ends too, on any set of ranks, and does not wait for torch's half an hour.
-    again = own.run("dist.all_reduce(torch.ones(1))", [0, 2], timeout=5)
+    again = own.run("dist.all_reduce(torch.ones(1))", [0, 2])
     assert again["state"] == "error"
     own.request("replace")
     own.wait_group("ready")
@@ -68,7 +62,7 @@ def test_a_rank_that_dies_while_the_group_forms_anew_holds_nobody_up(own):
     own.request("replace")
     own.wait(lambda: own.group["ranks"][1]["state"] in ("starting", "joining"))
     own.kill_rank(2)
-    own.wait_group("degraded", "ready", timeout=10 + 5)
+    own.wait_group("degraded", "ready")
     assert own.group["ranks"][2]["state"] == "dead"
     assert own.run("print('here')", [0])["state"] == "ok"
     own.wait(lambda: own.group["state"] == "degraded")
@@ -88,14 +82,14 @@ def test_all_ranks_at_once(own):
     _, page = own.request("page", rank=0, before=None, max_bytes=100_000)
     assert b"before" in page
     own.request("restart")
-    own.wait_group("ready", timeout=30)
+    own.wait_group("ready")
     assert own.run("dist.barrier()")["state"] == "ok"
 
 
 def test_one_rank_is_killed_on_request(own):
     own.start(2)
     own.run("kept = 1")
-    stuck = own.submit("import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(100)", [1])
+    stuck = own.submit("import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)", [1])
     own.wait(lambda: own.text(1, stuck) == "in\n")
     other = own.submit("import time; time.sleep(0.5); print(kept)", [0])
     own.request("kill", rank=1)
@@ -105,7 +99,7 @@ def test_one_rank_is_killed_on_request(own):
 
 def test_a_rank_that_became_another_program_is_ended(own):
     own.start(2)
-    execution = own.run("import os\nif rank == 1: os.execv('/bin/sleep', ['sleep', '100'])", timeout=15)
+    execution = own.run("import os\nif rank == 1: os.execv('/bin/sleep', ['sleep', '1000'])")
     assert execution["state"] == "lost"
     assert "lost its channel" in execution["error"]["message"]
     assert own.run("1", [0])["state"] == "ok"
@@ -118,7 +112,7 @@ def test_a_zygote_that_is_killed(own):
     os.kill(int(zygote), signal.SIGKILL)
     own.wait_group("dead")
     own.request("restart")
-    own.wait_group("ready", timeout=50)
+    own.wait_group("ready")
     assert own.run("dist.barrier()")["state"] == "ok"
 
 
@@ -180,7 +174,7 @@ def test_the_real_out_of_memory_killer(small_cgroup, make_agent):
     (small_cgroup / "cgroup.procs").write_text(str(process.process.pid))
     client.start(2)
     client.run("x = 1")
-    execution = client.run("hog = [bytearray(b'x') * (64 << 20) for _ in range(40)]", [1], timeout=40)
+    execution = client.run("hog = [bytearray(b'x') * (64 << 20) for _ in range(40)]", [1])
     if execution["state"] == "ok":
         pytest.skip("this kernel does not enforce the limit")
     assert "out of memory" in str(execution["error"]) or "MemoryError" in str(client.records)
@@ -196,7 +190,7 @@ for name in os.listdir('/proc/self/fd') if rank == 1 else ():
     except OSError: pass
 import time; time.sleep(1000 * (rank == 1))
 """
-    execution = own.run(code, timeout=15)
+    execution = own.run(code)
     assert execution["state"] == "lost"
     assert execution["error"]["message"].startswith("Rank 1 ")
     assert own.run("1", [0])["state"] == "ok"
@@ -213,7 +207,7 @@ import time; time.sleep(1000 * (rank == 1))
 )
 def test_other_ways_to_die_are_named(own, code):
     own.start(2)
-    execution = own.run("if rank == 1:\n    " + code.replace("\n", "\n    "), timeout=30)
+    execution = own.run("if rank == 1:\n    " + code.replace("\n", "\n    "))
     assert execution["state"] == "lost"
     assert execution["error"]["message"].startswith("Rank 1 ")
     assert own.run("print(1)", [0])["state"] == "ok"

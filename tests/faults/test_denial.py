@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from leaks import children_of
+from waits import PATIENCE, until
 
 from jupyter_dist.journal.record import record_prefix
 from jupyter_dist.protocol.frames import encode_frame
 
 from .server import TOKEN, JupyterServer
 
-LOAD = 4.0
 SECRET = "what-stands-in-a-file-of-somebody-else"
 
 # A handler of ours that fails in a way nobody foresaw.
@@ -58,7 +58,7 @@ def test_a_failure_of_ours_tells_no_secret(server):
     for method, status in {"PATCH": 405, "PUT": 500}.items():
         request = urllib.request.Request(url, b"{}", {"Referer": f"http://x/?token={TOKEN}"}, method=method)
         with pytest.raises(urllib.error.HTTPError) as raised:
-            urllib.request.urlopen(request, timeout=20)
+            urllib.request.urlopen(request, timeout=PATIENCE)
         with raised.value as err:
             answer = err.read().decode()
         assert raised.value.code == status
@@ -96,7 +96,7 @@ def test_no_path_leads_out_of_a_group(server, path):
     sibling.mkdir(exist_ok=True)
     (sibling / "journal").mkdir(exist_ok=True)
     (sibling / "journal" / f"{1:020d}.jd").write_text(SECRET)
-    connection = http.client.HTTPConnection("127.0.0.1", server.info["port"], timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.info["port"], timeout=PATIENCE)
     connection.putrequest("GET", f"/jupyter-dist/api/{path}")  # as it stands, with nothing made tidy
     connection.putheader("Authorization", f"token {TOKEN}")
     connection.endheaders()
@@ -122,11 +122,9 @@ os.symlink('/etc', folder + '/etc')
 print('planted')
 """
     assert server.run("g", code, "0")["execution"]["state"] == "ok"
-    began = time.monotonic()
     said = [server.download("g", 0), str(server.ask("GET", "groups/g/ranks/0/log?tail=1000000"))]
     view = server.run("g", "print('fine')", "0")
     assert view["items"][0]["output"]["text"] == "fine\n"
-    assert time.monotonic() - began < 2 + LOAD
     assert all("planted" in text for text in said)
     assert not any("root:" in text for text in said)
     assert not any(SECRET in text for text in said)
@@ -167,7 +165,7 @@ print('planted records')
 def open_sockets(port: int, number: int, first: bytes) -> list[socket.socket]:
     found = []
     for _ in range(number):
-        found.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+        found.append(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
         found[-1].sendall(first)
     return found
 
@@ -197,21 +195,18 @@ def test_a_thousand_connections_that_never_end_a_request_keep_nobody_waiting(ser
         connection.close()
     for page in pages:
         page.close()
-    deadline = time.monotonic() + 10
-    while len(os.listdir(f"/proc/{server.process.pid}/fd")) > 200:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) <= 200)
 
 
 def test_a_body_of_a_gigabyte_is_refused_before_it_is_read(server):
     before = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
-    with socket.create_connection(("127.0.0.1", server.info["port"]), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.info["port"]), timeout=PATIENCE) as connection:
         connection.sendall(
             b"POST /jupyter-dist/api/groups/g/executions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             b"Authorization: token " + TOKEN.encode() + b"\r\nContent-Length: 400000000\r\n\r\n{"
         )
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
-    with socket.create_connection(("127.0.0.1", server.info["port"]), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.info["port"]), timeout=PATIENCE) as connection:
         connection.sendall(
             b"POST /jupyter-dist/api/groups/g/executions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             b"Authorization: token " + TOKEN.encode() + b"\r\nContent-Length: 1000000000\r\n\r\n{"

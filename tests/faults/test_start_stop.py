@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 from leaks import abandoned_shared_memory, children_of
-
-WHOLE_END_SECONDS = 10.0
-LOAD = 5.0
+from waits import PATIENCE
 
 FORKS = "import os, time\nfor _ in range({number}):\n    if os.fork() == 0:\n        os.setsid(); time.sleep(1000)"
 LOADER = """
@@ -47,17 +45,15 @@ STOPPED = "import os, signal\nprint('go', flush=True)\nos.kill(os.getpid(), sign
     [LOADER, IGNORES, SEGMENT, SPEW, STOPPED],
     ids=["loader", "ignores", "segment", "spews and cannot be asked to end", "stopped"],
 )
-def test_a_busy_group_ends_within_ten_seconds_and_says_what_it_killed(make_agent, code):
+def test_a_busy_group_ends_and_says_what_it_killed(make_agent, code):
     process = make_agent()
     client = process.client()
     client.start(2)
     segments = abandoned_shared_memory()
     running = client.submit(code, [0, 1])
     client.wait(lambda: all("go\n" in client.text(rank, running) for rank in (0, 1)))
-    began = time.monotonic()
-    header, _ = client.request("shutdown", timeout=20)
-    assert process.process.wait(WHOLE_END_SECONDS) == 0
-    assert time.monotonic() - began < WHOLE_END_SECONDS + LOAD
+    header, _ = client.request("shutdown")
+    assert process.process.wait(PATIENCE) == 0
     if code is IGNORES:
         assert header["killed"] == [f"Rank {rank} did not leave by itself and was killed." for rank in (0, 1)]
     assert abandoned_shared_memory() <= segments
@@ -70,12 +66,12 @@ def test_a_burst_of_processes_is_ended_and_named(make_agent):
     process = make_agent()
     client = process.client()
     client.start(2)
-    assert client.run(FORKS.format(number=100), [0, 1], timeout=40)["state"] == "ok"
+    assert client.run(FORKS.format(number=100), [0, 1])["state"] == "ok"
     assert len(children_of(process.process.pid)) > 200
     assert other.run("dist.barrier()")["state"] == "ok"
-    header, _ = client.request("shutdown", timeout=20)
+    header, _ = client.request("shutdown")
     assert len(header["killed"]) == 200
-    assert process.process.wait(10) == 0
+    assert process.process.wait(PATIENCE) == 0
     assert other.run("dist.barrier()")["state"] == "ok"
 
 
@@ -107,12 +103,12 @@ def test_a_group_that_may_start_no_more_processes_ends_all_the_same(few_pids, ma
     (few_pids / "cgroup.procs").write_text(str(process.process.pid))
     client = process.client()
     client.start(2)
-    burst = client.run(FORKS.format(number=200), [0, 1], timeout=40)
+    burst = client.run(FORKS.format(number=200), [0, 1])
     assert burst["state"] == "error"
     assert "BlockingIOError" in str([p for h, p in client.records if h["kind"] == "error"])
     assert client.run("print('still here')", [0, 1])["state"] == "ok"
-    client.request("shutdown", timeout=20)
-    assert process.process.wait(10) == 0
+    client.request("shutdown")
+    assert process.process.wait(PATIENCE) == 0
 
 
 def test_a_store_that_was_left_and_a_port_that_is_taken_break_no_start(tmp_path, make_agent):
@@ -126,7 +122,7 @@ def test_a_store_that_was_left_and_a_port_that_is_taken_break_no_start(tmp_path,
     assert client.run(report, [0])["state"] == "ok"  # whoever has that port now: nothing of ours needs it
     assert client.run("dist.barrier()")["state"] == "ok"
     client.request("restart")
-    client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready", timeout=30)
+    client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready")
     assert client.run("dist.barrier()")["state"] == "ok"
 
 
@@ -135,7 +131,7 @@ def test_a_restart_ends_what_ranks_had_started(own):
     own.run(FORKS.format(number=3))
     own.run("import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
     own.request("restart")
-    own.wait(lambda: own.group["generation"] == 1 and own.group["state"] == "ready", timeout=30)
+    own.wait(lambda: own.group["generation"] == 1 and own.group["state"] == "ready")
     left = children_of(own.agent.process.pid)
     assert len(left) == 3, left  # the zygote and two ranks
 
@@ -146,8 +142,8 @@ def test_a_start_that_is_ended_half_way_leaves_nothing(make_agent):
         client = process.client()
         client.start(4, wait=False)
         client.wait(lambda c=client, is_so=is_so: is_so(c.group.get("ranks", [])))
-        client.request("shutdown", timeout=20)
-        assert process.process.wait(10) == 0
+        client.request("shutdown")
+        assert process.process.wait(PATIENCE) == 0
         assert not process.directory.exists()
 
 
@@ -158,10 +154,10 @@ def test_a_rank_that_dies_while_the_group_starts_is_named(make_agent):
     client.wait(lambda: any(rank["pid"] for rank in client.group.get("ranks", [])))
     number = next(rank["rank"] for rank in client.group["ranks"] if rank["pid"])
     client.kill_rank(number)
-    client.wait_group("dead", timeout=10)
+    client.wait_group("dead")
     assert client.group["error"]["code"] == "start_failed"
     assert f"Rank {number} was killed (SIGKILL" in client.group["error"]["message"]
-    assert process.process.wait(10) == 0
+    assert process.process.wait(PATIENCE) == 0
     assert not process.directory.exists()
 
 
@@ -187,7 +183,7 @@ def test_sigterm_ends_everything_in_order(make_agent):
     client.start(2)
     client.submit("while True: pass", [0, 1])
     process.process.send_signal(signal.SIGTERM)
-    assert process.process.wait(10) == 0
+    assert process.process.wait(PATIENCE) == 0
     assert not process.directory.exists()
 
 
@@ -202,9 +198,7 @@ def test_cycles_leave_things_where_they_were(make_agent, request):
         client.run("import subprocess; subprocess.run(['true']); t = torch.ones(1); dist.all_reduce(t)")
         generation = client.group["generation"]
         client.request("restart")
-        client.wait(
-            lambda g=generation: client.group["generation"] == g + 1 and client.group["state"] == "ready", timeout=60
-        )
+        client.wait(lambda g=generation: client.group["generation"] == g + 1 and client.group["state"] == "ready")
         agent = f"/proc/{process.process.pid}"
         seen.append(
             (

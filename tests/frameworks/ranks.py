@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.harness import AgentClient, AgentProcess
+from waits import PATIENCE
+
+from jupyter_dist.rank.preload import OPTIONAL
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-CELL_SECONDS = 50  # the first cell of a framework imports it, on a machine that may be busy
+CELL_SECONDS = 3 * PATIENCE  # the first cell of a framework imports it
 
 
 @dataclass
@@ -70,6 +73,7 @@ class Ranks:
 
 @contextmanager
 def two_ranks(directory: Path, preload: list[str], **spec: object) -> Iterator[Ranks]:
-    with AgentProcess(directory / "group") as agent:
+    everything = {"JUPYTER_DIST_OPTIONAL_PRELOAD": ",".join(OPTIONAL)}  # as users' zygotes do
+    with AgentProcess(directory / "group", everything) as agent:
         agent.start(preload=preload, **spec)
         yield Ranks(agent)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 PRELOAD = ["lightning.pytorch"]
@@ -73,13 +71,11 @@ def test_an_error_leaves_the_next_fit_alone(ranks):
 
 @pytest.mark.parametrize("attempt", [1, 2])  # it took SIGINT for itself: the next cell can be interrupted as well
 def test_an_interrupt_ends_a_fit(ranks, attempt):
-    slow = "net = Net()\nnet.seconds = 60\n"
+    slow = "net = Net()\nnet.seconds = 1000\n"
     fitting = ranks.agent.submit(f"{slow}fit([Shout()], accelerator='cpu', devices=2, net=net)", [0, 1])
     ranks.agent.wait(lambda: all("step" in ranks.agent.text(rank, fitting) for rank in (0, 1)))
-    started = time.monotonic()
     ranks.agent.request("interrupt", ranks=[0, 1])
     assert ranks.said(fitting).state == "interrupted"
-    assert time.monotonic() - started < 20  # not the minute that a step takes
     assert "KeyboardInterrupt" in ranks.errors().splitlines()[-1]
     assert ranks.agree("print(fit(accelerator='cpu', devices=2))").startswith("(2, 2, ")
 

@@ -14,6 +14,7 @@ from faults.server import TOKEN, JupyterServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from leaks import nothing_left
+from waits import PATIENCE
 
 from jupyter_dist.handlers.operations import parse_body
 from jupyter_dist.handlers.schemas import EXECUTE_BODY, START_BODY
@@ -86,7 +87,7 @@ def test_any_request_is_answered_in_our_form(server, path, data):
         method="POST",
     )
     try:
-        response = urllib.request.urlopen(request, timeout=20)
+        response = urllib.request.urlopen(request, timeout=PATIENCE)
     except urllib.error.HTTPError as err:
         response = err
     with response:

@@ -12,6 +12,7 @@ from test_auth import METHODS, PATHS
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.web import create_signed_value
 from tornado.websocket import websocket_connect
+from waits import PATIENCE
 
 DAY = 24 * 3600
 LET_IN = {
@@ -89,7 +90,7 @@ async def test_a_user_without_the_right_sees_no_name_no_log_and_no_device(
         method="POST",
         headers={**ann, "X-XSRFToken": "x", "Cookie": "_xsrf=x"},
         body=json.dumps({"name": "anns-own", "num_ranks": 1}),
-        request_timeout=40,
+        request_timeout=PATIENCE,
     )
     try:
         assert json.loads(group.body)["name"] == "anns-own"

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from tornado.httpclient import HTTPClientError
-
-WAIT_SECONDS = 30
+from waits import PATIENCE
 
 
 class Api:
@@ -28,7 +27,7 @@ class Api:
             *path.split("/"),
             method=method,
             params={name: str(value) for name, value in params.items()},
-            request_timeout=WAIT_SECONDS + 10,
+            request_timeout=2 * PATIENCE,
             **options,
         )
         if response.headers.get("Content-Type", "").startswith("text/plain"):
@@ -47,7 +46,7 @@ class Api:
         return await self.settled(group["id"])
 
     async def settled(self, group: str, state: str = "starting") -> dict[str, Any]:
-        found = await self.ask("GET", f"groups/{group}", wait=WAIT_SECONDS, not_state=state)
+        found = await self.ask("GET", f"groups/{group}", wait=PATIENCE, not_state=state)
         assert found["state"] == "ready", found["error"]
         return found
 
@@ -64,7 +63,7 @@ class Api:
         execution = await self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})
         return execution["id"]
 
-    async def view(self, group: str, execution: str, wait: float = WAIT_SECONDS) -> dict[str, Any]:
+    async def view(self, group: str, execution: str, wait: float = PATIENCE) -> dict[str, Any]:
         return await self.ask("GET", f"groups/{group}/executions/{execution}", wait=wait)
 
     async def run(self, group: str, code: str, ranks: str = "all", **fields: Any) -> dict[str, Any]:
@@ -85,7 +84,7 @@ class Channel:
         self.seq = 0
 
     async def next(self) -> dict[str, Any]:
-        return json.loads(await asyncio.wait_for(self.socket.read_message(), WAIT_SECONDS))
+        return json.loads(await asyncio.wait_for(self.socket.read_message(), PATIENCE))
 
     async def next_of(self, kind: str) -> dict[str, Any]:
         while (message := await self.next())["type"] != kind:

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from apiclient import texts, without_seq
+from waits import PATIENCE
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     agent_pid = (groups_path / group["id"] / "group.json").read_text()
     agent_pid = int(agent_pid.split('"agent_pid":')[1].split(",")[0])
     os.kill(agent_pid, signal.SIGKILL)
-    lost = await api.ask("GET", "groups/g", wait=20, not_state="ready")
+    lost = await api.ask("GET", "groups/g", wait=PATIENCE, not_state="ready")
     assert lost["state"] == "lost"
     assert "agent" in lost["error"]["message"]
     assert (await api.refused("POST", "groups/g/executions", {"code": "1"}))[1]["code"] == "group_not_ready"

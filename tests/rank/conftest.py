@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waits import PATIENCE
 
 import jupyter_dist.agent.boot as boot
 from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import RankSpec
-
-WAIT_SECONDS = 20.0
+from jupyter_dist.rank.preload import OPTIONAL
 
 
 class ZygoteClient:
@@ -39,7 +39,12 @@ class ZygoteClient:
                 [sys.executable, boot.__file__, "zygote", str(child.fileno())],
                 pass_fds=[child.fileno()],
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "JUPYTER_DIST_AGENT_PID": str(os.getpid())},
+                env={
+                    **os.environ,
+                    "OPENBLAS_NUM_THREADS": "1",
+                    "JUPYTER_DIST_AGENT_PID": str(os.getpid()),
+                    "JUPYTER_DIST_OPTIONAL_PRELOAD": ",".join(OPTIONAL),
+                },
             )
         self._sock.sendall(encode_frame({"t": "preload", "modules": []}))
         self.warm = self.wait("warm")
@@ -50,7 +55,7 @@ class ZygoteClient:
         return int(self.wait("forked", id=number)["pid"])
 
     def wait(self, kind: str, **fields: Any) -> Header:
-        self._sock.settimeout(WAIT_SECONDS)
+        self._sock.settimeout(PATIENCE)
         while True:
             for message in self._messages:
                 if message["t"] == kind and all(message[name] == value for name, value in fields.items()):
@@ -64,7 +69,7 @@ class ZygoteClient:
 
     def close(self) -> None:
         self._sock.close()
-        self._process.wait(10)
+        self._process.wait(PATIENCE)
 
 
 @dataclass
@@ -121,7 +126,7 @@ class RankClient:
 
     # -- what a test asks ---------------------------------------------------------------------------
 
-    def run(self, code: str, timeout: float = WAIT_SECONDS, **options: Any) -> Result:
+    def run(self, code: str, timeout: float = PATIENCE, **options: Any) -> Result:
         return self.result(self.start(code, **options), timeout)
 
     def start(self, code: str, silent: bool = False, empty_cache: bool = False) -> str:
@@ -132,14 +137,14 @@ class RankClient:
         self.send(header, code.encode("utf-8", "surrogatepass"))
         return execution_id
 
-    def result(self, execution_id: str, timeout: float = WAIT_SECONDS) -> Result:
+    def result(self, execution_id: str, timeout: float = PATIENCE) -> Result:
         reply = self.wait_for("reply", timeout, execution_id=execution_id)
         return Result(reply, [(kind, data) for owner, kind, data in self.events if owner == execution_id])
 
     def interrupt(self, execution_id: str) -> None:
         self.send({"t": "interrupt", "execution_id": execution_id})
 
-    def ask(self, kind: str, timeout: float = WAIT_SECONDS, **fields: Any) -> Header:
+    def ask(self, kind: str, timeout: float = PATIENCE, **fields: Any) -> Header:
         return self.answer(self.post(kind, **fields), timeout)
 
     def post(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
@@ -147,14 +152,14 @@ class RankClient:
         self.send({"t": kind, "id": number, **fields}, payload)
         return number
 
-    def answer(self, number: int, timeout: float = WAIT_SECONDS) -> Header:
+    def answer(self, number: int, timeout: float = PATIENCE) -> Header:
         return self.wait_for("answer", timeout, id=number)
 
     def wait_text(self, text: str, name: str = "stdout") -> None:
         """Wait until the rank has written `text`."""
-        self._until(lambda: text.encode() in self._text[name], WAIT_SECONDS)
+        self._until(lambda: text.encode() in self._text[name], PATIENCE)
 
-    def wait_for(self, kind: str, timeout: float = WAIT_SECONDS, **fields: Any) -> Header:
+    def wait_for(self, kind: str, timeout: float = PATIENCE, **fields: Any) -> Header:
         def found() -> Header | None:
             for header, _ in self.frames:
                 if header["t"] == kind and all(header[name] == value for name, value in fields.items()):

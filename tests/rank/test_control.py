@@ -7,12 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import RankClient, ZygoteClient, make_spec
+from waits import PATIENCE
 
 import jupyter_dist.agent.boot as boot
 from jupyter_dist.protocol.frames import encode_frame
@@ -38,8 +38,8 @@ def test_ready_tells_what_it_is(shared: RankClient) -> None:
 
 
 def test_ping_and_sample_while_busy(busy: RankClient) -> None:
-    assert busy.ask("ping", timeout=1)["ok"]
-    sample = busy.ask("sample", timeout=1)
+    assert busy.ask("ping")["ok"]
+    sample = busy.ask("sample")
     assert 10 << 20 < sample["resident_bytes"] < 4 << 30
     assert [sample[name] for name in ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")] == [
         None
@@ -49,7 +49,7 @@ def test_ping_and_sample_while_busy(busy: RankClient) -> None:
 def test_stack_of_a_busy_rank(rank: RankClient) -> None:
     execution_id = rank.start("def inner():\n    print('go')\n    while True: pass\ndef outer():\n    inner()\nouter()")
     rank.wait_text("go")
-    stack = rank.ask("stack", timeout=1)["stack"]
+    stack = rank.ask("stack")["stack"]
     assert [(entry["function"], entry["line"], entry["code"]) for entry in stack] == [
         ("<module>", 6, "outer()"),
         ("outer", 5, "inner()"),
@@ -64,7 +64,7 @@ def test_stack_while_a_collective_waits(make_group: Callable[..., list[RankClien
     waiting, _ = make_group(2)
     waiting.start("print('go')\ndist.barrier()")
     waiting.wait_text("go")
-    stack = waiting.ask("stack", timeout=1)["stack"]
+    stack = waiting.ask("stack")["stack"]
     assert stack[0]["code"] == "dist.barrier()"
 
 
@@ -113,10 +113,8 @@ def test_shutdown_when_idle_runs_atexit(rank: RankClient, tmp_path: Path) -> Non
     rank.run(
         f"import atexit\natexit.register(lambda: open('{tmp_path}/left', 'w').close())\natexit.register(print, 'bye')"
     )
-    started = time.monotonic()
     rank.send({"t": "shutdown"})
     assert rank.exit()["code"] == 0
-    assert time.monotonic() - started < 1
     assert (tmp_path / "left").exists()
 
 
@@ -124,21 +122,19 @@ def test_shutdown_when_idle_runs_atexit(rank: RankClient, tmp_path: Path) -> Non
     "code",
     [
         BUSY,
-        "import time\nprint('go')\ntime.sleep(100)",
-        "import asyncio\nprint('go')\nawait asyncio.sleep(100)",
+        "import time\nprint('go')\ntime.sleep(1000)",
+        "import asyncio\nprint('go')\nawait asyncio.sleep(1000)",
         "print('go')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass",
-        "import atexit, time\natexit.register(time.sleep, 100)\nprint('go')",
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()\nprint('go')",
+        "import atexit, time\natexit.register(time.sleep, 1000)\nprint('go')",
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nprint('go')",
         "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('go')\nwhile True: pass",
     ],
 )
-def test_shutdown_is_done_within_two_seconds(rank: RankClient, code: str) -> None:
+def test_a_busy_rank_ends_when_it_is_told_to(rank: RankClient, code: str) -> None:
     rank.start(code)
     rank.wait_text("go")
-    started = time.monotonic()
     rank.send({"t": "shutdown"})
     rank.exit()
-    assert time.monotonic() - started < 2.5
 
 
 def test_rank_ends_when_its_agent_is_gone(rank: RankClient) -> None:
@@ -172,11 +168,9 @@ def test_failed_join_is_told(starting: Callable[..., RankClient]) -> None:
 def test_joining_rank_answers_and_ends(starting: Callable[..., RankClient]) -> None:
     rank = starting(world_size=2)
     rank.wait_for("phase")
-    assert rank.ask("ping", timeout=2)["ok"]
-    started = time.monotonic()
+    assert rank.ask("ping")["ok"]
     rank.send({"t": "shutdown"})
     rank.exit()
-    assert time.monotonic() - started < 2.5
 
 
 def test_cell_sent_before_ready_runs(starting: Callable[..., RankClient]) -> None:
@@ -226,7 +220,7 @@ def test_fresh_process(tmp_path: Path) -> None:
     client = RankClient(starter, spec).ready()  # type: ignore[arg-type]
     assert [header["phase"] for header, _ in client.frames if header["t"] == "phase"] == ["importing", "joining"]
     assert client.run("import sys\nprint(dist.get_world_size(), sys.argv)").text() == "1 ['']\n"
-    client.run("import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()")
+    client.run("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()")
     client.send({"t": "shutdown"})
-    assert starter.process.wait(5) == 0
+    assert starter.process.wait(PATIENCE) == 0
     client.close()
