@@ -13,14 +13,17 @@ demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the publi
 lab: .venv/ready  ## Open the same notebook in JupyterLab
 	$(BIN)/jupyter lab examples/ddp_digits.ipynb
 
-test: test-python test-typescript test-browser  ## All tests: unit, real ranks, TypeScript, real browser
+test: .venv/ready browser  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
+	@$(PYTHON) .ci/parts.py test-python test-typescript test-browser
 
-# Where processes are killed, stopped and timed, one test has the machine; the others share it.
-ALONE := tests/agent tests/chaos tests/faults tests/integration tests/rank
+# More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
+# its server and group. What chance kills and what floods the disk comes last, alone.
+JOBS ?= 3
+ALONE := tests/chaos
 
 test-python: .venv/ready
+	$(BIN)/python -m pytest tests $(ALONE:%=--ignore %) --numprocesses $(JOBS) --dist loadfile
 	$(BIN)/python -m pytest $(ALONE)
-	$(BIN)/python -m pytest tests $(ALONE:%=--ignore %) --numprocesses 2 --dist loadfile
 
 test-typescript: .venv/ready
 	npm run --silent test

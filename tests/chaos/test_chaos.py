@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 from faults.server import JupyterServer
 from leaks import nothing_left
+from waits import PATIENCE
 
 NUM_RANKS = 4
-OPEN_SECONDS = 5.0  # so long after a kill may a cell be open
-LOAD = 5.0  # what a busy machine may add
 FINAL = {"ok", "error", "interrupted", "aborted", "lost"}
 
 BUSY = """
@@ -167,7 +166,7 @@ class Chaos:
         """The execution in its final state; the ranks that were left alone are interrupted, as a user would."""
         if not self.is_final(1.0) and self.look()["state"] != "lost":
             self.server.ask("POST", "groups/g/interrupt", {"ranks": "all"})
-        if not self.is_final(OPEN_SECONDS + LOAD):
+        if not self.is_final(PATIENCE):
             pytest.fail(self.explain())
         self.closed_after[kind].append(time.monotonic() - began)
         return self.server.view("g", self.execution, wait=0)["execution"]
@@ -207,7 +206,7 @@ class Chaos:
     def wait_group(self, *states: str) -> None:
         self.wait(lambda: self.look()["state"] in states)
 
-    def wait(self, is_so, seconds: float = 40.0) -> None:
+    def wait(self, is_so, seconds: float = PATIENCE) -> None:
         deadline = time.monotonic() + seconds
         while not is_so():
             assert time.monotonic() < deadline, (self.group, self.server.log()[-2000:])

@@ -1,0 +1,113 @@
+"""Run targets of the Makefile one after the other, all of them whatever fails, and say how long each took.
+
+    python3 .ci/parts.py test-python test-typescript test-browser
+
+What a part leaves running is named and ended, and the part has failed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SETTLE_SECONDS = 15.0
+NEEDED = "setup"  # without it nothing else can run
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass
+class Part:
+    """What came of one target."""
+
+    name: str
+    problem: str | None
+    seconds: float
+    cpu_seconds: float
+
+
+def main(names: list[str]) -> int:
+    # Whatever a test forgets becomes our child: its CPU time is counted, and it is seen.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    parts: list[Part] = []
+    for name in names:
+        print(f"==== {name}", flush=True)
+        parts.append(run(name))
+        if parts[-1].problem and name == NEEDED:
+            break
+    report(parts)
+    return 1 if any(part.problem for part in parts) else 0
+
+
+def run(name: str) -> Part:
+    began, cpu_before = time.monotonic(), cpu_seconds()
+    status = subprocess.run([os.environ.get("MAKE", "make"), "--no-print-directory", name], check=False).returncode
+    seconds = time.monotonic() - began
+    left = end_children()
+    problems = ["failed"] if status else []
+    problems += [f"left running: {', '.join(left)}"] if left else []
+    return Part(name, "; ".join(problems) or None, seconds, cpu_seconds() - cpu_before)
+
+
+def report(parts: list[Part]) -> None:
+    print(f"\n{'part':<18}{'took':>12}{'CPU time':>12}")
+    for part in parts:
+        print(f"{part.name:<18}{duration(part.seconds):>12}{duration(part.cpu_seconds):>12}   {part.problem or 'ok'}")
+    total = duration(sum(part.seconds for part in parts))
+    bad = [part.name for part in parts if part.problem]
+    if bad:
+        again = " && ".join(f"make {name}" for name in bad)
+        print(f"\nFAILED: {', '.join(bad)} (all parts took {total}). To run only what failed: {again}")
+    else:
+        print(f"\nPASSED: {', '.join(part.name for part in parts)}, in {total} on {os.cpu_count()} cores.")
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def cpu_seconds() -> float:
+    """Of all that has ended below this process."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def end_children() -> list[str]:
+    """Wait a little for the children that are left, then end them; return their commands."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while children() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    left = children()
+    while found := children():  # with each that ends come its own
+        for pid in found:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+    return [f"{pid} ({command})" for pid, command in left.items()]
+
+
+def children() -> dict[int, str]:
+    """The living ones; the dead are collected."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return dict(_living())
+        except ChildProcessError:
+            return {}
+
+
+def _living() -> Iterator[tuple[int, str]]:
+    for pid in Path("/proc/self/task", str(os.getpid()), "children").read_text().split():
+        command = Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        yield int(pid), command.strip()[:120]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
