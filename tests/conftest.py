@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from shared import SharedAgent, SharedServer
 
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
@@ -46,3 +47,32 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+
+
+@pytest.fixture(scope="session")
+def shared_agent(tmp_path_factory):
+    shared = SharedAgent(tmp_path_factory.mktemp("agent"))
+    yield shared
+    shared.end()
+
+
+@pytest.fixture
+def pair(shared_agent):
+    """Two new ranks, and a connection to their agent. Do to the ranks what you like; the agent is everybody's."""
+    client = shared_agent.lend()
+    yield client
+    shared_agent.take_back(client)
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory):
+    shared = SharedServer(tmp_path_factory.mktemp("s"))
+    yield shared
+    shared.end()
+
+
+@pytest.fixture
+def group_server(shared_server):
+    """A real server whose group `g` has two new ranks. Do to the ranks what you like; server and agent are everybody's."""
+    yield shared_server.lend()
+    shared_server.take_back()

@@ -18,6 +18,8 @@ from jupyter_dist.launcher.directories import GroupDirectory
 
 SETTLE_SECONDS = 30.0  # on a busy machine; what has not ended by then, never will
 _PR_SET_CHILD_SUBREAPER = 36
+# What tests share on purpose (tests/shared.py), with all below it: whoever lends it looks after it.
+OUTLIVING: set[int] = set()
 
 
 def adopt_orphans() -> None:
@@ -86,7 +88,8 @@ def nothing_left() -> Iterator[None]:
 def _left(
     processes: set[int], num_fds: int, threads: set[threading.Thread], segments: set[str], directories: list[Path]
 ) -> list[str]:
-    left = [f"process {pid}: {cmd}" for pid, cmd in children_of(os.getpid()).items() if pid not in processes]
+    expected = processes.union(OUTLIVING, *(children_of(root) for root in OUTLIVING))
+    left = [f"process {pid}: {cmd}" for pid, cmd in children_of(os.getpid()).items() if pid not in expected]
     left += [f"thread {thread.name}" for thread in set(threading.enumerate()) - threads if not thread.daemon]
     left += [f"/dev/shm/{name}" for name in abandoned_shared_memory() - segments]
     left += [str(path) for path in directories if path.exists()]

@@ -151,15 +151,15 @@ def test_a_cell_sent_while_the_group_starts_waits_and_runs(own_agent):
     assert execution["state"] == "ok"
 
 
-def test_restart_forks_anew_without_importing_again(own_agent):
-    own_agent.start(2)
-    pids = [rank["pid"] for rank in own_agent.group["ranks"]]
-    own_agent.run("x = 1")
-    own_agent.request("restart")
-    own_agent.wait(lambda: own_agent.group["generation"] == 1 and own_agent.group["state"] == "ready")
-    assert not set(pids) & {rank["pid"] for rank in own_agent.group["ranks"]}
-    assert own_agent.run("x")["state"] == "error"
-    assert own_agent.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
+def test_restart_forks_anew_without_importing_again(pair):
+    pids = [rank["pid"] for rank in pair.group["ranks"]]
+    pair.run("x = 1")
+    generation = pair.group["generation"] + 1
+    pair.request("restart")
+    pair.wait(lambda: pair.group["generation"] == generation and pair.group["state"] == "ready")
+    assert not set(pids) & {rank["pid"] for rank in pair.group["ranks"]}
+    assert pair.run("x")["state"] == "error"
+    assert pair.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -170,19 +170,18 @@ def test_restart_forks_anew_without_importing_again(own_agent):
         ("import ctypes; ctypes.string_at(0)", r"was killed \(SIGSEGV\)"),
     ],
 )
-def test_a_death_is_named_and_the_other_rank_goes_on(own_agent, code, reason):
-    own_agent.start(2)
-    execution = own_agent.run(f"print('last words', flush=True)\nif rank == 1:\n    {code}")
+def test_a_death_is_named_and_the_other_rank_goes_on(pair, code, reason):
+    execution = pair.run(f"print('last words', flush=True)\nif rank == 1:\n    {code}")
     assert execution["state"] == "lost"
     assert re.search(reason, execution["error"]["message"])
-    own_agent.wait_group("degraded")
-    assert re.match(reason, own_agent.group["ranks"][1]["exit"]["reason"])
-    assert own_agent.text(1, execution["id"]) == "last words\n"
+    pair.wait_group("degraded")
+    assert re.match(reason, pair.group["ranks"][1]["exit"]["reason"])
+    assert pair.text(1, execution["id"]) == "last words\n"
     with pytest.raises(JupyterDistError, match=r"Rank 1 .*Run on the other ranks"):
-        own_agent.submit("1", [0, 1])
-    assert own_agent.run("print(rank)", [0])["state"] == "ok"
+        pair.submit("1", [0, 1])
+    assert pair.run("print(rank)", [0])["state"] == "ok"
     if "string_at" in code:
-        assert "Segmentation fault" in own_agent.text(1, name="stderr")
+        assert "Segmentation fault" in pair.text(1, name="stderr")
 
 
 def test_a_start_that_fails_names_the_rank_and_leaves_nothing(tmp_path):
@@ -262,17 +261,16 @@ def test_unknown_requests_and_other_protocols_are_refused(own_agent):
         own_agent.request("restart")
 
 
-def test_a_hung_collective_is_freed_and_the_process_group_formed_anew(own_agent):
-    own_agent.start(2)
-    own_agent.run("kept = rank + 40")
-    hung = own_agent.submit("if rank == 0:\n    print('in', flush=True)\n    dist.all_reduce(torch.ones(1))", [0, 1])
-    own_agent.wait(lambda: own_agent.text(0, hung) == "in\n")
-    own_agent.request("interrupt", ranks=[0])
-    assert own_agent.ended(hung)["state"] == "interrupted"
-    execution = own_agent.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
+def test_a_hung_collective_is_freed_and_the_process_group_formed_anew(pair):
+    pair.run("kept = rank + 40")
+    hung = pair.submit("if rank == 0:\n    print('in', flush=True)\n    dist.all_reduce(torch.ones(1))", [0, 1])
+    pair.wait(lambda: pair.text(0, hung) == "in\n")
+    pair.request("interrupt", ranks=[0])
+    assert pair.ended(hung)["state"] == "interrupted"
+    execution = pair.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
     assert execution["state"] == "ok"
-    assert own_agent.text(1, execution["id"]) == "81.0\n"
-    own_agent.wait(lambda: "formed anew" in (own_agent.group["note"] or ""))
+    assert pair.text(1, execution["id"]) == "81.0\n"
+    pair.wait(lambda: "formed anew" in (pair.group["note"] or ""))
 
 
 def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(own_agent):
@@ -292,13 +290,12 @@ def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(own_agent):
         own_agent.request("replace")
 
 
-def test_a_cell_sent_right_behind_a_restart_is_for_the_new_ranks(own_agent):
-    own_agent.start(2)
-    own_agent.run("x = 1")
-    own_agent.request("restart")
-    behind = [own_agent.submit("print('x' in globals())", [0, 1]) for _ in range(20)]
-    assert own_agent.ended(behind[-1])["state"] == "ok"
-    assert own_agent.text(0, behind[0]) == "False\n"
+def test_a_cell_sent_right_behind_a_restart_is_for_the_new_ranks(pair):
+    pair.run("x = 1")
+    pair.request("restart")
+    behind = [pair.submit("print('x' in globals())", [0, 1]) for _ in range(20)]
+    assert pair.ended(behind[-1])["state"] == "ok"
+    assert pair.text(0, behind[0]) == "False\n"
 
 
 def test_where_forking_is_not_safe_ranks_are_fresh_processes_and_the_group_says_so(tmp_path):

@@ -15,17 +15,16 @@ from jupyter_dist.agent.death import Ending, OutOfMemory, describe
 from jupyter_dist.protocol.errors import JupyterDistError
 
 
-def test_an_idle_rank_that_is_killed_is_named(own):
-    own.start(2)
-    own.run("x = 5")
-    own.kill_rank(1)
-    own.wait(lambda: own.group["ranks"][1]["state"] == "dead")
-    assert own.group["ranks"][1]["exit"]["reason"].startswith("was killed (SIGKILL")
-    assert own.group["ranks"][1]["exit"]["peak_bytes"] > 50_000_000
+def test_an_idle_rank_that_is_killed_is_named(pair):
+    pair.run("x = 5")
+    pair.kill_rank(1)
+    pair.wait(lambda: pair.group["ranks"][1]["state"] == "dead")
+    assert pair.group["ranks"][1]["exit"]["reason"].startswith("was killed (SIGKILL")
+    assert pair.group["ranks"][1]["exit"]["peak_bytes"] > 50_000_000
     with pytest.raises(JupyterDistError, match=r"Rank 1 was killed.*Run on the other ranks .*restart"):
-        own.submit("1", [0, 1])
-    execution = own.run("print(x)", [0])
-    assert own.text(0, execution["id"]) == "5\n"
+        pair.submit("1", [0, 1])
+    execution = pair.run("print(x)", [0])
+    assert pair.text(0, execution["id"]) == "5\n"
 
 
 @pytest.mark.parametrize("world_size", [3, 4])
@@ -71,49 +70,45 @@ def test_a_rank_that_dies_while_the_group_forms_anew_holds_nobody_up(own):
     assert own.run("dist.barrier()", range(3))["state"] == "ok"
 
 
-def test_all_ranks_at_once(own):
-    own.start(2)
-    own.run("print('before')")
+def test_all_ranks_at_once(pair):
+    pair.run("print('before')")
     for rank in (0, 1):
-        own.kill_rank(rank)
-    own.wait_group("dead")
+        pair.kill_rank(rank)
+    pair.wait_group("dead")
     with pytest.raises(JupyterDistError, match="Restart it"):
-        own.submit("1", [0])
-    _, page = own.request("page", rank=0, before=None, max_bytes=100_000)
+        pair.submit("1", [0])
+    _, page = pair.request("page", rank=0, before=None, max_bytes=100_000)
     assert b"before" in page
-    own.request("restart")
-    own.wait_group("ready")
-    assert own.run("dist.barrier()")["state"] == "ok"
+    pair.request("restart")
+    pair.wait_group("ready")
+    assert pair.run("dist.barrier()")["state"] == "ok"
 
 
-def test_one_rank_is_killed_on_request(own):
-    own.start(2)
-    own.run("kept = 1")
-    stuck = own.submit("import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)", [1])
-    own.wait(lambda: own.text(1, stuck) == "in\n")
-    other = own.submit("import time; time.sleep(0.5); print(kept)", [0])
-    own.request("kill", rank=1)
-    assert own.ended(stuck)["error"]["message"] == "Rank 1 was killed (on request)."
-    assert own.ended(other)["state"] == "ok"
+def test_one_rank_is_killed_on_request(pair):
+    pair.run("kept = 1")
+    stuck = pair.submit("import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)", [1])
+    pair.wait(lambda: pair.text(1, stuck) == "in\n")
+    other = pair.submit("import time; time.sleep(0.5); print(kept)", [0])
+    pair.request("kill", rank=1)
+    assert pair.ended(stuck)["error"]["message"] == "Rank 1 was killed (on request)."
+    assert pair.ended(other)["state"] == "ok"
 
 
-def test_a_rank_that_became_another_program_is_ended(own):
-    own.start(2)
-    execution = own.run("import os\nif rank == 1: os.execv('/bin/sleep', ['sleep', '1000'])")
+def test_a_rank_that_became_another_program_is_ended(pair):
+    execution = pair.run("import os\nif rank == 1: os.execv('/bin/sleep', ['sleep', '1000'])")
     assert execution["state"] == "lost"
     assert "lost its channel" in execution["error"]["message"]
-    assert own.run("1", [0])["state"] == "ok"
+    assert pair.run("1", [0])["state"] == "ok"
 
 
-def test_a_zygote_that_is_killed(own):
+def test_a_zygote_that_is_killed(pair):
     """Its ranks die with it and are named; a restart brings a new one."""
-    own.start(2)
-    zygote = Path(f"/proc/{own.group['ranks'][0]['pid']}/stat").read_text().rpartition(")")[2].split()[1]
+    zygote = Path(f"/proc/{pair.group['ranks'][0]['pid']}/stat").read_text().rpartition(")")[2].split()[1]
     os.kill(int(zygote), signal.SIGKILL)
-    own.wait_group("dead")
-    own.request("restart")
-    own.wait_group("ready")
-    assert own.run("dist.barrier()")["state"] == "ok"
+    pair.wait_group("dead")
+    pair.request("restart")
+    pair.wait_group("ready")
+    assert pair.run("dist.barrier()")["state"] == "ok"
 
 
 def test_what_the_ranks_of_a_killed_agent_started_ends_too(tmp_path):
@@ -180,8 +175,7 @@ def test_the_real_out_of_memory_killer(small_cgroup, make_agent):
     assert "out of memory" in str(execution["error"]) or "MemoryError" in str(client.records)
 
 
-def test_a_rank_that_speaks_junk_is_ended_and_named(own):
-    own.start(2)
+def test_a_rank_that_speaks_junk_is_ended_and_named(pair):
     code = """
 import os, stat
 for name in os.listdir('/proc/self/fd') if rank == 1 else ():
@@ -190,10 +184,10 @@ for name in os.listdir('/proc/self/fd') if rank == 1 else ():
     except OSError: pass
 import time; time.sleep(1000 * (rank == 1))
 """
-    execution = own.run(code)
+    execution = pair.run(code)
     assert execution["state"] == "lost"
     assert execution["error"]["message"].startswith("Rank 1 ")
-    assert own.run("1", [0])["state"] == "ok"
+    assert pair.run("1", [0])["state"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -205,9 +199,8 @@ import time; time.sleep(1000 * (rank == 1))
     ],
     ids=["stack overflow", "abort", "all descriptors closed"],
 )
-def test_other_ways_to_die_are_named(own, code):
-    own.start(2)
-    execution = own.run("if rank == 1:\n    " + code.replace("\n", "\n    "))
+def test_other_ways_to_die_are_named(pair, code):
+    execution = pair.run("if rank == 1:\n    " + code.replace("\n", "\n    "))
     assert execution["state"] == "lost"
     assert execution["error"]["message"].startswith("Rank 1 ")
-    assert own.run("print(1)", [0])["state"] == "ok"
+    assert pair.run("print(1)", [0])["state"] == "ok"

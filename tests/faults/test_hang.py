@@ -17,57 +17,54 @@ from jupyter_dist.agent.pulse import collective_of
 SOURCES = sorted((Path(__file__).parents[2] / "jupyter_dist").rglob("*.py"))
 
 
-def test_c_code_that_holds_the_interpreter_is_named(own):
-    own.start(2)
-    own.run("kept = rank")
-    stuck = own.submit("import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)", [1])
-    own.wait(lambda: own.text(1, stuck) == "in\n")
-    header, _ = own.request("interrupt", ranks=[0, 1])
+def test_c_code_that_holds_the_interpreter_is_named(pair):
+    pair.run("kept = rank")
+    stuck = pair.submit("import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)", [1])
+    pair.wait(lambda: pair.text(1, stuck) == "in\n")
+    header, _ = pair.request("interrupt", ranks=[0, 1])
     assert (header["interrupted"], header["idle"], header["unresponsive"]) == ([1], [0], [1])
-    own.wait(lambda: own.group["ranks"][1]["state"] == "unresponsive")
-    assert "C code holds the interpreter" in own.group["ranks"][1]["message"]
-    assert own.run("print('fine')", [0])["state"] == "ok"
-    own.request("kill", rank=1)
-    assert own.ended(stuck)["state"] == "lost"
-    own.wait_group("degraded")
-    own.request("replace")
-    own.wait_group("ready")
-    execution = own.run("t = torch.ones(1); dist.all_reduce(t); print(t.item(), globals().get('kept'))")
-    assert own.text(0, execution["id"]) == "2.0 0\n"
+    pair.wait(lambda: pair.group["ranks"][1]["state"] == "unresponsive")
+    assert "C code holds the interpreter" in pair.group["ranks"][1]["message"]
+    assert pair.run("print('fine')", [0])["state"] == "ok"
+    pair.request("kill", rank=1)
+    assert pair.ended(stuck)["state"] == "lost"
+    pair.wait_group("degraded")
+    pair.request("replace")
+    pair.wait_group("ready")
+    execution = pair.run("t = torch.ones(1); dist.all_reduce(t); print(t.item(), globals().get('kept'))")
+    assert pair.text(0, execution["id"]) == "2.0 0\n"
 
 
-def test_a_stopped_rank_is_not_dead(own, request):
-    own.start(2)
+def test_a_stopped_rank_is_not_dead(pair, request):
     code = "import time\nfor i in range(60):\n    print(i, flush=True); time.sleep(0.02)"
-    running = own.submit(code, [0, 1])
-    own.wait(lambda: own.text(1, running) != "")
-    own.kill_rank(1, signal.SIGSTOP)
-    own.wait(lambda: own.group["ranks"][1]["state"] == "unresponsive")
-    since = own.group["ranks"][1]["state_at"]
-    own.wait(lambda: own.group["ranks"][0]["state"] == "idle")
+    running = pair.submit(code, [0, 1])
+    pair.wait(lambda: pair.text(1, running) != "")
+    pair.kill_rank(1, signal.SIGSTOP)
+    pair.wait(lambda: pair.group["ranks"][1]["state"] == "unresponsive")
+    since = pair.group["ranks"][1]["state_at"]
+    pair.wait(lambda: pair.group["ranks"][0]["state"] == "idle")
     time.sleep(request.config.getoption("--stop-seconds"))
-    own.request("ping")
-    assert own.executions[running]["state"] == "running"
-    assert own.group["ranks"][1]["state_at"] == since
-    own.kill_rank(1, signal.SIGCONT)
-    assert own.ended(running)["state"] == "ok"
-    assert own.text(1, running) == "".join(f"{i}\n" for i in range(60))
-    own.wait(lambda: own.group["ranks"][1]["state"] == "idle")
-    assert own.run("dist.barrier()")["state"] == "ok"
+    pair.request("ping")
+    assert pair.executions[running]["state"] == "running"
+    assert pair.group["ranks"][1]["state_at"] == since
+    pair.kill_rank(1, signal.SIGCONT)
+    assert pair.ended(running)["state"] == "ok"
+    assert pair.text(1, running) == "".join(f"{i}\n" for i in range(60))
+    pair.wait(lambda: pair.group["ranks"][1]["state"] == "idle")
+    assert pair.run("dist.barrier()")["state"] == "ok"
 
 
-def test_a_rank_that_waits_in_a_collective_says_so(own):
-    own.start(2)
-    own.run("kept = rank + 40")
-    hung = own.submit("dist.all_reduce(torch.ones(1))", [0])
-    own.wait(lambda: own.group["ranks"][0]["message"] is not None)
-    assert own.group["ranks"][0]["message"].startswith("Waits in all_reduce")
-    assert own.group["ranks"][0]["message"].endswith("idle: 1")
-    own.request("interrupt", ranks=[0])
-    assert own.ended(hung)["state"] == "interrupted"
-    execution = own.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
-    assert own.text(0, execution["id"]) == "81.0\n"
-    assert own.group["ranks"][0]["message"] is None
+def test_a_rank_that_waits_in_a_collective_says_so(pair):
+    pair.run("kept = rank + 40")
+    hung = pair.submit("dist.all_reduce(torch.ones(1))", [0])
+    pair.wait(lambda: pair.group["ranks"][0]["message"] is not None)
+    assert pair.group["ranks"][0]["message"].startswith("Waits in all_reduce")
+    assert pair.group["ranks"][0]["message"].endswith("idle: 1")
+    pair.request("interrupt", ranks=[0])
+    assert pair.ended(hung)["state"] == "interrupted"
+    execution = pair.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
+    assert pair.text(0, execution["id"]) == "81.0\n"
+    assert pair.group["ranks"][0]["message"] is None
 
 
 def test_the_collective_is_the_outermost_of_torch():
@@ -102,12 +99,11 @@ def test_interrupts_at_the_worst_times(own):
 
 
 @pytest.mark.timeout(900)
-def test_a_cell_that_says_nothing_is_left_alone(own, request):
-    own.start(2)
+def test_a_cell_that_says_nothing_is_left_alone(pair, request):
     seconds = request.config.getoption("--silent-seconds")
-    execution = own.run(f"import time; time.sleep({seconds}); dist.barrier()", timeout=seconds + PATIENCE)
+    execution = pair.run(f"import time; time.sleep({seconds}); dist.barrier()", timeout=seconds + PATIENCE)
     assert execution["state"] == "ok"
-    assert own.group["note"] is None
+    assert pair.group["note"] is None
 
 
 SHIM = r"""

@@ -86,13 +86,12 @@ def test_a_line_of_a_hundred_megabytes(make_agent):
     assert digests[1] == hashlib.sha256(b"x" * 100_000_000 + b"\nnext\n").hexdigest()
 
 
-def test_megabytes_on_descriptor_2_block_nobody(own):
+def test_megabytes_on_descriptor_2_block_nobody(pair):
     """As NCCL and C libraries write: no pipe fills up unread, whether a cell runs or not."""
-    own.start(2)
     code = "import os\nfor _ in range(80): os.write(2, b'NCCL INFO ' * 5000)\nos.system('yes spam 2>/dev/null | head -c 1000000 >&2')"
-    execution = own.run(code)
+    execution = pair.run(code)
     assert execution["state"] == "ok"
-    own.wait(lambda: all(len(own.text(rank, execution["id"], "stderr")) == 80 * 50_000 + 1_000_000 for rank in (0, 1)))
+    pair.wait(lambda: all(len(pair.text(rank, execution["id"], "stderr")) == 80 * 50_000 + 1_000_000 for rank in (0, 1)))
 
 
 @pytest.fixture

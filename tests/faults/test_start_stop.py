@@ -126,13 +126,13 @@ def test_a_store_that_was_left_and_a_port_that_is_taken_break_no_start(tmp_path,
     assert client.run("dist.barrier()")["state"] == "ok"
 
 
-def test_a_restart_ends_what_ranks_had_started(own):
-    own.start(2)
-    own.run(FORKS.format(number=3))
-    own.run("import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
-    own.request("restart")
-    own.wait(lambda: own.group["generation"] == 1 and own.group["state"] == "ready")
-    left = children_of(own.agent.process.pid)
+def test_a_restart_ends_what_ranks_had_started(pair):
+    pair.run(FORKS.format(number=3))
+    pair.run("import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+    generation = pair.group["generation"] + 1
+    pair.request("restart")
+    pair.wait(lambda: pair.group["generation"] == generation and pair.group["state"] == "ready")
+    left = children_of(pair.agent.process.pid)
     assert len(left) == 3, left  # the zygote and two ranks
 
 
