@@ -91,7 +91,9 @@ def test_megabytes_on_descriptor_2_block_nobody(pair):
     code = "import os\nfor _ in range(80): os.write(2, b'NCCL INFO ' * 5000)\nos.system('yes spam 2>/dev/null | head -c 1000000 >&2')"
     execution = pair.run(code)
     assert execution["state"] == "ok"
-    pair.wait(lambda: all(len(pair.text(rank, execution["id"], "stderr")) == 80 * 50_000 + 1_000_000 for rank in (0, 1)))
+    pair.wait(
+        lambda: all(len(pair.text(rank, execution["id"], "stderr")) == 80 * 50_000 + 1_000_000 for rank in (0, 1))
+    )
 
 
 @pytest.fixture
