@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -25,12 +24,12 @@ UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
 PEER_NEWS_SECONDS = 0.5  # a broken connection is seen sooner than the agent hears of a death
 
-# Our own files, which KeyboardInterrupt must not hit; but not the wrappers around what a cell calls and waits for.
-_FOLDER = Path(__file__).parent
-_GUARDED = tuple(str(path) for path in _FOLDER.glob("*.py") if path.name not in ("shell.py", "spawning.py", "waits.py"))
+# Our own modules, which KeyboardInterrupt must not hit. Those that wrap what a cell calls and waits for say so:
+# they set INTERRUPTIBLE.
+_ROOM = ".".join(__name__.split(".")[:2]) + "."
 
 # wait4 and waitid, as /proc/PID/syscall shows them.
-_WAITING = {"x86_64": ("61", "247"), "aarch64": ("260", "95")}
+_WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
 # gloo itself says "typically caused by a remote worker crashing".
 _ANEW = "The process group must be formed anew; variables are kept."
@@ -84,7 +83,7 @@ class Interrupter:
         while frame is not None:
             if frame.f_globals is self._user_globals:
                 return True
-            if frame.f_code.co_filename.startswith(_GUARDED):
+            if _is_guarded(frame.f_globals):
                 return False
             frame = frame.f_back
         return False
@@ -208,14 +207,15 @@ class Interrupter:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main.ident or 0), error)
 
 
+def _is_guarded(module: dict[str, Any]) -> bool:
+    name = module.get("__name__")
+    return isinstance(name, str) and name.startswith(_ROOM) and not module.get("INTERRUPTIBLE", False)
+
+
 def _signal_awaited_children() -> bool:
     """If the main thread waits for a child in C (os.system does), do what a terminal's Ctrl-C would do."""
-    try:
-        number = Path(f"/proc/self/task/{os.getpid()}/syscall").read_text().split()[0]
-    except OSError:  # this kernel does not tell
-        return False
     # Only then: workers of a DataLoader, say, are not to be disturbed. The rank leads its process group.
-    if number not in _WAITING.get(platform.machine(), ()) or os.getpgrp() != os.getpid():
+    if unhang.main_thread_syscall()[0] not in _WAITING.get(platform.machine(), ()) or os.getpgrp() != os.getpid():
         return False
     os.killpg(os.getpid(), signal.SIGINT)
     return True

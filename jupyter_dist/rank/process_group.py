@@ -16,6 +16,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.specs import RankSpec
 
 from . import flight, nccl, unhang, waits
+from .gloo_sockets import GlooSockets
 
 REJOIN_SECONDS = 10.0
 REJOIN_SECONDS_PER_RANK = 0.5
@@ -33,6 +34,8 @@ class ProcessGroup:
         self._broken_since: float | None = None
         self._meets = False  # user code forms the process group itself
         self._abandoned: list[Any] = []  # process groups that would never close
+        self._sockets = GlooSockets()
+        self._sockets.install()
 
     def join(self, store_path: str, timeout_seconds: float | None = None) -> None:
         """Meet the other ranks; blocks until all are there. Raises what torch raises.
@@ -84,7 +87,7 @@ class ProcessGroup:
     def _close(self) -> None:
         if self._spec.backend == "gloo":
             # A collective that was interrupted may still wait in gloo's own thread, and closing waits for it.
-            unhang.break_collectives()
+            self._break_collectives()
             dist.destroy_process_group()
         else:
             nccl.forget()
@@ -106,7 +109,7 @@ class ProcessGroup:
         """A member is gone (side thread): until the group is formed anew collectives fail, and none waits for ever."""
         self._break()
         if self._spec.backend == "gloo":
-            unhang.break_collectives()
+            self._break_collectives()
         else:
             nccl.abort()
         if self._meets:  # nobody will come to where it waits
@@ -129,7 +132,7 @@ class ProcessGroup:
     def leave(self, is_complete: Callable[[], bool]) -> None:
         """The caller leaves a gloo collective that is not complete: nobody else waits for it either."""
         self._break()
-        unhang.break_collectives()
+        self._break_collectives()
         deadline = time.monotonic() + waits.GRACE_SECONDS
         while not is_complete():
             if time.monotonic() > deadline:
@@ -149,7 +152,7 @@ class ProcessGroup:
             return None
 
     def unhang(self) -> bool:
-        """Free the main thread if it waits in a collective (side thread); True when the group is now broken."""
+        """Free the main thread if it waits in a collective (side thread); True when connections were broken for it."""
         if self._meets and unhang.main_thread_sleeps():
             self._break()
             unhang.break_store(self._store_path)
@@ -158,14 +161,22 @@ class ProcessGroup:
             return self._unhang_nccl()
         if not unhang.main_thread_sleeps():
             return False
-        # Said before it is done: the main thread may be free and have replied before this thread goes on.
+        in_torch = unhang.main_thread_waits_in_torch()
+        # Set first: the main thread may be free and have replied before this thread goes on.
         was_broken = self._broken_since is not None
-        self._break()
-        if was_broken:  # the connections are cut already, so it waits in the store (new_group does)
+        if in_torch:
+            self._break()
+        store = self._sockets.store_connection(unhang.main_thread_fd())
+        if store is not None:
+            unhang.break_connections([store])
+        elif in_torch and was_broken:  # the connections are cut already, so it waits in the store (new_group does)
             unhang.break_store(self._store_path)
-        if not unhang.break_collectives() and not was_broken:
+        elif in_torch and not self._break_collectives():
             self._broken_since = None
-        return self._broken_since is not None
+        return self._broken_since is not None or store is not None
+
+    def _break_collectives(self) -> int:
+        return unhang.break_connections(self._sockets.connections())
 
     def _unhang_nccl(self) -> bool:
         # The main thread's state tells nothing here: waiting for a device, it spins.

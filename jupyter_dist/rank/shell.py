@@ -23,6 +23,8 @@ from .displays import Emit, RankDisplayHook, RankDisplayPublisher
 from .interrupt import Interrupter
 from .ipython_compat import CompatibleShell
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 DEFAULT_CACHE_SIZE = 1000  # IPython's: how many results Out[] keeps
 
 _PLAIN_CHARACTERS = 20_000  # of a longer cell, parsing twice costs more than looking

@@ -13,6 +13,8 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 
 def install(before: Callable[[], None]) -> None:
     """Have `before` called ahead of every fork, spawn, exec and system(), and of an abrupt exit."""

@@ -2,23 +2,25 @@
 
 torch's abort, shutdown, destroy and timeouts leave the waiting thread where it is (measured, torch 2.13).
 Once a socket is shut down, gloo raises RuntimeError in milliseconds, and all variables are kept; the process
-group is then unusable until `rejoin`.
-
-Which sockets: the established TCP connections of this process over loopback that no Python object owns. gloo
-and TCPStore open theirs in C++; a user's own connections are Python sockets, and those are left alone.
+group is then unusable until `rejoin`. Which sockets are gloo's is known by gloo_sockets.py; no other is touched.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
+import platform
 import socket
+import sys
+import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
-_ESTABLISHED = "01"
-_LOOPBACK = {"tcp": "7F", "tcp6": "0000000000000000FFFF00000100007F"}
+import torch
+
+from . import flight, waits
+
 # torch spells these places privately; nothing public does the same.
 _BROKEN_SIGNS = (
     "third_party/gloo",
@@ -27,6 +29,14 @@ _BROKEN_SIGNS = (
     "Too many levels of symbolic links",
     "NCCL communicator was aborted",
 )
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_DATA_LOADER = os.path.join(_TORCH, "utils", "data") + os.sep
+# System calls by their numbers: those that wait for one descriptor, and whether they are given it or a pollfd of it;
+# those that wait for anything else but a lock.
+_READS, _POLLS, _SLEEPS = {
+    "x86_64": ({0, 45}, {7, 271}, {23, 35, 61, 230, 232, 247, 270, 281}),
+    "aarch64": ({63, 207}, {73}, {22, 72, 95, 101, 115, 260}),
+}.get(platform.machine(), (set(), set(), set()))
 _STATE_SAMPLES = 5
 _SAMPLE_SECONDS = 0.01
 
@@ -47,14 +57,54 @@ def main_thread_sleeps() -> bool:
     return True
 
 
-def break_collectives() -> int:
-    """Shut this process's gloo connections down; return how many there were (side thread)."""
-    # All dups first: gloo closes a connection's siblings as soon as one fails.
-    dups = [os.dup(fd) for fd in _collective_sockets()]
-    for fd in dups:
-        with contextlib.suppress(OSError), socket.socket(fileno=fd) as sock:
+def main_thread_syscall() -> tuple[int | None, int]:
+    """The system call in which the main thread waits, and its first argument; None when this kernel does not tell."""
+    try:
+        number, argument = Path(f"/proc/self/task/{os.getpid()}/syscall").read_text().split()[:2]
+        return int(number), int(argument, 16)
+    except (OSError, ValueError):  # "running"
+        return None, 0
+
+
+def main_thread_fd() -> int | None:
+    """The descriptor for which the main thread waits, in read() or in poll()."""
+    number, argument = main_thread_syscall()
+    if number in _READS:
+        return argument
+    if number not in _POLLS:
+        return None
+    try:
+        with open("/proc/self/mem", "rb", buffering=0) as memory:  # it may have gone on: then this is anything
+            memory.seek(argument)
+            return int.from_bytes(memory.read(4), sys.byteorder, signed=True)
+    except OSError:
+        return None
+
+
+def main_thread_waits_in_torch() -> bool:
+    """Whether the wait is torch's, and not a sleep, a lock or a library's that breaking connections would not end."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_globals is vars(waits) or _is_torchs(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    # A wait in C++ that a cell calls itself, Future.wait() for one.
+    return flight.outstanding() is not None and main_thread_syscall()[0] not in _READS | _POLLS | _SLEEPS
+
+
+def _is_torchs(filename: str) -> bool:
+    return filename.startswith(_TORCH) and not filename.startswith(_DATA_LOADER)
+
+
+def break_connections(connections: Iterable[socket.socket]) -> int:
+    """Shut connections down; return how many there were (side thread)."""
+    # All are duplicates: gloo closes a connection's siblings as soon as one fails.
+    number = 0
+    for sock in connections:
+        with contextlib.suppress(OSError), sock:
             sock.shutdown(socket.SHUT_RDWR)
-    return len(dups)
+            number += 1
+    return number
 
 
 def break_store(path: str) -> None:
@@ -66,35 +116,3 @@ def break_store(path: str) -> None:
         os.unlink(path)
     with contextlib.suppress(FileExistsError):  # another rank was first
         os.symlink(path, path)
-
-
-def _collective_sockets() -> list[int]:
-    loopback = _loopback_inodes()
-    # type() and not isinstance(): a proxy's __class__ may run anything.
-    owned = {entry.fileno() for entry in gc.get_objects() if issubclass(type(entry), socket.socket)}
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            link = os.readlink(f"/proc/self/fd/{name}")
-            if link.startswith("socket:[") and link[8:-1] in loopback and int(name) not in owned:
-                found.append(int(name))
-    return found
-
-
-def _loopback_inodes() -> set[str]:
-    """The socket inodes of established connections with both ends on this machine's loopback."""
-    inodes = set()
-    for table, prefix in _LOOPBACK.items():
-        with contextlib.suppress(OSError):
-            for line in Path("/proc/self/net", table).read_text().splitlines()[1:]:
-                fields = line.split()
-                is_local = all(_is_loopback(end, prefix) for end in fields[1:3])
-                if is_local and fields[3] == _ESTABLISHED:
-                    inodes.add(fields[9])
-    return inodes
-
-
-def _is_loopback(end: str, prefix: str) -> bool:
-    """The kernel prints addresses as little-endian words: 127.x.y.z ends in 7F."""
-    address = end.partition(":")[0]
-    return address.endswith("7F") if prefix == "7F" else address == prefix

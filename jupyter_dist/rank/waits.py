@@ -14,6 +14,8 @@ from typing import Any
 
 from torch._C import _distributed_c10d as c10d
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 SLICE = timedelta(seconds=0.2)
 GRACE_SECONDS = 1.0  # gloo tells of a broken connection within milliseconds
 _UNLIMITED = timedelta(0)

@@ -7,6 +7,8 @@ from typing import Any
 
 from .fix import Fix, Room, after, before, need
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 PACKAGE, SEEN_WITH = "accelerate", "1.15"
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from .fix import Fix, Room, after, before, need
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 PACKAGE, SEEN_WITH = "fastai", "2.8"
 
 

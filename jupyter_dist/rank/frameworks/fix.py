@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 
 class Room:
     """What fixes know of the rank that they are in. Made in the zygote; a rank's since `begin`."""

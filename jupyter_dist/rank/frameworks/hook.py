@@ -13,6 +13,8 @@ from types import ModuleType
 from . import accelerate, fastai, lightning, torch
 from .fix import Fix, Room
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FIXES, **fastai.FIXES}
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from .fix import Fix, Room, after, before, need
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 SEEN_WITH = "2.6"
 
 

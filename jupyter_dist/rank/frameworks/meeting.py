@@ -18,6 +18,8 @@ import torch.distributed as dist
 
 from jupyter_dist.protocol.specs import RankSpec
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 POLL_SECONDS = 0.01
 
 

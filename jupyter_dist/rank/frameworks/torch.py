@@ -11,6 +11,8 @@ from typing import Any
 
 from .fix import Fix, Room
 
+INTERRUPTIBLE = True  # cells run and wait below these functions
+
 
 def serve_init(room: Room, c10d: Any) -> None:
     """Scripts begin with init_process_group(), and may end with destroy_process_group(): both work, cell after cell."""

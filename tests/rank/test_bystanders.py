@@ -1,0 +1,164 @@
+"""Connections that are not gloo's: whatever ends a hung collective leaves them alone, whoever owns them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import RankClient, ZygoteClient, make_spec
+
+MakeGroup = Callable[..., list[RankClient]]
+
+OPEN = """
+import os, socket, zmq
+
+def tcp_pair():
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        return client, server.accept()[0]
+
+python_pair = tcp_pair()
+c_pair = [sock.detach() for sock in tcp_pair()]  # no Python object owns these, as in libpq or gRPC
+unix_pair = [sock.detach() for sock in socket.socketpair()]
+context = zmq.Context()
+bound, connected = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+bound.setsockopt(zmq.LINGER, 0)
+connected.setsockopt(zmq.LINGER, 0)
+# Were a connection cut, ZeroMQ would make another one in silence; this tells.
+cuts = connected.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+connected.connect(f"tcp://127.0.0.1:{bound.bind_to_random_port('tcp://127.0.0.1')}")
+own_store = dist.TCPStore('127.0.0.1', 0, 1, is_master=True)
+
+def check():
+    python_pair[0].sendall(b'python')
+    assert python_pair[1].recv(99) == b'python'
+    for first, second in (c_pair, unix_pair):
+        os.write(first, b'c')
+        assert os.read(second, 99) == b'c'
+    bound.send(b'zmq')
+    assert connected.poll(10_000) and connected.recv() == b'zmq'
+    assert not cuts.poll(200)
+    own_store.set('key', 'value')
+    assert own_store.get('key') == b'value'
+    print('whole')
+
+check()
+"""
+
+
+@pytest.fixture(scope="module")
+def group(zygote: ZygoteClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RankClient]]:
+    """Two ranks with connections of all kinds."""
+    store = tmp_path_factory.mktemp("bystanders") / "store"
+    ranks = [RankClient(zygote, make_spec(store, rank, 2)) for rank in range(2)]
+    for rank in ranks:
+        rank.ready()
+    run_all(ranks, OPEN)
+    yield ranks
+    for rank in ranks:
+        rank.close()
+
+
+def run_all(group: list[RankClient], code: str) -> list[str]:
+    started = [rank.start(code) for rank in group]
+    results = [rank.result(execution_id, 60) for rank, execution_id in zip(group, started)]
+    assert [result.status for result in results] == ["ok"] * len(group), results
+    return [result.text() for result in results]
+
+
+_numbers = itertools.count()
+
+
+def rejoin(group: list[RankClient], tmp_path: Path) -> None:
+    store = str(tmp_path / f"rejoined{next(_numbers)}")
+    numbers = [rank.post("rejoin", store_path=store) for rank in group]
+    answers = [rank.answer(number, 60) for rank, number in zip(group, numbers)]
+    assert all(answer["ok"] for answer in answers), answers
+
+
+HANGS = {
+    "all_reduce": ("", "dist.all_reduce(torch.ones(3))"),
+    "subgroup": ("sub = dist.new_group([0, 1])", "dist.all_reduce(torch.ones(3), group=sub)"),
+    "new_group": ("", "dist.new_group([0, 1])"),
+    "backward": (
+        "net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))",
+        "net(torch.ones(2, 2)).sum().backward()",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HANGS)
+def test_an_interrupt_of_a_hung_collective_cuts_no_other_connection(
+    group: list[RankClient], tmp_path: Path, what: str
+) -> None:
+    before, hang = HANGS[what]
+    run_all(group, before)
+    execution_id = group[0].start(f"print('hangs in {what}')\n{hang}")
+    group[0].wait_text(f"hangs in {what}")
+    group[0].interrupt(execution_id)
+    result = group[0].result(execution_id, 60)
+    assert (result.status, result.reply["process_group"]) == ("interrupted", "broken")
+    assert run_all(group, "check()") == ["whole\n"] * 2
+    rejoin(group, tmp_path)
+    assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
+
+
+def test_a_process_group_that_the_user_makes_is_freed_too(group: list[RankClient], tmp_path: Path) -> None:
+    run_all(group, "dist.destroy_process_group()")
+    init = f"dist.init_process_group('gloo', init_method='file://{tmp_path}/own', rank=rank, world_size=2)"
+    run_all(group, f"{init}\ncheck()")
+    execution_id = group[0].start("print('hangs in own')\ndist.all_reduce(torch.ones(3))")
+    group[0].wait_text("hangs in own")
+    group[0].interrupt(execution_id)
+    assert group[0].result(execution_id, 60).status == "interrupted"
+    rejoin(group, tmp_path)
+    assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
+
+
+def test_connections_that_gloo_makes_late_are_known(group: list[RankClient], tmp_path: Path) -> None:
+    run_all(group, "import os\nos.environ['TORCH_GLOO_LAZY_INIT'] = '1'\nlazy = dist.new_group([0, 1])")
+    run_all(group, "dist.all_reduce(torch.ones(3), group=lazy)")
+    execution_id = group[0].start("print('hangs late')\ndist.all_reduce(torch.ones(3), group=lazy)")
+    group[0].wait_text("hangs late")
+    group[0].interrupt(execution_id)
+    assert group[0].result(execution_id, 60).status == "interrupted"
+    rejoin(group, tmp_path)
+    assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
+
+
+def test_a_wait_on_a_store_of_the_users_own_is_ended(group: list[RankClient], tmp_path: Path) -> None:
+    run_all(group, "mine = dist.TCPStore('127.0.0.1', 0, 1, is_master=True)")
+    execution_id = group[0].start("print('waits for a key')\nmine.get('never')")
+    group[0].wait_text("waits for a key")
+    group[0].interrupt(execution_id)
+    assert group[0].result(execution_id, 60).status == "interrupted"
+    assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
+
+
+def test_a_sleep_that_takes_no_interrupt_breaks_no_process_group(group: list[RankClient]) -> None:
+    """Not gloo's either: what the main thread waits for is not torch's."""
+    code = (
+        "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
+        "print('sleeps masked')\ntime.sleep(3)\nsignal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})"
+    )
+    execution_id = group[0].start(code)
+    group[0].wait_text("sleeps masked")
+    group[0].interrupt(execution_id)
+    assert group[0].result(execution_id, 60).reply["process_group"] == "ok"
+    assert run_all(group, "signal = __import__('signal')\ncheck()\ndist.barrier()") == ["whole\n"] * 2
+
+
+def test_the_death_of_a_peer_cuts_no_other_connection(make_group: MakeGroup, tmp_path: Path) -> None:
+    first, second = make_group(2)
+    assert first.run(OPEN, 60).text() == "whole\n"
+    execution_id = first.start("print('hangs alone')\ndist.all_reduce(torch.ones(3))")
+    first.wait_text("hangs alone")
+    os.kill(second.pid, signal.SIGKILL)
+    second.exit()
+    first.send({"t": "peer_lost", "rank": 1, "reason": "was killed"})
+    assert "was killed" in first.result(execution_id, 60).error["evalue"]
+    assert first.run("check()").text() == "whole\n"
