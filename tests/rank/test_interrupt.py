@@ -140,4 +140,4 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
         " ('runner', 'outbox', 'streams', 'wire', 'displays', 'tracebacks', 'gloo_sockets', 'main')))"
     )
     text = rank.run(code).text()
-    assert text == "fix frameworks hook meeting shell spawning torch waits\nTrue\n"
+    assert text == "accelerate fastai fix hook lightning meeting shell spawning torch waits\nTrue\n"
