@@ -92,7 +92,7 @@ class Dispatcher:
     def cancel(self, execution: Execution) -> list[RankProcess]:
         """Abort a queued execution; return the ranks to interrupt for a running one."""
         if execution.state == "queued":
-            self.abort([execution], "aborted", JupyterDistError("aborted", "Cancelled before it ran."))
+            self.abort([execution], "aborted", JupyterDistError("cancelled", "Cancelled before it ran."))
             self.pump()
             return []
         return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]

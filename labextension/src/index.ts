@@ -1,6 +1,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { commandsPlugin } from './plugins/commands';
 import { completerPlugin } from './plugins/completer';
+import { deletedCellsPlugin } from './plugins/deletedcells';
 import { executorPlugin } from './plugins/executor';
 import { logPanelPlugin } from './plugins/logpanel';
 import { attachPlugin, notebooksPlugin } from './plugins/notebooks';
@@ -24,6 +25,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   notebooksPlugin,
   executorPlugin,
   attachPlugin,
+  deletedCellsPlugin,
   rankOutputPlugin,
   rankPickerPlugin,
   completerPlugin,

@@ -126,7 +126,7 @@ export const IDistExecutions = new Token<IDistExecutions>(
 
 /** The notebooks that are open, and what their cells run on ranks. */
 export interface IDistNotebooks {
-  /** Emitted when a cell begins or ends on ranks. */
+  /** Emitted when a cell begins or ends on ranks, and when one that runs is deleted or comes back. */
   readonly changed: ISignal<IDistNotebooks, void>;
   /** Whether cells empty the CUDA cache of the ranks whose memory they changed. */
   emptyCache: boolean;
@@ -139,8 +139,20 @@ export interface IDistNotebooks {
   open(notebook: INotebookModel, file: INotebookFile): IDisposable;
   /** Interrupt what the notebook's cells run on ranks. */
   interrupt(notebook: INotebookModel): Promise<void>;
-  /** Whether cells of the notebook run or wait on ranks. */
+  /** Whether cells of the notebook, deleted ones too, run or wait on ranks. */
   isRunning(notebook: INotebookModel): boolean;
+  /** What deleted cells still run. */
+  readonly deleted: readonly IDeletedRun[];
+}
+
+/** A cell that was deleted, and runs on. */
+export interface IDeletedRun {
+  /** The execution. */
+  readonly id: string;
+  /** The name of the group. */
+  readonly group: string;
+  readonly ranks: string;
+  interrupt(): Promise<void>;
 }
 
 /** Where a notebook lies on the server. */

@@ -57,21 +57,15 @@ function bundle(depth = 1): object {
   ];
   return {
     version: 1,
-    group: { id: img('group id'), name: img('group name'), world_size: 2 },
-    execution_id: `"><script>${run('execution')}</script>`,
+    group: { id: 'g-00000000', name: img('group name'), world_size: 2 },
+    execution_id: 'e-000000000000',
     ranks: '0-1',
     state: 'error',
     error: { code: 'x', message: img('message'), hint: img('hint') },
-    statuses: [
-      { ranks: '0', status: img('status'), seconds: 1 },
-      { ranks: img('status ranks'), status: 'ok', seconds: img('seconds') }
-    ],
+    statuses: [{ ranks: '0-1', status: 'error', seconds: 1 }],
     started_at: 1763689341,
     ended_at: 1763689343,
-    items: outputs.flatMap(output => [
-      { ranks: '0-1', output },
-      { ranks: img('ranks'), output }
-    ])
+    items: outputs.map(output => ({ ranks: '0-1', output }))
   };
 }
 
@@ -148,4 +142,93 @@ test('nbconvert shows the text, and runs nothing', async ({ page }) => {
   await expect(page.locator('.sent')).toHaveCount(0);
   expect(html).not.toContain(run('html script'));
   expect(await ran(page)).toEqual([]);
+});
+
+/** A cell whose output never was one of ranks, though it says so. */
+function forged(data: object, words: string): object {
+  return {
+    source: `"${words}"`,
+    outputs: [rich({ [MIME]: { ...bundle(0), ...data }, 'text/plain': `text of ${words}` })]
+  };
+}
+
+test('no id of a file reaches the server, and Interrupt ends nothing of others', async ({
+  page,
+  request
+}) => {
+  // Every cell is looked at, and scrolling to each takes its time.
+  test.setTimeout(240000);
+  await lab.startGroup(request);
+  const { id } = await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}`)).json();
+  const open = { state: 'running', error: undefined, statuses: [] };
+  const group = { id, name: lab.GROUP, world_size: 2 };
+  const bad: [string, object][] = [
+    ['a long id', { ...open, group, execution_id: `e-${'0'.repeat(70000)}` }],
+    ['a way up', { ...open, group: { ...group, id: lab.GROUP }, execution_id: '..', state: 'queued' }],
+    ['a way up of an id', { ...open, group, execution_id: '..' }],
+    ['a float', { ranks: '1e300' }],
+    ['no end', { ranks: 'Infinity' }],
+    ['no exact number', { ranks: '9007199254740992' }],
+    ['ranks over and over', { ranks: Array(2000).fill('0-65535').join() }],
+    ['an item without end', { items: [{ ranks: 'Infinity', output: text('said') }] }],
+    ['markup for ids', { group: { ...group, id: img('group id') }, execution_id: `"><script>${run('id')}</script>` }],
+    ['markup for a state', { statuses: [{ ranks: img('ranks'), status: img('status'), seconds: img('seconds') }] }]
+  ];
+  const unknown = Array.from({ length: 20 }, (_, i) =>
+    forged({ ...open, group, execution_id: `e-${i}` }, `unknown ${i}`)
+  );
+  lab.writeNotebook('ids.ipynb', [...bad.map(([words, data]) => forged(data, words)), ...unknown], lab.onRanks());
+  const asked: string[] = [];
+  page.on('request', sent => {
+    if (sent.method() !== 'GET' && sent.url().includes('/jupyter-dist/')) {
+      asked.push(`${sent.method()} ${sent.url()}`);
+    }
+  });
+  let sockets = 0;
+  const frames: string[] = [];
+  page.on('websocket', socket => {
+    if (socket.url().includes('/jupyter-dist/')) {
+      sockets += 1;
+      socket.on('framesent', ({ payload }) => frames.push(String(payload)));
+    }
+  });
+  try {
+    await lab.openNotebook(page, 'ids.ipynb');
+    for (const [index, [words]] of bad.entries()) {
+      const cell = lab.cell(page, index);
+      await cell.node.scrollIntoViewIfNeeded();
+      await expect(cell.node.locator('.jpd-Ranks')).toContainText(`text of ${words}`);
+      await expect(cell.prompt).toHaveText('[ ]:');
+    }
+    // What no server knows is not waited for.
+    const last = lab.cell(page, bad.length);
+    await expect(last.node).toContainText('The server no longer knows this execution');
+    await expect(last.prompt).toHaveText('[ ]:');
+    await page.locator('[data-jp-item-name="interrupt"]').click();
+    // The page works as if that notebook were not there: its connection was never cut.
+    lab.writeNotebook('fine.ipynb', ['print("fine")'], lab.onRanks());
+    await page.evaluate(() => {
+      const { jupyterapp } = window as unknown as {
+        jupyterapp: { commands: { execute(id: string, args: object): Promise<unknown> } };
+      };
+      void jupyterapp.commands.execute('docmanager:open', { path: 'fine.ipynb', kernel: { name: null } });
+    });
+    const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
+    const fine = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden)').filter({ hasText: 'print("fine")' });
+    await expect(fine.or(dialog).first()).toBeVisible();
+    if (await dialog.count()) {
+      await dialog.locator('select').selectOption({ label: 'No Kernel' });
+      await dialog.locator('.jp-mod-accept').click();
+    }
+    await fine.locator('.jp-InputArea-editor').click();
+    await page.keyboard.press('Control+Enter');
+    await expect(fine.locator('.jpd-Ranks-summary')).toContainText('2 ranks \u00b7 ok');
+    expect(asked.filter(url => url.startsWith('DELETE'))).toEqual([]);
+    expect(sockets).toBe(1);
+    expect(frames.filter(frame => /"e-\d{1,3}"|e-0000|\.\./.test(frame))).toEqual([]);
+    expect((await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}`)).json()).state).toBe('ready');
+    expect(await ran(page)).toEqual([]);
+  } finally {
+    await lab.shutdownGroup(request);
+  }
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { IExecution, IViewItem } from '../services/protocol';
-import { bundleOutput, fallbackText, makeBundle, parseBundle, readBundle } from './bundle';
+import { fallbackText, makeBundle } from './bundle';
 
 const group = { id: 'g-1', name: 'train', world_size: 2 };
 
@@ -26,20 +26,6 @@ function said(id: number, ranks: string, text: string): IViewItem {
 }
 
 describe('a bundle', () => {
-  it('is read back from its output', () => {
-    const bundle = makeBundle(group, execution, [said(1, '0-1', 'a\n')]);
-    expect(readBundle(bundleOutput(bundle))).toEqual(bundle);
-    expect(bundle.items[0]).not.toHaveProperty('id');
-  });
-
-  it('is nothing when the file says nonsense', () => {
-    for (const value of [null, undefined, 3, {}, { execution_id: 1 }]) {
-      expect(parseBundle(value)).toBeNull();
-    }
-    const few = { execution_id: 'e', ranks: '0', items: [null, { ranks: 1 }] };
-    expect(parseBundle(few)).toMatchObject({ items: [], statuses: [] });
-  });
-
   it('has a text that names the ranks when they change', () => {
     const items = [
       said(1, '0-1', 'both\n'),

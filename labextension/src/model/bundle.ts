@@ -1,5 +1,5 @@
 /** What a rank cell saves in the notebook: the MIME bundle and its text. */
-import type { IDisplayData, IError, IOutput } from '@jupyterlab/nbformat';
+import type { IDisplayData, IError } from '@jupyterlab/nbformat';
 import {
   IErrorBody,
   IExecution,
@@ -45,31 +45,6 @@ export function bundleOutput(bundle: IRanksBundle): IDisplayData {
       'text/plain': fallbackText(bundle)
     },
     metadata: {}
-  };
-}
-
-/** The bundle in an output, if it is one of ours and can be read. */
-export function readBundle(output: IOutput | undefined): IRanksBundle | null {
-  const data = output?.data as Record<string, unknown> | undefined;
-  return parseBundle(data?.[RANKS_MIME]);
-}
-
-/** A bundle from a file, which may say anything. */
-export function parseBundle(value: unknown): IRanksBundle | null {
-  const bundle = value as Partial<IRanksBundle> | null | undefined;
-  if (
-    typeof bundle !== 'object' ||
-    typeof bundle?.execution_id !== 'string' ||
-    typeof bundle.ranks !== 'string' ||
-    !Array.isArray(bundle.items)
-  ) {
-    return null;
-  }
-  return {
-    ...(bundle as IRanksBundle),
-    group: { id: '', name: '', world_size: 0, ...bundle.group },
-    statuses: Array.isArray(bundle.statuses) ? bundle.statuses : [],
-    items: bundle.items.filter(item => typeof item?.ranks === 'string')
   };
 }
 

@@ -2,14 +2,15 @@
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { KernelError } from '@jupyterlab/notebook';
 import type { DistError } from '../services/errors';
-import { asOutput, IOutcome } from './cellrun';
+import { asOutput } from './celloutput';
+import type { IOutcome } from './cellrun';
 import type { CellAborted } from './queue';
 
 /** The server did not take it: say why where the output would be. */
-export function refuse(model: ICodeCellModel, error: DistError): KernelError {
+export function refuse(model: ICodeCellModel | null, error: DistError): KernelError {
   const { message, hint } = error;
   const output = asOutput({ code: error.code ?? 'internal', message, hint });
-  if (!model.isDisposed) {
+  if (model) {
     model.outputs.clear();
     model.outputs.add(output);
     model.executionState = 'idle';

@@ -6,7 +6,7 @@ import type { IExecution, IGroup, IRunRequest } from '../services/protocol';
 import type { IDistExecutions, IDistGroups } from '../tokens';
 import { aborted, failure, refuse } from './cellerrors';
 import type { CellRun } from './cellrun';
-import type { CellRuns } from './cellruns';
+import { CellRuns, findCell } from './cellruns';
 import { CellAborted, CellQueue } from './queue';
 import { IRankTarget, resolveTarget } from './target';
 
@@ -38,7 +38,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       return this._options.runOnKernel(options);
     }
     const model = cell.model as ICodeCellModel;
-    this._options.runs.detach(model);
+    this._options.runs.detach(notebook, model.id);
     const target = resolveTarget(notebook, model);
     const queue = this._queue(notebook);
     if (!target) {
@@ -54,6 +54,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
   /** Stop what waits of a notebook's cells; what runs is not touched. */
   abortWaiting(notebook: INotebookModel): void {
     this._queues.get(notebook)?.abortWaiting();
+    this._interrupts.set(notebook, (this._interrupts.get(notebook) ?? 0) + 1);
   }
 
   private async _enqueueForKernel(
@@ -90,6 +91,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     target: IRankTarget
   ): Promise<boolean> {
     const { cell, onCellExecuted, onCellExecutionScheduled } = options;
+    const job = newJob(options, model, target);
     prepare(cell as CodeCell, model);
     onCellExecutionScheduled({ cell });
     let error: KernelError | null = null;
@@ -97,10 +99,10 @@ export class RankCellExecutor implements INotebookCellExecutor {
     try {
       await queue.enqueue({
         lane: this._options.groups.find(target.group)?.id ?? target.group,
-        mayFail: mayRaise(model),
+        mayFail: job.mayFail,
         run: async submitted => {
-          error = await this._runOnRanks(options, model, target, submitted);
-          tolerated = error !== null && mayRaise(model);
+          error = await this._runOnRanks(job, submitted);
+          tolerated = error !== null && job.mayFail;
           if (error && !tolerated) {
             throw error;
           }
@@ -109,7 +111,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       });
     } catch (reason) {
       if (reason instanceof CellAborted) {
-        model.executionState = 'idle';
+        idle(job);
         error = aborted(reason);
       } else {
         error = reason as KernelError;
@@ -126,54 +128,41 @@ export class RankCellExecutor implements INotebookCellExecutor {
   }
 
   /** The error that it ended with, or null. */
-  private async _runOnRanks(
-    options: IRunCellOptions,
-    model: ICodeCellModel,
-    target: IRankTarget,
-    submitted: () => void
-  ): Promise<KernelError | null> {
-    const { notebook, notebookConfig } = options;
+  private async _runOnRanks(job: IJob, submitted: () => void): Promise<KernelError | null> {
+    const { notebook, cellId, target, recordTiming } = job;
+    const { executions, runs } = this._options;
+    const interrupts = this._interrupts.get(notebook);
     let execution: IExecution;
     try {
-      execution = await this._submit(notebook, model, target);
+      execution = await executions.run(target.group, this._request(job));
     } catch (reason) {
-      return refuse(model, reason as DistError);
+      return refuse(findCell(notebook, cellId), reason as DistError);
     }
-    const { recordTiming } = notebookConfig;
     const group = this._describe(execution, target);
-    const run = this._options.runs.start({
-      cell: model,
-      group,
-      execution,
-      recordTiming
-    });
+    const run = runs.start({ notebook, cellId, group, execution, recordTiming });
     this._last.set(notebook, run);
     submitted();
+    if (interrupts !== this._interrupts.get(notebook)) {
+      // It was on its way to the server when the notebook was interrupted.
+      void runs.cancel([run]);
+    }
     const outcome = await run.done;
     return outcome.execution.state === 'ok' ? null : failure(outcome);
   }
 
-  private async _submit(
-    notebook: INotebookModel,
-    model: ICodeCellModel,
-    target: IRankTarget
-  ): Promise<IExecution> {
+  private _request({ notebook, cellId, code, target, mayFail }: IJob): IRunRequest {
     const path = this._options.pathOf(notebook);
-    const { emptyCache, executions } = this._options;
-    const request: IRunRequest = {
-      code: model.sharedModel.getSource(),
-      ranks: target.ranks,
-      cell_id: model.id,
-      ...(path === undefined ? {} : { notebook: path }),
-      ...(emptyCache() ? { empty_cache: true } : {}),
-      stop_on_error: !mayRaise(model)
-    };
     const before = this._last.get(notebook);
-    if (before && !before.isDisposed) {
+    return {
+      code,
+      ranks: target.ranks,
+      cell_id: cellId,
+      ...(path === undefined ? {} : { notebook: path }),
+      ...(this._options.emptyCache() ? { empty_cache: true } : {}),
+      stop_on_error: !mayFail,
       // It may have failed before this one reaches the server.
-      request.after = before.execution.id;
-    }
-    return executions.run(target.group, request);
+      ...(before && !before.isDisposed ? { after: before.execution.id } : {})
+    };
   }
 
   private _describe(
@@ -190,10 +179,41 @@ export class RankCellExecutor implements INotebookCellExecutor {
     return queue;
   }
 
+  /** How often each notebook was interrupted. */
+  private _interrupts = new WeakMap<INotebookModel, number>();
   /** The run submitted last: what the next one comes after. */
   private _last = new WeakMap<INotebookModel, CellRun>();
   private _options: IExecutorOptions;
   private _queues = new WeakMap<INotebookModel, CellQueue>();
+}
+
+/** A cell as it was when it was run: by the time its turn comes it may have been moved, changed or deleted. */
+interface IJob {
+  readonly notebook: INotebookModel;
+  readonly cellId: string;
+  readonly code: string;
+  readonly target: IRankTarget;
+  readonly mayFail: boolean;
+  readonly recordTiming: boolean;
+}
+
+function newJob(options: IRunCellOptions, model: ICodeCellModel, target: IRankTarget): IJob {
+  return {
+    notebook: options.notebook,
+    cellId: model.id,
+    code: model.sharedModel.getSource(),
+    target,
+    mayFail: mayRaise(model),
+    recordTiming: options.notebookConfig.recordTiming === true
+  };
+}
+
+/** It will not run: `[ ]`, wherever the cell is now. */
+function idle({ notebook, cellId }: IJob): void {
+  const cell = findCell(notebook, cellId);
+  if (cell) {
+    cell.executionState = 'idle';
+  }
 }
 
 function clear(model: ICodeCellModel): void {

@@ -1,6 +1,7 @@
-/** One execution in one cell: keeps the cell's output, prompt and metadata. */
+/** One execution in one cell: keeps the cell's output, prompt and metadata, wherever the cell goes. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IError, IOutput } from '@jupyterlab/nbformat';
+import type { INotebookModel } from '@jupyterlab/notebook';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import {
@@ -16,7 +17,9 @@ import type {
   IFollowedExecution,
   IFollower
 } from '../tokens';
-import { bundleOutput, makeBundle, readBundle } from './bundle';
+import { makeBundle } from './bundle';
+import { asOutput, CellOutput } from './celloutput';
+import { lostError } from './reattach';
 
 /** The notebook is written at most this often while a cell runs. */
 const WRITE_INTERVAL_MS = 500;
@@ -32,7 +35,11 @@ export interface IOutcome {
 
 export interface ICellRunOptions {
   executions: IDistExecutions;
-  cell: ICodeCellModel;
+  notebook: INotebookModel;
+  /** The id of the cell: models come and go as the cell is moved, deleted and restored. */
+  cellId: string;
+  /** The cell as it is now; null: it was deleted. */
+  cell: ICodeCellModel | null;
   group: Pick<IGroup, 'id' | 'name' | 'world_size'>;
   execution: IExecution;
   /** What the cell has from before a reload: shown until the server is heard. */
@@ -43,7 +50,9 @@ export interface ICellRunOptions {
 export class CellRun implements IDisposable {
   constructor(options: ICellRunOptions) {
     this._options = options;
-    this._cell = options.cell;
+    this._notebook = options.notebook;
+    this._cellId = options.cellId;
+    this._output = options.cell && new CellOutput(options.cell);
     this._execution = options.execution;
     this._follower = options.executions.follow(
       options.execution.group,
@@ -51,7 +60,7 @@ export class CellRun implements IDisposable {
     );
     this.done = this._waitForEnd();
     this._followed.changed.connect(this._onChanged, this);
-    this._showPrompt();
+    this._output?.showRunning();
     if (!options.saved) {
       this._write();
     }
@@ -60,8 +69,21 @@ export class CellRun implements IDisposable {
   /** Resolves when the execution has ended and the cell says so. */
   readonly done: Promise<IOutcome>;
 
-  get cell(): ICodeCellModel {
-    return this._cell;
+  get notebook(): INotebookModel {
+    return this._notebook;
+  }
+
+  get cellId(): string {
+    return this._cellId;
+  }
+
+  /** The cell as it is now; null while it is deleted. */
+  get cell(): ICodeCellModel | null {
+    return this._output?.cell ?? null;
+  }
+
+  get group(): ICellRunOptions['group'] {
+    return this._options.group;
   }
 
   /** The execution as last heard of. */
@@ -69,8 +91,23 @@ export class CellRun implements IDisposable {
     return this._execution;
   }
 
+  /** Whether the cell was left to somebody else. */
+  get isDetached(): boolean {
+    return this._isDetached;
+  }
+
   get isDisposed(): boolean {
     return this._isDisposed;
+  }
+
+  /** The cell has a new model, in this notebook or another; or, with null, none for now. */
+  moveTo(cell: ICodeCellModel | null, notebook: INotebookModel): void {
+    this._notebook = notebook;
+    this._cellId = cell?.id ?? this._cellId;
+    this._output = cell && new CellOutput(cell);
+    if (!this._followed.isEnded) {
+      this._write();
+    }
   }
 
   /** Leave the cell to somebody else; `done` still resolves. */
@@ -90,11 +127,6 @@ export class CellRun implements IDisposable {
     return this._follower.followed;
   }
 
-  /** Whether the cell is still there, and still shows this execution. */
-  private get _mayWrite(): boolean {
-    return !this._isDetached && !this._cell.isDisposed;
-  }
-
   private async _waitForEnd(): Promise<IOutcome> {
     await this._followed.ended;
     const { execution, error } = this._followed;
@@ -103,14 +135,12 @@ export class CellRun implements IDisposable {
     if (error && !isFinal) {
       this._execution = { ...this._execution, state: 'lost' };
     }
-    const reason = error && !isFinal ? lost(error) : this._execution.error;
+    const reason = error && !isFinal ? lostError(error) : this._execution.error;
     const outcome = {
       execution: this._execution,
       error: reason ? asOutput(reason) : firstError(this._followed)
     };
-    if (this._mayWrite) {
-      this._finish(reason);
-    }
+    this._finish(reason);
     this.dispose();
     return outcome;
   }
@@ -129,62 +159,51 @@ export class CellRun implements IDisposable {
 
   private _finish(error: IErrorBody | null): void {
     clearTimeout(this._timer);
-    const { execution, _cell: cell } = this;
+    if (this._isDetached || !this._output) {
+      return;
+    }
+    const { execution } = this;
     if (execution.state === 'aborted' && (!error || error.code === 'aborted')) {
-      // Never ran, because a cell before it failed or it was cancelled.
-      cell.outputs.clear();
+      // Never ran, because a cell before it failed: as a kernel leaves such a cell.
+      this._output.clear();
     } else {
       this._write(error);
     }
-    cell.executionCount = execution.execution_count;
-    cell.executionState = 'idle';
+    this._output.showEnded(execution.execution_count);
     if (this._options.recordTiming) {
-      recordTiming(cell, execution);
+      this._output.recordTiming(execution);
     }
   }
 
   private _write(error: IErrorBody | null = this._execution.error): void {
-    if (!this._mayWrite) {
+    if (this._isDetached || !this._output) {
       return;
     }
     const start = performance.now();
-    const { _cell: cell, _execution: execution } = this;
     const { group, saved } = this._options;
-    const bundle = makeBundle(group, execution, this._followed.items, error);
-    if (this._followed.error && saved && bundle.items.length === 0) {
-      // The server knows nothing of it: what was saved is all there is.
+    const bundle = makeBundle(group, this._execution, this._followed.items, error);
+    if (saved && bundle.items.length === 0 && (this._followed.error || !this._followed.execution)) {
+      // The server has not been heard, or knows nothing of it: what was saved is all there is.
       bundle.items = saved.items;
       bundle.statuses = saved.statuses;
     }
-    const output = bundleOutput(bundle);
-    // Setting re-uses the renderer, so that nothing flickers.
-    if (cell.outputs.length === 1 && readBundle(cell.outputs.get(0).toJSON())) {
-      cell.outputs.set(0, output);
-    } else {
-      cell.outputs.clear();
-      cell.outputs.add(output);
-    }
+    this._output.write(bundle);
     if (!this._followed.isEnded) {
-      this._showPrompt();
+      this._output.showRunning();
     }
     const took = performance.now() - start;
     this._interval = Math.max(WRITE_INTERVAL_MS, took / WRITE_SHARE);
   }
 
-  /** `[*]`: anew at each write, as JupyterLab clears it when another cell fails. */
-  private _showPrompt(): void {
-    if (this._cell.executionState !== 'running') {
-      this._cell.executionState = 'running';
-    }
-  }
-
-  private _cell: ICodeCellModel;
+  private _cellId: string;
   private _execution: IExecution;
   private _follower: IFollower;
   private _interval = WRITE_INTERVAL_MS;
   private _isDetached = false;
   private _isDisposed = false;
+  private _notebook: INotebookModel;
   private _options: ICellRunOptions;
+  private _output: CellOutput | null;
   private _timer: ReturnType<typeof setTimeout> | undefined;
 }
 
@@ -194,43 +213,4 @@ function firstError(followed: IFollowedExecution): IOutcome['error'] {
     output?.output_type === 'error';
   const item = followed.items.find(({ output }) => isError(output));
   return item ? (item.output as IError) : null;
-}
-
-function lost(error: IErrorBody): IErrorBody {
-  if (error.code !== 'unknown_execution' && error.code !== 'unknown_group') {
-    return error;
-  }
-  return {
-    code: 'lost',
-    message: 'The server no longer knows this execution; its end was not seen.',
-    hint: 'The group was shut down, or the server was started anew. Run the cell again.'
-  };
-}
-
-/** An error of the product, as an output that any notebook can show. */
-export function asOutput({ code, message, hint }: IErrorBody): IError {
-  return {
-    output_type: 'error',
-    ename: code,
-    evalue: message,
-    traceback: hint ? [message, hint] : [message]
-  };
-}
-
-/** What JupyterLab records of a kernel's cell, under the same names. */
-function recordTiming(cell: ICodeCellModel, execution: IExecution): void {
-  const iso = (at: number): string => new Date(at * 1000).toISOString();
-  const { started_at: started, ended_at: ended } = execution;
-  cell.setMetadata('execution', {
-    ...(started
-      ? {
-          'iopub.status.busy': iso(started),
-          'iopub.execute_input': iso(started),
-          'shell.execute_reply.started': iso(started)
-        }
-      : {}),
-    ...(ended
-      ? { 'shell.execute_reply': iso(ended), 'iopub.status.idle': iso(ended) }
-      : {})
-  });
 }

@@ -1,23 +1,34 @@
-/** The executions that cells of this page wait for. */
+/** The executions that cells of this page wait for. They belong to a notebook and a cell's id; its model is looked up. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
+import type { INotebookModel } from '@jupyterlab/notebook';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { IDistExecutions } from '../tokens';
+import { openBundle } from './celloutput';
 import { CellRun, ICellRunOptions } from './cellrun';
+
+export type IStartOptions = Omit<ICellRunOptions, 'executions' | 'cell'>;
 
 export class CellRuns {
   constructor(executions: IDistExecutions) {
     this._executions = executions;
   }
 
-  /** Emitted when a run begins or ends. */
+  /** Emitted when a run begins or ends, and when its cell goes or comes back. */
   get changed(): ISignal<this, void> {
     return this._changed;
   }
 
+  /** The runs of which the cell was deleted. */
+  get deleted(): CellRun[] {
+    return [...this._runs].filter(run => run.cell === null && !run.isDetached);
+  }
+
   /** Show an execution in a cell until it ends. */
-  start(options: Omit<ICellRunOptions, 'executions'>): CellRun {
-    this.detach(options.cell);
-    const run = new CellRun({ executions: this._executions, ...options });
+  start(options: IStartOptions): CellRun {
+    const { notebook, cellId } = options;
+    this.detach(notebook, cellId);
+    const cell = findCell(notebook, cellId);
+    const run = new CellRun({ executions: this._executions, ...options, cell });
     this._runs.add(run);
     void run.done.then(() => {
       this._runs.delete(run);
@@ -28,36 +39,58 @@ export class CellRuns {
   }
 
   /** Whether a cell waits for an execution. */
-  has(cell: ICodeCellModel): boolean {
-    return [...this._runs].some(run => run.cell === cell);
+  has(notebook: INotebookModel, cellId: string): boolean {
+    return this._of(notebook).some(run => run.cellId === cellId && !run.isDetached);
+  }
+
+  /** Whether a cell of a notebook waits for an execution, or a deleted one would. */
+  isRunning(notebook: INotebookModel): boolean {
+    return this._of(notebook).length > 0;
   }
 
   /** The cell is run anew: older executions no longer write into it. */
-  detach(cell: ICodeCellModel): void {
-    for (const run of this._runs) {
-      if (run.cell === cell) {
-        run.detach();
-      }
-    }
-  }
-
-  /** These cells are gone; their executions go on without them. */
-  release(cells: readonly ICodeCellModel[]): void {
-    for (const run of [...this._runs]) {
-      // A closed notebook has already disposed of its cells.
-      if (cells.includes(run.cell) || run.cell.isDisposed) {
-        this._runs.delete(run);
-        run.dispose();
-      }
-    }
+  detach(notebook: INotebookModel, cellId: string): void {
+    this._of(notebook)
+      .filter(run => run.cellId === cellId)
+      .forEach(run => run.detach());
   }
 
   /**
-   * Interrupt what these cells run. What is queued goes first, so that
-   * nothing starts in between.
+   * Cells of a notebook were moved, deleted, restored or pasted: each run finds its cell again, by the cell's id or, where
+   * it was pasted under another one, by the execution that the cell's output is of.
    */
-  async interrupt(cells: readonly ICodeCellModel[]): Promise<void> {
-    const runs = [...this._runs].filter(run => cells.includes(run.cell));
+  follow(notebook: INotebookModel, added: readonly ICodeCellModel[]): void {
+    const cells = new Map(codeCells(notebook).map(cell => [cell.id, cell]));
+    for (const run of this._of(notebook).filter(run => !run.isDetached)) {
+      const cell = cells.get(run.cellId) ?? null;
+      if (cell !== run.cell) {
+        run.moveTo(cell, notebook);
+      }
+    }
+    for (const cell of added) {
+      const id = this.has(notebook, cell.id) || cell.isDisposed ? null : openBundle(cell)?.execution_id;
+      const homeless = this.deleted.find(run => run.execution.id === id);
+      homeless?.moveTo(cell, notebook);
+    }
+    this._changed.emit();
+  }
+
+  /** This notebook was closed; its executions go on without it. Those of deleted cells can still be interrupted. */
+  release(notebook: INotebookModel): void {
+    for (const run of this._of(notebook).filter(run => run.cell !== null || run.isDetached)) {
+      this._runs.delete(run);
+      run.dispose();
+    }
+    this._changed.emit();
+  }
+
+  /** Interrupt what the cells of a notebook run, the deleted ones too. */
+  interrupt(notebook: INotebookModel): Promise<void> {
+    return this.cancel(this._of(notebook));
+  }
+
+  /** Interrupt runs. What is queued goes first, so that nothing starts in between. */
+  async cancel(runs: readonly CellRun[]): Promise<void> {
     const queued = runs.filter(run => run.execution.state === 'queued');
     const running = runs.filter(run => run.execution.state !== 'queued');
     for (const { execution } of [...queued.reverse(), ...running]) {
@@ -65,7 +98,22 @@ export class CellRuns {
     }
   }
 
+  private _of(notebook: INotebookModel): CellRun[] {
+    return [...this._runs].filter(run => run.notebook === notebook);
+  }
+
   private _changed = new Signal<this, void>(this);
   private _executions: IDistExecutions;
   private _runs = new Set<CellRun>();
+}
+
+export function codeCells(notebook: INotebookModel): ICodeCellModel[] {
+  return notebook.isDisposed
+    ? []
+    : ([...notebook.cells].filter(cell => cell?.type === 'code') as ICodeCellModel[]);
+}
+
+/** The cell of that id as it is now; null: it was deleted. */
+export function findCell(notebook: INotebookModel, id: string): ICodeCellModel | null {
+  return codeCells(notebook).find(cell => cell.id === id) ?? null;
 }

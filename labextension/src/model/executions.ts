@@ -25,6 +25,9 @@ import { ViewModel } from './view';
 /** How often in a row a view is asked for anew before giving up. */
 const MAX_GAPS = 5;
 
+/** The server answers a subscription at once; when nothing came for this long, the question or the answer was lost. */
+const ANSWER_MS = 10000;
+
 /** What of the server this model needs. */
 type ExecutionsSource = Pick<IDistService, 'run' | 'cancel' | 'subscribe'>;
 
@@ -93,6 +96,7 @@ export class FollowedExecution
       { topic: 'execution', group, execution: id },
       this
     );
+    this._asking = setInterval(() => this._subscription.resubscribe(), ANSWER_MS);
   }
 
   get execution(): IExecution | null {
@@ -128,6 +132,7 @@ export class FollowedExecution
       return;
     }
     this._isDisposed = true;
+    clearInterval(this._asking);
     this._subscription.dispose();
     Signal.clearData(this);
   }
@@ -137,6 +142,7 @@ export class FollowedExecution
   }
 
   receive(message: TopicMessage): void {
+    clearInterval(this._asking);
     if (message.type === 'view') {
       this._applyView(message);
     } else if (message.type === 'execution') {
@@ -206,6 +212,7 @@ export class FollowedExecution
     this._ended.resolve();
   }
 
+  private _asking: ReturnType<typeof setInterval>;
   private _changed = new Signal<this, IFollowedChange>(this);
   private _ended = new PromiseDelegate<void>();
   private _error: IErrorBody | null = null;

@@ -4,18 +4,34 @@ import { runCell } from '@jupyterlab/notebook';
 import type { INotebookCellExecutor, INotebookModel } from '@jupyterlab/notebook';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import type { IExecution } from '../services/protocol';
+import { DistError } from '../services/errors';
+import { FINAL_STATES, GroupState, IExecution, IGroup } from '../services/protocol';
 import type {
+  IDeletedRun,
   IDistExecutions,
   IDistGroups,
   IDistNotebooks,
   IDistService,
   INotebookFile
 } from '../tokens';
-import { readBundle } from './bundle';
 import { RankCellExecutor } from './cellexecutor';
-import { CellRuns } from './cellruns';
-import { findAttachments, IAttachment } from './reattach';
+import { CellOutput, openBundle, savedBundle } from './celloutput';
+import { CellRuns, codeCells, findCell } from './cellruns';
+import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from './reattach';
+
+/** A group that could not be asked what became of a cell is asked again. */
+const ASK_AGAIN_MS = 10000;
+
+/** The states in which the server knows all executions of a group; in any other, it waits for the group's agent. */
+const TELLING: ReadonlySet<string> = new Set<GroupState>([
+  'starting',
+  'ready',
+  'degraded',
+  'restarting',
+  'ending',
+  'dead',
+  'lost'
+]);
 
 export interface INotebooksOptions {
   executions: IDistExecutions;
@@ -51,60 +67,109 @@ export class NotebooksModel implements IDistNotebooks {
 
   open(notebook: INotebookModel, file: INotebookFile): IDisposable {
     this._files.set(notebook, file);
-    void this._attach(notebook, file);
+    const cells = codeCells(notebook);
+    const seen = new WeakSet(cells);
+    const follow = (): void => {
+      if (this._files.has(notebook)) {
+        this._follow(notebook, seen);
+      }
+    };
+    // After the change: what is written then is no part of it, and its undo brings nothing back.
+    const onChanged = (): void => void Promise.resolve().then(follow);
+    notebook.cells.changed.connect(onChanged);
+    void this._attach(notebook, cells);
     return new DisposableDelegate(() => {
+      notebook.cells.changed.disconnect(onChanged);
       this._files.delete(notebook);
-      this._runs.release(codeCells(notebook));
+      this._runs.release(notebook);
     });
   }
 
   async interrupt(notebook: INotebookModel): Promise<void> {
     this._executor.abortWaiting(notebook);
-    await this._runs.interrupt(codeCells(notebook));
+    await this._runs.interrupt(notebook);
   }
 
   isRunning(notebook: INotebookModel): boolean {
-    return codeCells(notebook).some(cell => this._runs.has(cell));
+    return this._runs.isRunning(notebook);
   }
 
-  /** Show the cells of a notebook from the file what became of them. */
-  private async _attach(
-    notebook: INotebookModel,
-    file: INotebookFile
-  ): Promise<void> {
+  get deleted(): readonly IDeletedRun[] {
+    return this._runs.deleted.map(run => ({
+      id: run.execution.id,
+      group: run.group.name,
+      ranks: run.execution.ranks,
+      interrupt: () => this._runs.cancel([run])
+    }));
+  }
+
+  /** The cells of a notebook changed: runs find theirs, and what came from elsewhere is shown what became of it. */
+  private _follow(notebook: INotebookModel, seen: WeakSet<ICodeCellModel>): void {
+    const added = codeCells(notebook).filter(cell => !seen.has(cell));
+    added.forEach(cell => seen.add(cell));
+    this._runs.follow(notebook, added);
+    const open = added.filter(cell => !this._runs.has(notebook, cell.id) && openBundle(cell));
+    if (open.length > 0) {
+      void this._attach(notebook, open);
+    }
+  }
+
+  /** Show cells, from the file or pasted, what became of them. */
+  private async _attach(notebook: INotebookModel, cells: readonly ICodeCellModel[]): Promise<void> {
     await this._groups.ready;
-    const executions = await this._executionsOf(file.path());
-    if (!this._files.has(notebook)) {
+    const known = await this._ask();
+    const file = this._files.get(notebook);
+    if (!file) {
       return;
     }
-    const cells = new Map(codeCells(notebook).map(cell => [cell.id, cell]));
     // A cell that was run in the meantime knows better than its file.
-    const found = [...cells.values()]
-      .filter(cell => !this._runs.has(cell))
-      .map(cell => ({ id: cell.id, bundle: savedBundle(cell) }));
-    for (const at of findAttachments(found, executions, file.savedAt)) {
-      this._show(cells.get(at.id)!, at);
+    const found = cells
+      .map(({ id }) => findCell(notebook, id))
+      .filter(cell => cell !== null && !this._runs.has(notebook, cell.id))
+      .map(cell => ({ id: cell!.id, bundle: savedBundle(cell!) }));
+    for (const at of findAttachments(found, known, file.path(), file.savedAt)) {
+      this._show(notebook, at);
+    }
+    const isAsked = ({ bundle }: IFoundCell) => bundle && !FINAL_STATES.has(bundle.state) && known.silent.has(bundle.group.id);
+    if (found.some(isAsked)) {
+      setTimeout(() => void this._attach(notebook, cells), ASK_AGAIN_MS);
     }
   }
 
-  private _show(
-    cell: ICodeCellModel,
-    { execution, saved }: IAttachment
-  ): void {
-    const group = this._groups.find(execution.group) ??
-      saved?.group ?? { id: execution.group, name: '', world_size: 0 };
-    // The cell's trust is left alone: nobody ran it from this page.
-    this._runs.start({ cell, group, execution, saved });
+  private _show(notebook: INotebookModel, { id, execution, saved }: IAttachment): void {
+    if (execution) {
+      const group = this._groups.find(execution.group) ??
+        saved?.group ?? { id: execution.group, name: '', world_size: 0 };
+      // The cell's trust is left alone: nobody ran it from this page.
+      this._runs.start({ notebook, cellId: id, group, execution, saved });
+      return;
+    }
+    const cell = findCell(notebook, id);
+    if (cell && saved) {
+      const output = new CellOutput(cell);
+      output.write(lostBundle(saved));
+      output.showEnded(cell.executionCount);
+    }
   }
 
-  private async _executionsOf(path: string): Promise<IExecution[]> {
-    const all = await Promise.all(
-      this._groups.groups.map(group =>
-        // A group can end at any moment, and then has nothing to tell.
-        this._service.executions(group.id).catch(() => [])
-      )
-    );
-    return all.flat().filter(execution => execution.notebook === path);
+  private async _ask(): Promise<IKnown> {
+    const silent = new Set<string>();
+    const ask = async ({ id, state }: IGroup): Promise<IExecution[]> => {
+      try {
+        if (!TELLING.has(state)) {
+          silent.add(id);
+        }
+        return await this._service.executions(id);
+      } catch (reason) {
+        // A group can end at any moment, and is then as unknown as one that ended before.
+        if (!(reason instanceof DistError && reason.code === 'unknown_group')) {
+          silent.add(id);
+        }
+        return [];
+      }
+    };
+    const all = await Promise.all(this._groups.groups.map(ask));
+    return { executions: all.flat(), silent };
   }
 
   private _onRunsChanged(): void {
@@ -117,18 +182,4 @@ export class NotebooksModel implements IDistNotebooks {
   private _groups: IDistGroups;
   private _runs: CellRuns;
   private _service: Pick<IDistService, 'executions'>;
-}
-
-function codeCells(notebook: INotebookModel): ICodeCellModel[] {
-  return notebook.isDisposed
-    ? []
-    : ([...notebook.cells].filter(
-        cell => cell.type === 'code'
-      ) as ICodeCellModel[]);
-}
-
-function savedBundle(cell: ICodeCellModel): ReturnType<typeof readBundle> {
-  return cell.outputs.length === 1
-    ? readBundle(cell.outputs.get(0).toJSON())
-    : null;
 }

@@ -6,6 +6,7 @@ import {
   expandRanks,
   formatRanks,
   includesRank,
+  isRankSet,
   parseRanks
 } from './ranks';
 
@@ -46,9 +47,32 @@ describe('canonical expressions', () => {
     expect(countRanks('')).toBe(0);
   });
 
-  it('do not hurt when a foreign notebook writes nonsense', () => {
-    expect(expandRanks('x-y')).toEqual([]);
-    expect(expandRanks('0-99999999').length).toBe(65536);
-    expect(includesRank('nonsense', 0)).toBe(false);
+  it('cost nothing, and name nobody, when a file writes nonsense', () => {
+    const hostile = [
+      '1e300',
+      'Infinity',
+      '-Infinity',
+      '9007199254740992',
+      '0-9007199254740992',
+      Array(2000).fill('0-65535').join(),
+      '0-9999999',
+      '0-0,'.repeat(1e6),
+      'x-y',
+      '3-1',
+      '1,0',
+      '0,0',
+      '0-',
+      ' 0',
+      '0x1'
+    ];
+    // Without bounds each of them takes minutes, or all memory.
+    for (const text of hostile) {
+      expect([text.slice(0, 20), expandRanks(text)]).toEqual([text.slice(0, 20), []]);
+      expect(countRanks(text)).toBe(0);
+      expect(includesRank(text, 0)).toBe(false);
+      expect(isRankSet(text)).toBe(false);
+    }
+    expect(isRankSet(0)).toBe(false);
+    expect(isRankSet('0-63,70')).toBe(true);
   });
 });

@@ -71,36 +71,58 @@ export function formatRanks(ranks: Iterable<number>): string {
   return parts.join(',');
 }
 
+/** No group comes near to this many ranks: a file that names more is damaged or means harm. */
+export const MAX_RANKS = 4096;
+
+const CANONICAL = /^([0-9]{1,7})(?:-([0-9]{1,7}))?$/;
+
+/** Whether a value from elsewhere is the canonical expression of at least one rank, and of not too many. */
+export function isRankSet(value: unknown): value is string {
+  return typeof value === 'string' && rangesOf(value).length > 0;
+}
+
 /**
  * The ranks of a canonical expression, which needs no world size. Never
- * throws: a saved notebook may say anything, and shows what can be read.
+ * throws: none for what is not canonical, or names too many.
  */
 export function expandRanks(canonical: string): number[] {
-  const ranks: number[] = [];
-  for (const part of canonical ? canonical.split(',') : []) {
-    const [first, last = first] = part.split('-').map(Number);
-    // A notebook from elsewhere may also say "0-9999999".
-    for (let rank = first; rank <= Math.min(last, first + 65535); rank++) {
-      ranks.push(rank);
-    }
-  }
-  return ranks;
+  return rangesOf(canonical).flatMap(([first, last]) => span(first, last + 1));
+}
+
+/** The lowest rank of a canonical expression; null when it names none. */
+export function lowestRank(canonical: string): number | null {
+  return rangesOf(canonical)[0]?.[0] ?? null;
 }
 
 /** Whether a canonical expression names a rank, without building the list. */
 export function includesRank(canonical: string, rank: number): boolean {
-  if (!canonical) {
-    return false;
-  }
-  return canonical.split(',').some(part => {
-    const [first, last = first] = part.split('-').map(Number);
-    return first <= rank && rank <= last;
-  });
+  return rangesOf(canonical).some(([first, last]) => first <= rank && rank <= last);
 }
 
 /** How many ranks a canonical expression names. */
 export function countRanks(canonical: string): number {
-  return expandRanks(canonical).length;
+  return rangesOf(canonical).reduce((sum, [first, last]) => sum + last - first + 1, 0);
+}
+
+/** The ranges of a canonical expression: ascending, apart from each other; none when it is anything else. */
+function rangesOf(canonical: string): [number, number][] {
+  // What is too long names too many: it is not even split.
+  const parts = canonical.length <= 8 * MAX_RANKS ? canonical.split(',') : [];
+  const ranges: [number, number][] = [];
+  let end = -1;
+  let total = 0;
+  for (const part of parts) {
+    const match = CANONICAL.exec(part);
+    const first = Number(match?.[1]);
+    const last = Number(match?.[2] ?? first);
+    total += last - first + 1;
+    if (!match || first <= end || last < first || total > MAX_RANKS) {
+      return [];
+    }
+    end = last;
+    ranges.push([first, last]);
+  }
+  return ranges;
 }
 
 function termRanks(

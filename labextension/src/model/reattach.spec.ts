@@ -4,7 +4,7 @@ import type {
   IExecution,
   IRanksBundle
 } from '../services/protocol';
-import { findAttachments } from './reattach';
+import { findAttachments as find, IAttachment, IFoundCell, lostBundle } from './reattach';
 
 function execution(
   id: string,
@@ -27,6 +27,11 @@ function execution(
     statuses: [],
     error: null
   };
+}
+
+/** What the server lists, and could be asked for. */
+function findAttachments(cells: IFoundCell[], executions: IExecution[], savedAt: number): IAttachment[] {
+  return find(cells, { executions, silent: new Set() }, 'a.ipynb', savedAt);
 }
 
 function bundle(id: string, state: ExecutionState): IRanksBundle {
@@ -54,14 +59,39 @@ describe('findAttachments', () => {
     const saved = bundle('e1', 'running');
     const known = [execution('e1', 'a', 'ok', 5)];
     const [found] = findAttachments([{ id: 'a', bundle: saved }], known, 10);
-    expect(found.execution.id).toBe('e1');
+    expect(found.execution?.id).toBe('e1');
     expect(found.saved).toBe(saved);
   });
 
-  it('takes up what the server no longer knows, to say so', () => {
+  it('says of what the server does not list that it is lost', () => {
     const cells = [{ id: 'a', bundle: bundle('e1', 'queued') }];
     const [found] = findAttachments(cells, [], 10);
-    expect(found.execution).toMatchObject({ id: 'e1', group: 'g-1' });
+    expect(found).toMatchObject({ id: 'a', execution: null });
+    const statuses = [
+      { ranks: '0', status: 'ok' as const, seconds: 1 },
+      { ranks: '1', status: 'running' as const, seconds: null }
+    ];
+    const lost = lostBundle({ ...found.saved!, statuses });
+    expect(lost).toMatchObject({ state: 'lost', error: { code: 'lost' } });
+    expect(lost.statuses.map(({ status }) => status)).toEqual(['ok', 'lost']);
+  });
+
+  it('asks the server about nothing that it does not list for that group', () => {
+    const known = [{ ...execution('e1', 'z', 'running', 5), group: 'g-2' }];
+    const [found] = findAttachments([{ id: 'a', bundle: bundle('e1', 'running') }], known, 10);
+    expect(found.execution).toBeNull();
+  });
+
+  it('says nothing of what a group that does not answer may still run', () => {
+    const cells = [{ id: 'a', bundle: bundle('e1', 'running') }];
+    expect(find(cells, { executions: [], silent: new Set(['g-1']) }, 'a.ipynb', 10)).toEqual([]);
+  });
+
+  it('takes up a run of a notebook that was renamed, or copied, by what its cell has saved', () => {
+    const known = [{ ...execution('e1', 'a', 'running', 5), notebook: 'old.ipynb' }];
+    const [found] = findAttachments([{ id: 'b', bundle: bundle('e1', 'running') }], known, 10);
+    expect(found).toMatchObject({ id: 'b', execution: known[0] });
+    expect(findAttachments([{ id: 'a', bundle: null }], known, 10)).toEqual([]);
   });
 
   it('takes up what runs, though the file says nothing', () => {
@@ -77,7 +107,7 @@ describe('findAttachments', () => {
       execution('e1', 'a', 'error', 11)
     ];
     const [found] = findAttachments(cells, known, 10);
-    expect(found.execution.id).toBe('e1');
+    expect(found.execution?.id).toBe('e1');
     expect(found.saved).toBeNull();
   });
 
@@ -94,7 +124,7 @@ describe('findAttachments', () => {
     ];
     const found = findAttachments(cells, known, 10);
     expect(found).toHaveLength(1);
-    expect(found[0].execution.id).toBe('e2');
+    expect(found[0].execution?.id).toBe('e2');
     expect(found[0].saved).toBeNull();
   });
 

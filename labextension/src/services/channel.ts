@@ -34,6 +34,9 @@ export interface ITopicSubscription extends IDisposable {
   resubscribe(): void;
 }
 
+/** The server closes a connection that sends it more at once. */
+export const MAX_MESSAGE_BYTES = 64 * 1024;
+
 export class Channel implements IDisposable {
   constructor(settings: ServerConnection.ISettings) {
     this._settings = settings;
@@ -158,13 +161,34 @@ export class Channel implements IDisposable {
       .map(handler => handler.since!());
     // The follower who has least decides: the others ignore what they have.
     const cursor = cursors.length ? { since: Math.min(...cursors) } : {};
-    this._send({ type: 'subscribe', ...entry.topic, ...cursor });
+    if (!this._send({ type: 'subscribe', ...entry.topic, ...cursor })) {
+      // Not now: whoever subscribes does not expect an answer before the subscription.
+      void Promise.resolve().then(() => this._refuse(entry));
+    }
   }
 
-  private _send(message: object): void {
+  /** Send when connected; false when the message is more than the server takes: it would close the connection. */
+  private _send(message: object): boolean {
+    const text = JSON.stringify(message);
+    if (new TextEncoder().encode(text).length > MAX_MESSAGE_BYTES) {
+      return false;
+    }
     // When not connected nothing is lost: opening subscribes to everything.
     if (this._socket?.readyState === 1) {
-      this._socket.send(JSON.stringify(message));
+      this._socket.send(text);
+    }
+    return true;
+  }
+
+  /** Tell who asked for too much, and leave the connection to the others. */
+  private _refuse({ topic, handlers }: ITopicEntry): void {
+    const error = {
+      code: 'too_large',
+      message: 'The request is too large for the server.',
+      hint: 'The id of a group or of an execution is damaged. Run the cell again.'
+    };
+    for (const handler of [...handlers]) {
+      handler.receive({ type: 'error', error, request: { ...topic } });
     }
   }
 

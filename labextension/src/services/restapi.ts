@@ -27,8 +27,20 @@ export function apiUrl(settings: Settings, ...parts: string[]): string {
     settings.baseUrl,
     'jupyter-dist',
     'api',
-    ...parts.map(encodeURIComponent)
+    ...parts.map(segment)
   );
+}
+
+/** One step of a path, and never a step up, whoever made the id. */
+function segment(part: string): string {
+  if (part === '' || part === '.' || part === '..') {
+    throw new DistError({
+      code: 'bad_request',
+      message: `'${part}' is not the id of anything.`,
+      hint: ''
+    });
+  }
+  return encodeURIComponent(part);
 }
 
 export async function listEnvironments(

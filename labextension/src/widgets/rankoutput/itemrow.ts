@@ -3,7 +3,7 @@ import type { IStream } from '@jupyterlab/nbformat';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/quantities';
-import { expandRanks } from '../../model/ranks';
+import { lowestRank } from '../../model/ranks';
 import { streamText } from '../../model/view';
 import type { IElided } from '../../services/protocol';
 import { BlockLayout, RichBlock } from './richblock';
@@ -70,7 +70,7 @@ export class ItemRow {
     // Long sets are cut off by the gutter's width.
     this._label.title = text;
     this.node.classList.toggle('jpd-mod-common', isCommon);
-    const [lowest = 0] = expandRanks(ranks);
+    const lowest = lowestRank(ranks) ?? 0;
     this.node.dataset.hue = isCommon ? '' : String(lowest % NUM_HUES);
   }
 
@@ -115,7 +115,7 @@ export class ItemRow {
   private _showElided({ bytes, lines }: IElided, ranks: string): void {
     this._setKind('elided');
     const { trans, openLog } = this._context;
-    const [rank = 0] = expandRanks(ranks);
+    const rank = lowestRank(ranks) ?? 0;
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'jpd-RankItem-more';

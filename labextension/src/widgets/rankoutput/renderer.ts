@@ -2,12 +2,12 @@
  * Renders what ranks said: folded, and rank by rank. Live while the cell
  * runs, and from the file alone afterwards.
  */
-import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { IRenderMimeRegistry, MimeModel } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import { parseBundle } from '../../model/bundle';
+import { parseBundle } from '../../model/parsebundle';
 import { includesRank } from '../../model/ranks';
 import {
   FINAL_STATES,
@@ -64,17 +64,20 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     const bundle = parseBundle(model.data[RANKS_MIME]);
+    this._bundle = bundle;
+    for (const part of this._content.widgets) {
+      part.setHidden(!bundle);
+    }
+    this._fallback?.dispose();
+    this._fallback = null;
     if (!bundle) {
-      this.node.textContent = this._options.trans.__(
-        'This output of ranks cannot be read.'
-      );
+      await this._showText(model);
       return;
     }
     if (model.trusted !== this._trusted) {
       this._trusted = model.trusted;
       this._disposePanes();
     }
-    this._bundle = bundle;
     this._connect();
     this._draw();
   }
@@ -96,6 +99,18 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   protected onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
     this._schedule();
+  }
+
+  /** What cannot be read as a bundle has its text beside it, for readers without this extension. */
+  private async _showText(model: IRenderMime.IMimeModel): Promise<void> {
+    const { rendermime, trans } = this._options;
+    const text = model.data['text/plain'];
+    const words = trans.__('This output of ranks cannot be read.');
+    const data = { 'text/plain': typeof text === 'string' && text ? text : words };
+    this._error.hidden = true;
+    this._fallback = rendermime.createRenderer('text/plain');
+    this._content.addWidget(this._fallback);
+    await this._fallback.renderModel(new MimeModel({ data, trusted: model.trusted }));
   }
 
   private _onFollowed(_: unknown, execution: string): void {
@@ -245,6 +260,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _content: PanelLayout;
   private _error: HTMLElement;
   private _followed: IFollowedExecution | null = null;
+  private _fallback: IRenderMime.IRenderer | null = null;
   private _frame = 0;
   private _lostAt: number | null = null;
   private _nextDraw = 0;

@@ -1,0 +1,193 @@
+/** A running cell that is moved, deleted, restored, cut or copied, or whose notebook is renamed: its run stays its own. */
+import { expect, Locator, Page, test } from '@playwright/test';
+import * as fs from 'fs';
+import * as lab from './lab';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+const MIME = 'application/vnd.jupyter-dist.ranks+json';
+
+/** Ticks until the file of that name is there. */
+function ticks(stop: string): string {
+  return [
+    'import os, time',
+    'i = 0',
+    `while not os.path.exists(${JSON.stringify(lab.rootPath(stop))}):`,
+    '    print("tick", i)',
+    '    i += 1',
+    '    time.sleep(0.1)',
+    'print("the end")'
+  ].join('\n');
+}
+
+function stop(name: string): void {
+  fs.writeFileSync(lab.rootPath(name), '');
+}
+
+/** The cell with this source, wherever it is now. */
+function find(page: Page, source: string): { node: Locator; prompt: Locator; summary: Locator } {
+  const node = page.locator('.jp-Notebook .jp-CodeCell').filter({ has: page.locator('.jp-InputArea-editor', { hasText: source }) });
+  return { node, prompt: node.locator('.jp-InputPrompt'), summary: node.locator('.jpd-Ranks-summary') };
+}
+
+/** Open a notebook whose first cell ticks, and run it. */
+async function begin(page: Page, name: string, ...others: string[]): Promise<void> {
+  lab.writeNotebook(`${name}.ipynb`, [ticks(`stop-${name}`), ...others]);
+  await lab.openNotebook(page, `${name}.ipynb`);
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 0).node).toContainText('tick 2');
+  await page.keyboard.press('Escape');
+}
+
+const notice = (page: Page): Locator =>
+  page.locator('.Toastify__toast').filter({ hasText: "A deleted cell is still running on ranks 0-1 of 'train'" });
+
+const interrupt = (page: Page): Promise<void> => page.locator('[data-jp-item-name="interrupt"]').click();
+
+interface ISaved {
+  source: string | string[];
+  execution_count: number | null;
+  outputs: { data: Record<string, { state: string; items: { output: { text: string } }[] }> }[];
+}
+
+async function savedCell(page: Page, name: string, index: number): Promise<ISaved> {
+  await lab.saveNotebook(page);
+  return (lab.readNotebook(name).cells as unknown as ISaved[])[index];
+}
+
+test('a running cell that is moved goes on there, and is saved there', async ({ page }) => {
+  await begin(page, 'moved', '"the second"');
+  await page.keyboard.press('Control+Shift+ArrowDown');
+  const { node, prompt, summary } = find(page, 'os.path.exists');
+  await expect(page.locator('.jp-Notebook .jp-CodeCell').first()).toContainText('the second');
+  await expect(prompt).toHaveText('[*]:');
+  await expect(summary).toContainText('running');
+  stop('stop-moved');
+  await expect(summary).toContainText('2 ranks \u00b7 ok');
+  await expect(prompt).toHaveText(/^\[\d+\]:$/);
+  await expect(node).toContainText('the end');
+  const saved = await savedCell(page, 'moved.ipynb', 1);
+  expect(saved.execution_count).toBeGreaterThan(0);
+  const bundle = saved.outputs[0].data[MIME];
+  expect(bundle.state).toBe('ok');
+  expect(bundle.items.map(item => item.output.text).join('')).toMatch(/^tick 0\n[^]*the end\n$/);
+  await expect(notice(page)).toHaveCount(0);
+});
+
+test('a running cell that was moved is interrupted', async ({ page }) => {
+  await begin(page, 'moved2', '"the second"');
+  await page.keyboard.press('Control+Shift+ArrowDown');
+  await expect(page.locator('.jp-Notebook .jp-CodeCell').first()).toContainText('the second');
+  await interrupt(page);
+  await expect(find(page, 'os.path.exists').summary).toContainText('interrupted');
+});
+
+test('a deleted running cell is told of, and interrupted by the notice or the toolbar', async ({ page }) => {
+  await begin(page, 'deleted', '"the second"');
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  await expect(find(page, 'os.path.exists').node).toHaveCount(0);
+  await expect(notice(page)).toBeVisible();
+  await notice(page).getByRole('button', { name: 'Interrupt' }).click();
+  await expect(notice(page)).toHaveCount(0);
+
+  await begin(page, 'deleted2', '"the second"');
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  await expect(notice(page)).toBeVisible();
+  await interrupt(page);
+  await expect(notice(page)).toHaveCount(0);
+  // The ranks are free.
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 0).summary).toContainText('2 ranks \u00b7 ok');
+});
+
+test('a deleted running cell that is restored goes on, and can be interrupted', async ({ page }) => {
+  await begin(page, 'restored', '"the second"');
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  await expect(notice(page)).toBeVisible();
+  await page.keyboard.press('z');
+  const { node, prompt, summary } = find(page, 'os.path.exists');
+  await expect(prompt).toHaveText('[*]:');
+  await expect(notice(page)).toHaveCount(0);
+  await interrupt(page);
+  await expect(summary).toContainText('interrupted');
+  await expect(node).toContainText('KeyboardInterrupt');
+  expect((await savedCell(page, 'restored.ipynb', 0)).outputs[0].data[MIME].state).toBe('interrupted');
+});
+
+test('a cell that ended while it was deleted says so when it is restored', async ({ page }) => {
+  await begin(page, 'late', '"the second"');
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  await expect(notice(page)).toBeVisible();
+  stop('stop-late');
+  await expect(notice(page)).toHaveCount(0);
+  await page.keyboard.press('z');
+  const { node, prompt, summary } = find(page, 'os.path.exists');
+  await expect(summary).toContainText('2 ranks \u00b7 ok');
+  await expect(prompt).toHaveText(/^\[\d+\]:$/);
+  await expect(node).toContainText('the end');
+});
+
+test('a running cell that is cut and pasted goes on where it is pasted', async ({ page }) => {
+  await begin(page, 'cut', '"the second"');
+  await page.keyboard.press('x');
+  await expect(find(page, 'os.path.exists').node).toHaveCount(0);
+  await page.keyboard.press('v');
+  const { prompt, summary } = find(page, 'os.path.exists');
+  await expect(prompt).toHaveText('[*]:');
+  await expect(notice(page)).toHaveCount(0);
+  stop('stop-cut');
+  await expect(summary).toContainText('2 ranks \u00b7 ok');
+  expect((await savedCell(page, 'cut.ipynb', 1)).outputs[0].data[MIME].state).toBe('ok');
+});
+
+test('a copy of a running cell does not say for ever that it runs', async ({ page }) => {
+  await begin(page, 'copied', '"the second"');
+  await page.keyboard.press('c');
+  await page.keyboard.press('v');
+  const { summary } = find(page, 'os.path.exists');
+  await expect(summary).toHaveCount(2);
+  stop('stop-copied');
+  for (const index of [0, 1]) {
+    await expect(summary.nth(index)).toContainText('2 ranks \u00b7 ok');
+    expect((await savedCell(page, 'copied.ipynb', index)).outputs[0].data[MIME].state).toBe('ok');
+  }
+});
+
+test('a notebook that is renamed keeps its runs, also over a reload', async ({ page }) => {
+  await begin(page, 'before');
+  await page.evaluate(async () => {
+    const { jupyterapp } = window as unknown as {
+      jupyterapp: { serviceManager: { contents: { rename(a: string, b: string): Promise<unknown> } } };
+    };
+    await jupyterapp.serviceManager.contents.rename('before.ipynb', 'after.ipynb');
+  });
+  await expect(page.locator('.lm-TabBar-tabLabel', { hasText: 'after.ipynb' })).toBeVisible();
+  await lab.saveNotebook(page);
+  page.on('dialog', dialog => void dialog.accept());
+  await lab.openNotebook(page, 'after.ipynb');
+  const { prompt, summary } = find(page, 'os.path.exists');
+  await expect(prompt).toHaveText('[*]:');
+  await interrupt(page);
+  await expect(summary).toContainText('interrupted');
+  expect((await savedCell(page, 'after.ipynb', 0)).outputs[0].data[MIME].state).toBe('interrupted');
+});
+
+test('what was queued and cancelled says so', async ({ page }) => {
+  await begin(page, 'cancelled', 'print("never")');
+  await lab.cell(page, 1).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 1).summary).toContainText('queued');
+  await interrupt(page);
+  await expect(lab.cell(page, 0).summary).toContainText('interrupted');
+  await expect(lab.cell(page, 1).node).toContainText('Cancelled before it ran.');
+  await expect(lab.cell(page, 1).prompt).toHaveText('[ ]:');
+});
