@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tornado.httpclient import HTTPClientError
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.httputil import url_concat
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
+from tornado.websocket import websocket_connect
 from waits import PATIENCE
 
 
@@ -52,12 +56,18 @@ class Api:
 
     async def until(self, group: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The group, when it is so: what the agent tells of it may come after what it tells of a cell."""
-        for _ in range(100):
-            found = await self.ask("GET", f"groups/{group}")
-            if is_so(found):
-                return found
+        deadline = time.monotonic() + PATIENCE
+        while not is_so(found := await self.ask("GET", f"groups/{group}")):
+            assert time.monotonic() < deadline, found
             await asyncio.sleep(0.05)
-        raise AssertionError(found)
+        return found
+
+    async def shown(self, group: str, execution: str, text: str) -> None:
+        """Wait until a cell has shown that."""
+        deadline = time.monotonic() + PATIENCE
+        while not any(text in str(said) for _, said in texts(await self.view(group, execution, wait=0))):
+            assert time.monotonic() < deadline, text
+            await asyncio.sleep(0.05)
 
     async def submit(self, group: str, code: str, ranks: str = "all", **fields: Any) -> str:
         execution = await self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})
@@ -73,6 +83,30 @@ class Api:
         channel = Channel(await self._ws_fetch("jupyter-dist", "api", "channel"))
         assert (await channel.next())["type"] == "hello"
         return channel
+
+
+class Remote:
+    """What pytest-jupyter's `jp_fetch` and `jp_ws_fetch` are for its own server, for one in another process."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
+        self._headers = {"Authorization": f"token {token}"}
+        self._client = SimpleAsyncHTTPClient(force_instance=True)
+
+    def __enter__(self) -> Remote:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._client.close()
+
+    async def fetch(self, *parts: str, params: dict[str, str], **options: Any) -> Any:
+        return await self._client.fetch(
+            url_concat(self._url + "/".join(parts), params), headers=self._headers, **options
+        )
+
+    async def ws_fetch(self, *parts: str) -> Any:
+        url = self._url.replace("http", "ws", 1) + "/".join(parts)
+        return await websocket_connect(HTTPRequest(url, headers=self._headers, connect_timeout=PATIENCE))
 
 
 class Channel:

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from apiclient import Api
+from apiclient import Api, Remote
+from faults.server import TOKEN
 from leaks import nothing_left as no_leaks
 
 
@@ -37,7 +38,15 @@ def jp_server_config():
 
 @pytest.fixture
 def api(jp_serverapp, jp_fetch, jp_ws_fetch):
+    """A server in this process, which has no group yet."""
     return Api(jp_fetch, jp_ws_fetch)
+
+
+@pytest.fixture
+def shared_api(group_server, jp_asyncio_loop):
+    """The server that all share; its group `g` has two new ranks."""
+    with Remote(group_server.info["url"], TOKEN) as remote:
+        yield Api(remote.fetch, remote.ws_fetch)
 
 
 def processes_in(directory: Path) -> list[int]:

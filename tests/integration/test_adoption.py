@@ -32,13 +32,15 @@ def server_again(jp_serverapp):
 
 
 @pytest.mark.parametrize("orderly", [True, False])
-async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly):
+async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly, tmp_path):
     before = await api.start(name="g")
     done = await api.run("g", "x = 7\nprint('done', rank)\nx")
-    code = "import time\nfor step in range(8):\n    print('step', step)\n    time.sleep(0.15)\nprint(rank + x)"
+    flag = tmp_path / "flag"
+    code = "import os, time\nfor step in range(8):\n    print('step', step)\n    time.sleep(0.05)\n"
+    code += f"while not os.path.exists({str(flag)!r}): time.sleep(0.01)\nprint(rank + x)"
     running = await api.submit("g", code)
     queued = await api.submit("g", "print('queued')")
-    await asyncio.sleep(0.3)
+    await api.shown("g", running, "step 1")
 
     await server_again(orderly)
 
@@ -48,11 +50,12 @@ async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly
     assert after["running"] == [running]
     assert after["queued"] == [queued]
     listed = (await api.ask("GET", "groups/g/executions"))["executions"]
-    assert [execution["line"] for execution in listed] == ["x = 7", "import time", "print('queued')"]
+    assert [execution["line"] for execution in listed] == ["x = 7", "import os, time", "print('queued')"]
     again = await api.view("g", done["execution"]["id"])
     assert again["items"] == done["items"]
     assert again["seq"] == done["seq"]
 
+    flag.touch()
     channel = await api.channel()
     assert (await channel.follow("g", running))["state"] == "ok"
     view = await api.view("g", running)
