@@ -16,6 +16,7 @@ from jupyter_dist import __version__
 from jupyter_dist.devices.reader import DeviceReader
 from jupyter_dist.group.manager import GroupManager
 from jupyter_dist.group.resolve import MAX_CPU_RANKS, GroupDefaults
+from jupyter_dist.handlers.caps import Cap
 from jupyter_dist.handlers.routes import tornado_routes
 from jupyter_dist.launcher.directories import groups_directory
 from jupyter_dist.launcher.environments import Environments
@@ -55,7 +56,16 @@ class DistApp(ExtensionApp):
         help="Modules that are imported once and then shared by all ranks, besides torch and IPython.",
     ).tag(config=True)
 
+    max_pages_per_user = Int(
+        100, min=1, help="How many pages and programs of one user can follow groups at once, over one WebSocket each."
+    ).tag(config=True)
+    max_downloads_per_user = Int(
+        8, min=1, help="How many logs one user can download at once; each takes some megabytes of the server's memory."
+    ).tag(config=True)
+
     manager: GroupManager
+    pages: Cap
+    downloads: Cap
     _adoption: asyncio.Task[None] | None = None
     _adopted_at = 0.0
     _was_adopted = False
@@ -65,6 +75,8 @@ class DistApp(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Put the parts together."""
+        self.pages = Cap("pages", self.max_pages_per_user, "DistApp.max_pages_per_user")
+        self.downloads = Cap("downloads", self.max_downloads_per_user, "DistApp.max_downloads_per_user")
         launcher = LocalLauncher(groups_directory(self.serverapp.runtime_dir), list(self.preload_modules))
         self.manager = GroupManager(
             launcher,

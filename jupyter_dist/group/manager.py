@@ -123,7 +123,7 @@ class GroupManager:
 
     async def warm(self, name: str) -> None:
         """Keep an agent ready for the next start in that environment."""
-        await self._warm.warm(await self.environments.get(name))
+        await self._warm.warm(await self.environments.listed(name))
 
     async def shutdown(self, group: Group) -> list[str]:
         """End a group and forget it; returns what had to be killed."""

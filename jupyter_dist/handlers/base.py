@@ -11,9 +11,9 @@ from tornado import web
 
 from jupyter_dist.group.group import Group
 from jupyter_dist.group.manager import GroupManager
-from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.errors import JupyterDistError
 
-MAX_BODY_BYTES = 20 << 20
+from .strictjson import SMALL_BYTES, parse_json
 
 STATUS_OF_CODE = {
     "bad_request": 400,
@@ -32,6 +32,7 @@ STATUS_OF_CODE = {
     "name_taken": 409,
     "start_failed": 409,
     "too_large": 413,
+    "too_many": 429,
     "internal": 500,
     "agent_unreachable": 503,
     "timed_out": 504,
@@ -101,6 +102,12 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
         return manager
 
     @property
+    def max_body_bytes(self) -> int:
+        """How long the body of this request may be."""
+        declared = getattr(getattr(self, (self.request.method or "").lower(), None), "operation", None)
+        return declared.body_bytes if declared is not None and declared.body is not None else SMALL_BYTES
+
+    @property
     def _track_activity(self) -> bool:
         # Pages poll: only what somebody does keeps an idle server from being culled.
         return self.request.method != "GET"
@@ -114,7 +121,7 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
     def data_received(self, chunk: bytes) -> None:
         """Collect the body as far as it may be long; an error raised here would only drop the connection."""
         self._received += len(chunk)
-        if self._received <= MAX_BODY_BYTES:
+        if self._received <= self.max_body_bytes:
             self._chunks.append(chunk)
 
     def read_json(self) -> Any:
@@ -123,10 +130,7 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
         data = b"".join(self._chunks)
         if not data.strip():
             return {}
-        try:
-            return json.loads(data)
-        except (ValueError, RecursionError) as err:  # the latter: a hundred thousand brackets
-            raise bad_request(f"The body is not JSON: {err}.", "Send a JSON object in UTF-8.") from err
+        return parse_json(data)
 
     def group(self, id_or_name: str) -> Group:
         """The group named in the path. Raises JupyterDistError `unknown_group`."""
@@ -152,8 +156,8 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
         self.finish(json.dumps({"error": error.to_dict()}))
 
     def _check_length(self, length: int) -> None:
-        if length > MAX_BODY_BYTES:
-            message = f"The body has more than {MAX_BODY_BYTES} bytes."
+        if length > self.max_body_bytes:
+            message = f"The body has more than {self.max_body_bytes} bytes."
             raise JupyterDistError("too_large", message, "Put data into files on the server.")
 
 

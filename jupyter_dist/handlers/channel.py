@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
@@ -14,11 +15,16 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from jupyter_dist.protocol.errors import JupyterDistError
+
 from .base import AUTH_RESOURCE, DiscreetMixin
 from .client import ChannelClient
 from .operations import Answer, Operation
+from .strictjson import parse_json
 
 MAX_MESSAGE_BYTES = 64 * 1024
+TRY_AGAIN_LATER = 1013  # RFC 6455's registry of close codes
+MAX_REASON_BYTES = 120
 
 
 class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
@@ -27,6 +33,11 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
     auth_resource = AUTH_RESOURCE
     _client: ChannelClient | None = None
     _sender: asyncio.Task[None] | None = None
+
+    def initialize(self, name: str) -> None:
+        """Called by tornado for each request."""
+        super().initialize(name)
+        self._opened = contextlib.ExitStack()  # what ends with the connection
 
     def set_default_headers(self) -> None:
         """JupyterHandler's headers make no sense on a WebSocket."""
@@ -57,23 +68,31 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
     def open(self, *args: Any, **kwargs: Any) -> None:
         """The page is there: begin to tell it."""
         super().open(*args, **kwargs)
+        try:
+            self._opened.enter_context(self.settings["jupyter_dist"].pages.one(self))
+        except JupyterDistError as err:
+            self.close(TRY_AGAIN_LATER, f"{err}"[:MAX_REASON_BYTES])
+            return
         # Else the second of two small messages waits until the client's kernel acknowledges the first: 40 ms.
         self.set_nodelay(True)
         self._client = ChannelClient(self.settings["jupyter_dist"].manager, self._send)
         # Held here so that it is not collected, and ends with the connection.
         self._sender = asyncio.ensure_future(self._serve(self._client))
 
-    def on_message(self, message: str | bytes) -> None:
-        """A subscription of the page."""
-        assert self._client is not None
+    async def on_message(self, message: str | bytes) -> None:
+        """A subscription of the page; the next one is read when this one has been taken."""
+        if self._client is None:
+            return  # it is being closed
         try:
-            request = json.loads(message)
-        except (ValueError, RecursionError):  # the latter: thousands of brackets
-            request = None
-        self._client.handle(request)
+            request = parse_json(message if isinstance(message, bytes) else message.encode(), "message")
+        except JupyterDistError as err:
+            await self._client.refuse(err)
+        else:
+            await self._client.handle(request)
 
     def on_close(self) -> None:
         """The page is gone."""
+        self._opened.close()
         if self._sender is not None:
             self._sender.cancel()
         super().on_close()

@@ -12,10 +12,11 @@ from jupyter_dist.group.following import Topic
 from jupyter_dist.group.manager import GroupManager
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 
-from .subscriptions import SUBSCRIPTIONS, Message, Subscription
+from .subscriptions import SUBSCRIPTIONS, Message, Subscription, known_fields
 
 MIN_GAP_SECONDS = 0.05
 MAX_SUBSCRIPTIONS = 2000
+MAX_WAITING = 100  # errors to be sent, subscriptions to be closed
 # Building what is sent may take this share of the event loop.
 BUSY_SHARE = 0.25
 
@@ -31,19 +32,30 @@ class ChannelClient:
         self._subscriptions: dict[Topic, Subscription] = {}
         self._errors: list[Message] = []
         self._closing: list[Subscription] = []
+        self._taken = asyncio.Event()  # of these two, by the sender
+        self._is_closed = False
         self._changed: set[Topic] = {("groups",)}
         self._something = asyncio.Event()
         self._something.set()
         self._urgent = asyncio.Event()  # something that a person waits for
         self._stop_listening = manager.listen(self._mark)
 
-    def handle(self, request: Any) -> None:
-        """Obey a message of the page."""
+    async def handle(self, request: Any) -> None:
+        """Obey a message of the page; returns when there is room for the next."""
         try:
             self._obey(request)
         except JupyterDistError as err:
             if not (isinstance(request, dict) and request.get("type") == "unsubscribe"):
-                self._fail(err, request)
+                await self.refuse(err, request)
+                return
+        await self._room()
+
+    async def refuse(self, error: JupyterDistError, request: Any = None) -> None:
+        """Answer a message that cannot be obeyed; returns when there is room for the next."""
+        shown = known_fields(request) if isinstance(request, dict) else None
+        self._errors.append({"type": "error", "error": error.to_dict(), "request": shown})
+        self._something.set()
+        await self._room()
 
     async def run(self) -> None:
         """Send until cancelled, or until the socket is gone."""
@@ -60,6 +72,8 @@ class ChannelClient:
 
     async def close(self) -> None:
         """The page is gone. Idempotent."""
+        self._is_closed = True
+        self._taken.set()
         self._stop_listening()
         subscriptions = [*self._subscriptions.values(), *self._closing]
         self._subscriptions.clear()
@@ -76,7 +90,7 @@ class ChannelClient:
         subscription = kind.from_request(self._manager, request)
         # A group can be named by name or id: the subscription's own key has the id.
         old = self._subscriptions.pop(subscription.key, None)
-        if old is not None:
+        if old is not None and old.needs_closing:
             self._closing.append(old)
         if request["type"] == "subscribe":
             if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
@@ -92,11 +106,11 @@ class ChannelClient:
         if topic[0] == "execution":
             self._urgent.set()
 
-    def _fail(self, error: JupyterDistError, request: Any) -> None:
-        shown = request if isinstance(request, dict) else None
-        self._errors.append({"type": "error", "error": error.to_dict(), "request": shown})
-        del self._errors[:-100]
-        self._something.set()
+    async def _room(self) -> None:
+        """Wait while much is to be answered: what a page asks and does not read stays in its own socket."""
+        while len(self._errors) + len(self._closing) >= MAX_WAITING and not self._is_closed:
+            self._taken.clear()
+            await self._taken.wait()
 
     async def _wait(self) -> None:
         due = [subscription.due for subscription in self._subscriptions.values() if subscription.due is not None]
@@ -119,6 +133,7 @@ class ChannelClient:
         changed, self._changed = self._changed, set()
         errors, self._errors = self._errors, []
         closing, self._closing = self._closing, []
+        self._taken.set()
         for subscription in closing:
             await subscription.close()
         messages = errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .base import DistHandler
 from .operations import Answer, Operation, operation
-from .schemas import COMPLETE_BODY, COMPLETION
+from .schemas import COMPLETE_BODY, COMPLETION, MAX_COMPLETE_BYTES
 
 
 class CompleteHandler(DistHandler):
@@ -16,6 +16,7 @@ class CompleteHandler(DistHandler):
             "execute",  # asking an object for its attributes may run its code
             {200: Answer("What fits, in the words of Jupyter's complete_reply", COMPLETION)},
             body=COMPLETE_BODY,
+            body_bytes=MAX_COMPLETE_BYTES,
             errors=("unknown_group", "unknown_rank", "group_not_ready", "rank_dead", "agent_unreachable", "timed_out"),
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .base import DistHandler
 from .groups import WAIT
 from .operations import Answer, Operation, operation
-from .schemas import EXECUTE_BODY, list_of, record, ref
+from .schemas import EXECUTE_BODY, MAX_EXECUTE_BYTES, list_of, record, ref
 
 
 class ExecutionsHandler(DistHandler):
@@ -34,6 +34,7 @@ class ExecutionsHandler(DistHandler):
             "execute",
             {202: Answer("The execution, queued or running", ref("Execution"), headers=("Location",))},
             body=EXECUTE_BODY,
+            body_bytes=MAX_EXECUTE_BYTES,
             errors=(
                 "unknown_group",
                 "bad_ranks",

@@ -6,7 +6,7 @@ from jupyter_dist.group.resolve import StartRequest
 
 from .base import DistHandler
 from .operations import Answer, Operation, operation
-from .schemas import INTEGER, NUMBER, RANKS_BODY, START_BODY, STRING, body, list_of, record, ref
+from .schemas import INTEGER, NUMBER, RANKS_BODY, START_BODY, STRING, body, list_of, record, ref, text
 
 MAX_WAIT_SECONDS = 300
 
@@ -52,7 +52,7 @@ class GroupHandler(DistHandler):
             {200: Answer("The group", ref("Group"))},
             query={
                 "wait": WAIT,
-                "not_state": {**STRING, "description": "Answer once the group has left this state."},
+                "not_state": {**text(20), "description": "Answer once the group has left this state."},
             },
             errors=("unknown_group",),
         )

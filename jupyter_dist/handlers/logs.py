@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from jupyter_dist.group.group import Group
 from jupyter_dist.group.logs import LogRecord, log_text
+from jupyter_dist.journal.sound import MAX_SEQ
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .base import DistHandler
@@ -42,7 +44,7 @@ class LogHandler(DistHandler):
                     "maximum": MAX_TAIL_BYTES,
                     "description": f"Bytes of records, up to {MAX_TAIL_BYTES}.",
                 },
-                "before": {**INTEGER, "minimum": 1, "description": "The page before this record."},
+                "before": {**INTEGER, "minimum": 1, "maximum": MAX_SEQ, "description": "The page before this record."},
             },
             errors=("unknown_group", "unknown_rank", "agent_unreachable", "timed_out"),
         )
@@ -67,17 +69,21 @@ class LogDownloadHandler(DistHandler):
             "Download the whole log of a rank",
             "read",
             {200: Answer("Plain text", content_type="text/plain", headers=("Content-Disposition",))},
-            errors=("unknown_group", "unknown_rank"),
+            errors=("unknown_group", "unknown_rank", "too_many"),
         )
     )
     async def get(self, name: str, rank: str) -> None:
         """Stream the log; the client sets the pace."""
         group = self.group(name)
         group.check_rank(int(rank))
+        with self.settings["jupyter_dist"].downloads.one(self):
+            await self._stream(group, int(rank))
+
+    async def _stream(self, group: Group, rank: int) -> None:
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("Content-Disposition", f'attachment; filename="{group.id}-rank-{int(rank)}.log"')
-        chunks = group.log_chunks(int(rank))
+        self.set_header("Content-Disposition", f'attachment; filename="{group.id}-rank-{rank}.log"')
+        chunks = group.log_chunks(rank)
         end: list[LogRecord] | None = None
         try:
             while (records := await asyncio.to_thread(next, chunks, end)) is not None:

@@ -78,7 +78,8 @@ def _operation(verb: str, path: str, declared: Operation) -> dict[str, Any]:
         ]
     if declared.body is not None:
         required = bool(declared.body.get("required"))
-        described["requestBody"] = {"required": required, "content": {"application/json": {"schema": declared.body}}}
+        content = {"application/json": {"schema": declared.body}}
+        described["requestBody"] = {"required": required, "content": content, "x-max-bytes": declared.body_bytes}
     return described
 
 
@@ -102,6 +103,8 @@ def _errors(declared: Operation) -> dict[str, Any]:
     codes = ["forbidden", *declared.errors]
     if declared.body is not None or declared.query:
         codes.append("bad_request")
+    if declared.body is not None and "too_large" not in codes:
+        codes.append("too_large")
     by_status: dict[int, list[str]] = {}
     for code in codes:
         by_status.setdefault(STATUS_OF_CODE[code], []).append(code)

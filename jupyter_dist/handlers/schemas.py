@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from jupyter_dist.group.group import MAX_CODE_BYTES
 from jupyter_dist.group.resolve import MAX_CPU_RANKS
+from jupyter_dist.protocol.ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
+
+MAX_PATH = 4096
+MAX_VARIABLES = 500
+MAX_COMPLETE_CHARS = 1 << 20
+# JSON writes some characters with more bytes than they have.
+MAX_EXECUTE_BYTES = MAX_CODE_BYTES + (4 << 20)
+MAX_COMPLETE_BYTES = 2 * MAX_COMPLETE_CHARS
 
 Schema = dict[str, Any]
 
@@ -13,7 +22,11 @@ INTEGER: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
 BOOLEAN: Schema = {"type": "boolean"}
 ANY_OBJECT: Schema = {"type": "object"}
-RANKS: Schema = {"type": "string", "description": "A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0."}
+RANKS: Schema = {
+    "type": "string",
+    "maxLength": MAX_EXPRESSION_LENGTH,
+    "description": "A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.",
+}
 
 
 def ref(name: str) -> Schema:
@@ -39,23 +52,31 @@ def record(required: dict[str, Schema], optional: dict[str, Schema] | None = Non
 
 
 def body(fields: dict[str, Schema], required: tuple[str, ...] = ()) -> Schema:
-    """An object that we are sent: what is not known is refused."""
+    """An object that we are sent: what is not known is refused, before anything else is looked at."""
     return {
         "type": "object",
-        "properties": fields,
-        "required": list(required),
         "additionalProperties": False,
+        "required": list(required),
+        "properties": fields,
     }
+
+
+def text(max_length: int = 200) -> Schema:
+    """A string that we are sent."""
+    return {**STRING, "maxLength": max_length}
 
 
 START_BODY = body(
     {
-        "name": {**STRING, "description": "A name for the group, unique among those that live."},
-        "environment": {**STRING, "description": "The name of an environment of GET /environments."},
-        "python": {**STRING, "description": "The absolute path of an interpreter, instead of an environment."},
+        "name": {**text(), "description": "A name for the group, unique among those that live."},
+        "environment": {**text(300), "description": "The name of an environment of GET /environments."},
+        "python": {**text(MAX_PATH), "description": "The absolute path of an interpreter, instead of an environment."},
         "accelerator": {"enum": ["auto", "cuda", "cpu"], "description": "One of auto, cuda, cpu."},
         "devices": {
-            "anyOf": [list_of({**INTEGER, "minimum": 0}), {**INTEGER, "minimum": -1}, {"const": "all"}],
+            # Not one `anyOf`: its validation names every wrong item of a list before it refuses the first.
+            "if": {"type": "array"},
+            "then": {**list_of({**INTEGER, "minimum": 0, "maximum": MAX_RANKS}), "maxItems": MAX_RANKS},
+            "else": {"anyOf": [{**INTEGER, "minimum": -1, "maximum": MAX_RANKS}, {"const": "all"}]},
             "description": 'CUDA devices: a list of indices, a count, -1 or "all".',
         },
         "num_ranks": {
@@ -65,11 +86,13 @@ START_BODY = body(
             "description": f"CPU ranks, 1 to {MAX_CPU_RANKS}; with CUDA the number of devices.",
         },
         "backend": {"enum": ["auto", "nccl", "gloo"], "description": "One of auto, nccl, gloo."},
-        "cwd": {**STRING, "description": "A directory, absolute or relative to the server's root."},
-        "notebook": {**STRING, "description": "A notebook's path: its folder is the default cwd."},
+        "cwd": {**text(MAX_PATH), "description": "A directory, absolute or relative to the server's root."},
+        "notebook": {**text(MAX_PATH), "description": "A notebook's path: its folder is the default cwd."},
         "env": {
             "type": "object",
-            "additionalProperties": STRING,
+            "maxProperties": MAX_VARIABLES,
+            "propertyNames": text(),
+            "additionalProperties": text(32 << 10),
             "description": "Extra environment variables: an object of strings.",
         },
     }
@@ -77,7 +100,7 @@ START_BODY = body(
 
 EXECUTE_BODY = body(
     {
-        "code": {**STRING, "description": "What is run: a string."},
+        "code": {**text(MAX_CODE_BYTES), "description": "What is run: a string of at most 16 MiB."},
         "ranks": RANKS,
         "cell_id": {**or_null(STRING), "maxLength": 200, "description": "The notebook cell's id."},
         "notebook": {**or_null(STRING), "maxLength": 4096, "description": "The notebook's path."},
@@ -101,8 +124,13 @@ EXECUTE_BODY = body(
 
 COMPLETE_BODY = body(
     {
-        "code": {**STRING, "maxLength": 1 << 20, "description": "The cell, at most 1 MiB."},
-        "cursor_pos": {**or_null(INTEGER), "minimum": 0, "description": "The cursor, in characters; the end."},
+        "code": {**text(MAX_COMPLETE_CHARS), "description": "The cell, at most 1 MiB."},
+        "cursor_pos": {
+            **or_null(INTEGER),
+            "minimum": 0,
+            "maximum": MAX_COMPLETE_CHARS,
+            "description": "The cursor, in characters; the end.",
+        },
     },
     required=("code",),
 )

@@ -9,11 +9,24 @@ from jupyter_dist.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.group.following import Topic
 from jupyter_dist.group.group import Group
 from jupyter_dist.group.manager import GroupManager
+from jupyter_dist.journal.sound import MAX_SEQ
 from jupyter_dist.protocol.errors import bad_request
 
 DEVICES_SECONDS = 3.0
+MAX_ID = 80  # characters of a name or id, as in paths
+KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since")
 
 Message = dict[str, Any]
+
+
+def known_fields(request: Message) -> Message:
+    """What is kept of a message and sent back with an error about it: whatever else it holds costs nothing."""
+    short = {name: request[name] for name in KNOWN_FIELDS if name in request}
+    return {
+        name: value
+        for name, value in short.items()
+        if isinstance(value, int) or (type(value) is str and len(value) < 1000)
+    }
 
 
 class Subscription:
@@ -21,9 +34,10 @@ class Subscription:
 
     topic: ClassVar[str]
     fields: ClassVar[dict[str, type]] = {}
+    needs_closing: ClassVar[bool] = False
 
     def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
-        self.request = request
+        self.request = known_fields(request)
         self.due: float | None = None  # monotonic; when there is something to send though nothing changed
         self.key: Topic = (self.topic,)
         self.topics: tuple[Topic, ...] = ()
@@ -36,9 +50,11 @@ class Subscription:
             value = request.get(name)
             if not isinstance(value, kind) or isinstance(value, bool):
                 raise bad_request(f"'{name}' is missing or of the wrong type.", f"Topic '{cls.topic}' needs it.")
+            if isinstance(value, str) and len(value) > MAX_ID:
+                raise bad_request(f"'{name}' has {len(value)} characters.", f"Names and ids have at most {MAX_ID}.")
         since = request.get("since", 0)
-        if not isinstance(since, int) or isinstance(since, bool):
-            raise bad_request("'since' is not a number.", "It is the highest seq that you have, or 0.")
+        if type(since) is not int or not 0 <= since <= MAX_SEQ:
+            raise bad_request("'since' is not a number of records.", "It is the highest seq that you have, or 0.")
         return cls(manager, request)
 
     async def messages(self) -> list[Message]:
@@ -120,6 +136,7 @@ class MemorySubscription(Subscription):
     """A group's memory; samples are taken while somebody follows."""
 
     topic = "memory"
+    needs_closing = True
     fields: ClassVar[dict[str, type]] = {"group": str}
 
     def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:

@@ -85,6 +85,16 @@ class Environments:
             raise JupyterDistError("bad_environment", environment.problem, hint)
         return environment
 
+    async def listed(self, name: str) -> Environment:
+        """The environment of that name in the list: nothing is started but what its server was told to offer.
+
+        Raises:
+            JupyterDistError: `bad_environment`, also for a path.
+        """
+        if os.path.isabs(name):
+            raise _unknown(name, await self._candidates())
+        return await self.get(name)
+
     async def _named(self, name: str) -> Environment:
         candidates = await self._candidates()
         for candidate in candidates:
@@ -92,9 +102,7 @@ class Environments:
                 return candidate
         if os.path.isabs(name):
             return _from_path(name)
-        names = ", ".join(candidate.name for candidate in candidates)
-        message = f"There is no environment '{name[:80]}'."
-        raise JupyterDistError("bad_environment", message, f"Environments: {names}.")
+        raise _unknown(name, candidates)
 
     async def _usable_names(self) -> str:
         usable = [environment.name for environment in await self.all() if environment.problem is None]
@@ -127,6 +135,12 @@ def default_environment(environments: list[Environment]) -> Environment:
     """The first usable one, which is the server's own if that has torch."""
     usable = (environment for environment in environments if environment.problem is None)
     return next(usable, environments[0])
+
+
+def _unknown(name: str, candidates: list[Environment]) -> JupyterDistError:
+    names = ", ".join(candidate.name for candidate in candidates)
+    message = f"There is no environment '{name[:80]}'."
+    return JupyterDistError("bad_environment", message, f"Environments: {names}.")
 
 
 def _from_path(python: str) -> Environment:

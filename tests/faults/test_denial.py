@@ -170,6 +170,45 @@ def open_sockets(port: int, number: int, first: bytes) -> list[socket.socket]:
     return found
 
 
+def slow_download(server: JupyterServer) -> socket.socket:
+    """Asks for a log and does not read it; returns when the answer has begun."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(20)
+    connection.connect(("127.0.0.1", server.info["port"]))
+    connection.sendall(
+        b"GET /jupyter-dist/api/groups/g/ranks/0/log/download HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: token "
+        + TOKEN.encode()
+        + b"\r\n\r\n"
+    )
+    assert connection.recv(15)[9:12] in (b"200", b"429")
+    return connection
+
+
+def test_one_user_downloads_so_many_logs_at_once(server):
+    assert server.run("g", "for n in range(300): print('x' * 100_000)", "0")["execution"]["state"] == "ok"
+    slow = [slow_download(server) for _ in range(8)]
+    try:
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            server.download("g", 0)
+        with raised.value as refused:
+            assert refused.code == 429
+            assert b'"too_many"' in refused.read()
+        assert server.ask("GET", "groups/g")["state"] == "ready"
+    finally:
+        for connection in slow:
+            connection.close()
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            assert len(server.download("g", 0)) > 30_000_000
+            break
+        except urllib.error.HTTPError as err:
+            err.close()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
 def quickest_answer(server: JupyterServer) -> float:
     def seconds() -> float:
         began = time.monotonic()

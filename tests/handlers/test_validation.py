@@ -4,7 +4,11 @@ import json
 
 import pytest
 
-from jupyter_dist.handlers.base import MAX_BODY_BYTES
+from jupyter_dist.handlers.openapi import operations_of
+from jupyter_dist.handlers.routes import ROUTES
+from jupyter_dist.handlers.schemas import MAX_EXECUTE_BYTES
+from jupyter_dist.handlers.strictjson import MAX_VALUES, SMALL_BYTES, parse_json
+from jupyter_dist.protocol.errors import JupyterDistError
 
 STARTS = [
     ({"nme": "x"}, "bad_request", "nme"),
@@ -70,14 +74,121 @@ async def test_methods_that_an_address_does_not_take(jp_serverapp, refused):
 
 
 async def test_a_body_that_is_too_large_is_refused(jp_serverapp, refused):
-    status, error = await refused("groups", method="POST", body=b" " * (MAX_BODY_BYTES + 1))
-    assert (status, error["code"]) == (413, "too_large")
+    for path, size in [("groups", SMALL_BYTES), ("groups/x/executions", MAX_EXECUTE_BYTES)]:
+        status, error = await refused(path, method="POST", body=b" " * (size + 1))
+        assert (status, error["code"]) == (413, "too_large")
+
+
+HEAVY = {
+    "unknown fields": b"{" + b",".join(b'"x%d":1' % number for number in range(900_000)) + b"}",
+    "variables": b'{"env": {' + b",".join(b'"x%d":"1"' % number for number in range(400_000)) + b"}}",
+    "variables that are numbers": b'{"env": {' + b",".join(b'"x%d":1' % number for number in range(400_000)) + b"}}",
+    "devices": b'{"devices": [' + b",".join([b"-1"] * 2_000_000) + b"]}",
+    "empty lists": b'{"code": [' + b",".join([b"[]"] * 3_000_000) + b"]}",
+    "one field, very often": b"{" + b",".join([b'"a":1'] * 1_000_000) + b"}",
+    "nested": b'{"code": ' + b"[" * 4_000_000,
+    "a long number": b'{"code": ' + b"1" * 8_000_000 + b"}",
+    "a long name": b'{"' + b"x" * 8_000_000 + b'": 1}',
+    "spaces": b'{"code": ' + b" " * 9_000_000 + b"}",
+    "a string without end": b'{"code": "' + b"x" * 9_000_000,
+}
+
+
+@pytest.mark.parametrize("body", HEAVY.values(), ids=HEAVY)
+async def test_a_body_that_takes_long_to_look_at_is_refused_before_that(jp_serverapp, refused, body):
+    """Each of the first four held up the server for 16 seconds and more."""
+    assert (await refused("groups", method="POST", body=body))[0] == 413
+    for path in ("groups/x/executions", "groups/x/ranks/0/complete"):
+        status, error = await refused(path, method="POST", body=body)
+        assert status in (400, 413), error
+        assert len(error["message"]) < 300
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ('{"num_ranks": 2, "num_ranks": 3}', "'num_ranks' stands twice"),
+        ('{"env": {"A": "1", "A": "2"}}', "'A' stands twice"),
+        ('{"num_ranks": NaN}', "NaN"),
+        ('{"num_ranks": -Infinity}', "Infinity"),
+        ('{"num_ranks": 1e999}', "1e999"),
+        ('{"num_ranks": 2.0}', "num_ranks"),
+        ('{"devices": [' + ",".join(["-1"] * 1500) + "]}", "devices"),
+        ('{"env": {' + ",".join(f'"x{number}": 1' for number in range(1500)) + "}}", "env"),
+        ("{" + ",".join(f'"x{number}": 1' for number in range(1500)) + "}", "x0"),
+        ('{"devices": [' + ",".join(["1"] * 9000) + "]}", f"more than {MAX_VALUES} values"),
+        ('{"cwd": ' + "[" * 30 + "]" * 30 + "}", "nested"),
+        ('{"name": ' + "[" * 9000 + "]" * 9000 + "}", "nested"),
+        ('{"name": "' + "x" * 300 + '"}', "name"),
+        ('{"env": {"' + "x" * 300 + '": "1"}}', "env"),
+        ('{"python": "/' + "x" * 5000 + '"}', "python"),
+    ],
+)
+async def test_what_json_leaves_open_and_what_is_too_much_is_refused_by_name(jp_serverapp, refused, body, word):
+    status, error = await refused("groups", method="POST", body=body)
+    assert (status, error["code"]) == (400, "bad_request")
+    assert word in error["message"]
+    assert len(error["message"]) < 300
+
+
+def test_code_of_any_length_and_kind_arrives_as_it_was_sent():
+    for code in ("x" * 70_000, '"\\\n\u2028é' * 30_000, "", "\\" * 70_000):
+        for fields in ({"code": code, "ranks": "0", "silent": False}, {"cell_id": None, "code": code}):
+            for is_ascii in (True, False):
+                assert parse_json(json.dumps(fields, ensure_ascii=is_ascii, indent=2).encode()) == fields
+    for junk in (b"]", b"x", b', "a"', b"{}", b'"'):
+        with pytest.raises(JupyterDistError):
+            parse_json(b'{"code": "' + b"x" * 70_000 + b'"}' + junk)
+
+
+def unbounded(schema, path):
+    """Where something that is sent to us may be as long or large as it likes."""
+    kinds = schema.get("type", [])
+    kinds = {kinds} if isinstance(kinds, str) else set(kinds)
+    if "string" in kinds and "maxLength" not in schema:
+        yield f"{path}: a string"
+    if kinds & {"integer", "number"} and not {"minimum", "maximum"} <= set(schema):
+        yield f"{path}: a number"
+    if "array" in kinds:
+        yield from [f"{path}: a list"] if "maxItems" not in schema else unbounded(schema["items"], f"{path}[]")
+    if "object" in kinds:
+        for name, field in schema.get("properties", {}).items():
+            yield from unbounded(field, f"{path}.{name}")
+        others = schema.get("additionalProperties", {})
+        if others is not False:
+            if not {"maxProperties", "propertyNames"} <= set(schema) or "maxLength" not in schema["propertyNames"]:
+                yield f"{path}: an object"
+            yield from unbounded(others, f"{path}.*")
+    for inner in (*schema.get("anyOf", []), *(schema[name] for name in ("then", "else") if name in schema)):
+        yield from unbounded(inner, path)
+    if not kinds and not {"enum", "const", "anyOf", "if"} & set(schema):
+        yield f"{path}: anything"
+
+
+def test_all_that_we_are_sent_is_bounded():
+    found = []
+    for route in ROUTES:
+        for verb, declared in operations_of(route.handler).items():
+            where = f"{verb} {route.path}"
+            found += unbounded(declared.body, where) if declared.body is not None else []
+            for name, schema in declared.query.items():
+                found += unbounded(schema, f"{where}?{name}")
+    assert found == []
+    assert list(unbounded({"type": ["object", "null"]}, "x")) == ["x: an object", "x.*: anything"]
 
 
 async def test_query_arguments_are_checked(jp_serverapp, refused):
-    status, error = await refused("groups/x", params={"wait": "long"})
-    assert (status, error["code"]) == (400, "bad_request")
-    assert "wait" in error["message"]
+    for path, name, values in [
+        ("groups/x", "wait", ["long", "nan", "inf", "-inf", "1e999", "1e2", "-1", "301", "", "1_0", "٣", " 1", "0x1"]),
+        ("groups/x", "not_state", ["x" * 100]),
+        ("groups/x/executions/e-1", "wait", ["nan", "Infinity"]),
+        ("groups/x/ranks/0/log", "tail", ["0", "1.5", "99999999999", "nan", "True"]),
+        ("groups/x/ranks/0/log", "before", ["0", "9" * 17, "9" * 9999]),
+    ]:
+        for value in values:
+            status, error = await refused(path, params={name: value})
+            assert (status, error["code"]) == (400, "bad_request"), (name, value)
+            assert name in error["message"]
 
 
 async def test_messages_that_the_channel_does_not_know(jp_serverapp, jp_ws_fetch):

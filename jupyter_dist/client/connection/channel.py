@@ -17,6 +17,7 @@ from .http import Api
 
 MAX_MESSAGE_BYTES = 1 << 30
 CLOSE_SECONDS = 1.0
+TRY_AGAIN_LATER = 1013  # the server says why
 RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -78,6 +79,8 @@ class Channel:
                 while (message := await socket.read_message()) is not None:
                     self._dispatch(json.loads(message))
                 self._socket = None
+                if socket.close_code == TRY_AGAIN_LATER:
+                    raise JupyterDistError("too_many", socket.close_reason or "The Jupyter server takes no more pages.")
         except JupyterDistError as err:
             for feed in self._all_feeds():
                 feed.fail(err)

@@ -1,0 +1,44 @@
+"""How many of the things that stay open each user may have at once: others must be able to have theirs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+
+
+class Cap:
+    """Counts what is open, by user."""
+
+    def __init__(self, what: str, limit: int, setting: str) -> None:
+        self._what = what
+        self._limit = limit
+        self._setting = setting
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, handler: Any) -> Iterator[None]:
+        """Have one open for the user of that request.
+
+        Raises:
+            JupyterDistError: `too_many`.
+        """
+        user = _user(handler)
+        if self._open[user] >= self._limit:
+            message = f"You have {self._limit} {self._what} open."
+            raise JupyterDistError("too_many", message, f"Close some ({self._setting} is the limit).")
+        self._open[user] += 1
+        try:
+            yield
+        finally:
+            self._open[user] -= 1
+            if not self._open[user]:
+                del self._open[user]
+
+
+def _user(handler: Any) -> str:
+    # Who comes with the token alone is given a new name by each request.
+    return "" if handler.token_authenticated else str(handler.current_user.username)

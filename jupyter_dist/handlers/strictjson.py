@@ -1,0 +1,102 @@
+"""JSON from outside: what is long, deep, ambiguous or no JSON at all is refused before anything is made of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+
+# Whatever is sent is small, but for a cell's code: one long string among the fields of an object.
+SMALL_BYTES = 64 << 10
+MAX_VALUES = 2000
+MAX_DEPTH = 20
+MAX_FIELDS = 100  # of an object with long strings
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def parse_json(data: bytes, what: str = "body") -> Any:
+    """Return what the JSON in UTF-8 says.
+
+    The event loop waits for this, so that the time it takes is bounded whatever stands there.
+
+    Raises:
+        JupyterDistError: `bad_request`, saying what is wrong.
+    """
+    try:
+        text = data.decode()
+        value = _DECODER.decode(text) if len(text) <= SMALL_BYTES else _with_long_strings(text)
+    except (ValueError, RecursionError, IndexError) as err:
+        said = err if isinstance(err, ValueError) else "it ends too early, or is nested too deeply"
+        raise bad_request(f"The {what} is not JSON: {said}.", "Send a JSON object in UTF-8.") from err
+    _check_size(value)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    raise bad_request(f"The field '{twice[:60]}' stands twice.", "Send each field once.")
+
+
+def _refused(text: str) -> Any:
+    raise bad_request(f"{text[:60]} is no number of JSON.", "Send finite numbers.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return _refused(text) if number in (float("inf"), float("-inf")) else number
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused, parse_float=_finite)
+
+
+def _with_long_strings(text: str) -> dict[str, Any]:
+    """An object of which only strings are long: everything else of it is small, or it is refused unread."""
+    pairs: list[tuple[str, Any]] = []
+    small = 0
+    at = _after(text, 0, "{")
+    while True:
+        name, at = scanstring(text, _after(text, at, '"'))
+        at = _SPACE.match(text, _after(text, at, ":")).end()  # type: ignore[union-attr]  # it matches anything
+        if text[at] == '"':
+            value, at = scanstring(text, at + 1)
+        else:
+            value, length = _DECODER.raw_decode(text[at : at + SMALL_BYTES])
+            at, small = at + length, small + length
+        pairs.append((name, value))
+        if small + len(name) > SMALL_BYTES or len(pairs) > MAX_FIELDS:
+            raise JupyterDistError("too_large", "The body is too large.", "Only a cell's code may be long.")
+        if text[_SPACE.match(text, at).end()] == "}":  # type: ignore[union-attr]
+            break
+        at = _after(text, at, ",")
+    if text[_after(text, at, "}") :].strip():
+        raise ValueError("something follows the object")
+    return _unique(pairs)
+
+
+def _after(text: str, at: int, wanted: str) -> int:
+    at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+    if text[at] != wanted:
+        raise ValueError(f"'{wanted}' is missing at character {at}")
+    return at + 1
+
+
+def _check_size(value: Any) -> None:
+    """Refuse what would take validation seconds."""
+    level, count = [value], 1
+    for _ in range(MAX_DEPTH):
+        outers = [outer for outer in level if isinstance(outer, (dict, list))]
+        level = [inner for outer in outers for inner in (outer.values() if isinstance(outer, dict) else outer)]
+        count += len(level)
+        if count > MAX_VALUES:
+            raise bad_request(f"The body has more than {MAX_VALUES} values.", "Put data into files on the server.")
+        if not level:
+            return
+    raise bad_request(f"The body is nested more than {MAX_DEPTH} deep.", "See docs/api.md.")

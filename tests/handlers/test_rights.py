@@ -1,0 +1,93 @@
+"""What each address can cause, and the right that it takes: only `execute` starts, stops or runs what a user chose."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from jupyter_server.auth.authorizer import Authorizer
+from tornado.httpclient import HTTPClientError
+
+from jupyter_dist.handlers.openapi import operations_of
+from jupyter_dist.handlers.routes import ROUTES
+
+# A new address is added here by hand, by somebody who has thought of what it can cause.
+RIGHTS = {
+    ("get", ""): "read",
+    ("get", "openapi.json"): "read",
+    ("get", "environments"): "read",  # asks those Pythons for their versions that the server's kernelspecs name
+    ("post", "environments/{name}/warm"): "write",  # the same ones, never a path
+    ("get", "devices"): "read",
+    ("get", "groups"): "read",
+    ("post", "groups"): "execute",
+    ("get", "groups/{group}"): "read",
+    ("delete", "groups/{group}"): "execute",
+    ("post", "groups/{group}/interrupt"): "execute",
+    ("post", "groups/{group}/restart"): "execute",
+    ("post", "groups/{group}/replace"): "execute",
+    ("post", "groups/{group}/reform"): "execute",
+    ("post", "groups/{group}/ranks/{rank}/kill"): "execute",
+    ("post", "groups/{group}/ranks/{rank}/complete"): "execute",  # asking for attributes runs code
+    ("post", "groups/{group}/empty-cache"): "execute",
+    ("get", "groups/{group}/memory"): "read",
+    ("post", "groups/{group}/executions"): "execute",
+    ("get", "groups/{group}/executions"): "read",
+    ("get", "groups/{group}/executions/{execution}"): "read",
+    ("delete", "groups/{group}/executions/{execution}"): "execute",
+    ("get", "groups/{group}/ranks/{rank}/log"): "read",
+    ("get", "groups/{group}/ranks/{rank}/log/download"): "read",
+    ("get", "channel"): "read",
+}
+
+
+def test_every_address_takes_the_right_for_what_it_can_cause():
+    declared = {
+        (verb, route.path): operation.action
+        for route in ROUTES
+        for verb, operation in operations_of(route.handler).items()
+    }
+    assert declared == RIGHTS
+    assert {route.handler.auth_resource for route in ROUTES} == {"jupyter_dist"}
+
+
+class NoExecute(Authorizer):
+    """A collaborator who may look and write, and run nothing."""
+
+    def is_authorized(self, handler, user, action, resource):
+        return action != "execute"
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A program that says that it was run."""
+    path = tmp_path / "evil.sh"
+    path.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    path.chmod(0o755)
+    return path
+
+
+async def test_who_may_not_execute_starts_no_program_of_his_choice(jp_serverapp, jp_fetch, refused, program):
+    jp_serverapp.web_app.settings["authorizer"] = NoExecute(parent=jp_serverapp)
+    spellings = [program, f"{program.parent}/./evil.sh", f"/{program}", f"..{program}"]
+    for name in spellings:
+        status, error = await refused(f"environments/{quote(str(name), safe='')}/warm", method="POST", body="{}")
+        assert (status, error["code"]) == (400, "bad_environment")
+    body = {"python": str(program)}
+    assert (await refused("groups", method="POST", json=body))[0] == 403
+    codes = []
+    for verb, path in RIGHTS:
+        asked = path.format(name=quote(str(program), safe=""), group="x", rank="0", execution="e-1")
+        if path != "channel":
+            try:
+                await jp_fetch("jupyter-dist", "api", asked, method=verb.upper(), allow_nonstandard_methods=True)
+            except HTTPClientError as err:
+                codes.append(err.code)
+    assert codes
+    assert max(codes) < 500
+    assert not (program.parent / "ran").exists()
+
+
+async def test_who_may_execute_names_any_python(jp_serverapp, refused, program):
+    status, error = await refused("groups", method="POST", json={"python": str(program)})
+    assert (status, error["code"]) == (400, "bad_environment")
+    assert (program.parent / "ran").exists()
