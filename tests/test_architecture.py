@@ -50,3 +50,59 @@ def test_there_is_no_pickle_on_any_channel_of_ours():
     for path in SOURCES:
         if path.parent.name not in ("rank", "objects"):  # objects travel in files, between the user's own processes
             assert not re.search(r"\b(cloud)?pickle\b|\.recv_pyobj|\beval\(|\bexec\(", path.read_text()), path
+
+
+RANK = ROOT / "jupyter_dist" / "rank"
+COMPAT = {RANK / "torch_compat.py", RANK / "ipython_compat.py"}
+# Private names of Python itself, which tests/compat/test_names.py looks for in each version.
+OF_PYTHON = {
+    "_getframe",
+    "_current_frames",
+    "_exit",
+    "_run_exitfuncs",
+    "_CHUNK_SIZE",
+    "_fork_exec",
+    "_asdict",
+    "_replace",
+}
+OF_PROTOCOLS = {"_render_traceback_"}  # of IPython's documentation
+
+
+def own_private_names(trees):
+    """What the package itself calls with an underscore."""
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield node.name
+            elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.attr if isinstance(node, ast.Attribute) else node.id
+            elif isinstance(node, ast.arg):
+                yield node.arg
+
+
+def is_private(name):
+    return name.startswith("_") and not name.endswith("__")
+
+
+def private_names_of_others(tree, own):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("torch", "IPython"):
+            names = [*node.module.split("."), *(alias.name for alias in node.names)]
+            yield from (name for name in names if is_private(name))
+        elif isinstance(node, ast.Import):
+            names = [part for alias in node.names for part in alias.name.split(".") if alias.name.startswith("torch")]
+            yield from (name for name in names if is_private(name))
+
+
+def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
+    """`rank/frameworks` has its own way for those of other frameworks: a fix asks for what it needs."""
+    others = {RANK / "frameworks" / f"{name}.py" for name in ("accelerate", "fastai", "lightning")}
+    trees = {path: ast.parse(path.read_text()) for path in RANK.rglob("*.py") if path not in others}
+    own = set(own_private_names(trees.values())) | OF_PYTHON | OF_PROTOCOLS
+    for path in trees.keys() - COMPAT:
+        found = set(private_names_of_others(trees[path], own))
+        assert not found, f"{path.relative_to(ROOT)}: {sorted(found)} belongs in torch_compat.py or ipython_compat.py"
+    assert "_world" in set(private_names_of_others(trees[RANK / "torch_compat.py"], own))
+    assert "_dump_fr_trace_json" in (RANK / "torch_compat.py").read_text()

@@ -19,7 +19,7 @@ from os import close, dup, listdir, readlink
 from pathlib import Path
 from typing import Any
 
-from torch._C import _distributed_c10d as c10d
+from . import torch_compat
 
 _EVENT_LOOP = "anon_inode:[eventpoll]"
 _WATCHED = re.compile(r"^tfd:\s*(\d+) .* ino:\s*([0-9a-f]+) ", re.MULTILINE)
@@ -48,13 +48,13 @@ class GlooSockets:
 
     def install(self) -> None:
         """Take note of every device and TCPStore from now on."""
-        gloo: Any = getattr(c10d, "ProcessGroupGloo", None)
+        gloo = torch_compat.gloo_class()
         if gloo is not None:  # a torch that was built without
             gloo.__init__ = self._noting_device(gloo.__init__)
             for name in _DEVICE_MAKERS:
                 if hasattr(gloo, name):
                     setattr(gloo, name, staticmethod(self._noting_device(getattr(gloo, name))))
-        store: Any = c10d.TCPStore
+        store = torch_compat.tcp_store_class()
         store.__init__ = self._noting_port(store.__init__)
 
     def connections(self) -> list[socket.socket]:

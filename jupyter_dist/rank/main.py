@@ -23,7 +23,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
 
-from . import ipython_compat, process_group, spawning, waits
+from . import ipython_compat, process_group, spawning, torch_compat, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
@@ -70,7 +70,7 @@ class Rank:
         namespace = self._shell.user_ns
         self._wire = Wire(_private_socket(channel_fd))
         self._outbox = Outbox(self._wire)
-        self._group = ProcessGroup(spec)
+        self._group = ProcessGroup(spec, self._outbox.log)
         self._say_what_is_missing()
         self._begin_frameworks()
         self._interrupter = Interrupter(namespace, self._group.unhang)
@@ -111,7 +111,7 @@ class Rank:
         return self._end()
 
     def _say_what_is_missing(self) -> None:
-        for sentence in ipython_compat.missing():
+        for sentence in [*ipython_compat.missing(), *torch_compat.missing()]:
             self._outbox.log(f"jupyter_dist: {sentence}\n")
 
     def _begin_frameworks(self) -> None:

@@ -1,4 +1,4 @@
-"""Ending a hung NCCL collective: its communicators are aborted, and the process group must be formed anew.
+"""Ending a hung NCCL collective: its communicators are aborted, and the process group must be re-created.
 
 An abort ends the kernels that wait on the device; what the main thread waits for then returns, with undefined
 data, and the interrupt that is already pending raises. Written against torch's interface; docs/gpu.md says where
@@ -9,45 +9,46 @@ from __future__ import annotations
 
 import threading
 
-import torch.distributed as dist
-from torch.distributed import distributed_c10d as c10d
+from . import torch_compat
 
 ABORT_SECONDS = 1.5  # the side thread must answer a ping within 2 s
 
 
-def abort() -> bool:
-    """Abort all communicators of this process (side thread); return whether that ended in time.
+class _Attempt(threading.Thread):
+    """One abort, in a thread of its own: it can hang where a driver does."""
 
-    It can hang where a driver does, so another thread does it and the side thread goes on answering.
+    def __init__(self) -> None:
+        super().__init__(name="abort NCCL", daemon=True)
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Abort; keep what went wrong."""
+        try:
+            torch_compat.abort_nccl()
+        except Exception as err:  # the edge: whatever torch raises, the caller must hear of it
+            self.error = err
+
+
+_running: _Attempt | None = None
+
+
+def abort() -> str | None:
+    """Abort all communicators of this process (side thread).
+
+    Returns:
+        None when that was done; else why not, as the end of a sentence.
     """
-    thread = threading.Thread(target=_abort_all, name="abort NCCL", daemon=True)
-    thread.start()
-    thread.join(ABORT_SECONDS)
-    return not thread.is_alive()
+    global _running  # noqa: PLW0603 (the process has one set of communicators)
+    if _running is None or not _running.is_alive():
+        _running = _Attempt()
+        _running.start()
+    _running.join(ABORT_SECONDS)
+    if _running.is_alive():
+        return f"the abort has not ended after {ABORT_SECONDS:g} s; the device's driver may hang"
+    error = _running.error
+    return None if error is None else f"torch raised {type(error).__name__}: {error}"
 
 
 def forget() -> None:
     """Drop the aborted process groups (main thread): closing them in order would wait for what never completes."""
-    c10d._abort_process_group()
-
-
-def _abort_all() -> None:
-    world = dist.group.WORLD
-    if world is None:
-        return
-    backend = _nccl_of(world)
-    # One after the other they would wait for each other: torch's own _abort_process_group does the same.
-    if backend is not None:
-        backend._group_start()
-    groups = c10d._world.pg_names
-    for group in sorted(groups, key=groups.__getitem__, reverse=True):
-        group.abort()
-    if backend is not None:
-        backend._group_end()
-
-
-def _nccl_of(group: dist.ProcessGroup) -> c10d.ProcessGroupNCCL | None:
-    if not dist.is_nccl_available():
-        return None
-    backend = group._get_backend(c10d.torch.device("cuda"))
-    return backend if isinstance(backend, c10d.ProcessGroupNCCL) else None
+    torch_compat.drop_process_groups()

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from jupyter_dist.protocol.specs import RankSpec
 
-from . import flight, nccl, unhang, waits
+from . import flight, nccl, torch_compat, unhang, waits
 from .gloo_sockets import GlooSockets
 
 REJOIN_SECONDS = 10.0
@@ -28,8 +28,10 @@ _POLL_SECONDS = 0.005
 class ProcessGroup:
     """One rank's membership."""
 
-    def __init__(self, spec: RankSpec) -> None:
+    def __init__(self, spec: RankSpec, log: Callable[[str], None]) -> None:
         self._spec = spec
+        self._log = log
+        self._told: set[str] = set()
         self._store_path = spec.store_path
         self._broken_since: float | None = None
         self._meets = False  # user code forms the process group itself
@@ -62,9 +64,7 @@ class ProcessGroup:
             timeout=datetime.timedelta(seconds=self._connect_seconds(timeout_seconds)),
         )
         # That was the time to meet; a collective of a cell may wait as long as torch's default.
-        default = dist.distributed_c10d._get_default_timeout(dist.Backend(self._spec.backend))
-        store.set_timeout(default)
-        dist.distributed_c10d._set_pg_timeout(default, dist.group.WORLD)
+        torch_compat.restore_default_timeout(store, self._spec.backend)
         self._broken_since = None
 
     def _connect_seconds(self, rejoin_seconds: float | None) -> float:
@@ -95,7 +95,7 @@ class ProcessGroup:
     def begin_cell(self) -> None:
         """Undo a trap of torch: after a failed init, ranks disagree on the next group's name and hang."""
         if not dist.is_initialized():
-            dist.distributed_c10d._world.group_count = 0
+            torch_compat.forget_failed_init()
 
     def state(self, error: BaseException | None) -> str:
         """`ok`, `broken` (collectives would fail), or `none` (the user destroyed it)."""
@@ -111,7 +111,7 @@ class ProcessGroup:
         if self._spec.backend == "gloo":
             self._break_collectives()
         else:
-            nccl.abort()
+            self._abort_nccl()
         if self._meets:  # nobody will come to where it waits
             unhang.break_store(self._store_path)
 
@@ -137,7 +137,7 @@ class ProcessGroup:
         while not is_complete():
             if time.monotonic() > deadline:
                 # gloo's thread waits on; closing would wait for it. They stay, and a new one is formed beside them.
-                self._abandoned += dist.distributed_c10d._world.pg_map
+                self._abandoned += torch_compat.process_groups()
                 flight.forget()
                 return
             time.sleep(_POLL_SECONDS)
@@ -146,10 +146,7 @@ class ProcessGroup:
         """How many collectives this rank began on the default process group; None where there is none."""
         if not dist.is_initialized():
             return None
-        try:
-            return int(dist.group.WORLD._get_sequence_number_for_group())
-        except RuntimeError:  # user code formed one over backends that do not count ("cpu:gloo")
-            return None
+        return torch_compat.collective_seq()
 
     def unhang(self) -> bool:
         """Free the main thread if it waits in a collective (side thread); True when connections were broken for it."""
@@ -182,8 +179,17 @@ class ProcessGroup:
         # The main thread's state tells nothing here: waiting for a device, it spins.
         if self._broken_since is None and flight.outstanding() is not None:
             self._break()
-            nccl.abort()
+            if not self._abort_nccl():  # tried again as long as the cell waits
+                self._broken_since = None
         return self._broken_since is not None
+
+    def _abort_nccl(self) -> bool:
+        failure = nccl.abort()
+        if failure is not None and failure not in self._told:
+            self._told.add(failure)
+            hint = "Kill this rank, or restart the group."
+            self._log(f"jupyter_dist: the NCCL collectives of this rank could not be ended: {failure}. {hint}\n")
+        return failure is None
 
     def _break(self) -> None:
         if self._broken_since is None:
@@ -194,9 +200,7 @@ def _revive_models(namespace: dict[str, Any]) -> int:
     from torch.nn.parallel import DistributedDataParallel
 
     models = {id(value): value for value in namespace.values() if isinstance(value, DistributedDataParallel)}
-    for model in models.values():
-        model._update_process_group(dist.group.WORLD)
-    return len(models)
+    return sum(torch_compat.revive(model) for model in models.values())
 
 
 def reseed(accelerator: str) -> None:

@@ -15,6 +15,7 @@ from IPython.core import page
 from IPython.core.error import StdinNotImplementedError, UsageError
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShellABC
+from IPython.core.magics.script import ScriptMagics
 from traitlets import Type
 from traitlets.config import Config
 
@@ -161,6 +162,14 @@ class RankShell(CompatibleShell):
             raise KeyboardInterrupt
 
     system = system_piped
+
+    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
+        """`%%bash` and its like: the same (IPython before 8.12 always, later with --no-raise-error)."""
+        result = super().run_cell_magic(magic_name, line, cell)
+        is_script = getattr(self.find_cell_magic(magic_name), "__module__", None) == ScriptMagics.__module__
+        if is_script and self.interrupter.check():
+            raise KeyboardInterrupt
+        return result
 
     # -- errors -------------------------------------------------------------------------------------
 

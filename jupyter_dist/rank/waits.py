@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from torch._C import _distributed_c10d as c10d
+from . import torch_compat
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
@@ -31,16 +31,20 @@ def install(was_broken: Callable[[float], bool], leave: Callable[[Callable[[], b
         was_broken: whether all connections were cut at least so many seconds ago.
         leave: called when a collective is left that is not complete, with what tells whether it is.
     """
-    work_class: Any = c10d.Work
-    types: Any = getattr(c10d, "OpType", None)
-    if types is None or not hasattr(work_class, "_get_op_type"):  # an older torch
-        return
-    wait = work_class.wait
-    point_to_point = {int(getattr(types, name)) for name in _POINT_TO_POINT}
+    point_to_point = torch_compat.operations(*_POINT_TO_POINT)
+    if point_to_point is not None:
+        torch_compat.replace_wait(lambda wait: _sliced(wait, point_to_point, was_broken, leave))
 
+
+def _sliced(
+    wait: Callable[..., bool],
+    point_to_point: set[int],
+    was_broken: Callable[[float], bool],
+    leave: Callable[[Callable[[], bool]], None],
+) -> Callable[..., bool]:
     @functools.wraps(wait)
     def sliced(work: Any, timeout: timedelta = _UNLIMITED) -> bool:
-        if timeout != _UNLIMITED or work._get_op_type() in point_to_point:
+        if timeout != _UNLIMITED or torch_compat.operation_of(work) in point_to_point:
             return bool(wait(work, timeout))
         try:
             while True:
@@ -56,4 +60,4 @@ def install(was_broken: Callable[[float], bool], leave: Callable[[Callable[[], b
                 leave(work.is_completed)
             raise
 
-    work_class.wait = sliced
+    return sliced

@@ -169,7 +169,8 @@ def _why_unsafe() -> str | None:
         return f"an imported package started {threads - 1} thread(s)"
     probe = os.fork()
     if probe == 0:
-        torch = sys.modules["torch"]
-        os._exit(1 if torch.cuda._is_in_bad_fork() else 0)
+        from . import torch_compat
+
+        os._exit(1 if torch_compat.cuda_was_initialised() else 0)
     _, status_code = os.waitpid(probe, 0)
     return "an imported package initialised CUDA" if status_code else None

@@ -11,7 +11,8 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def plain(result: Result) -> str:
-    return ANSI.sub("", result.traceback)
+    text = ANSI.sub("", result.traceback)
+    return text.replace("Cell In [", "Cell In[")  # with a blank before IPython 8.7
 
 
 def test_error_names_cell_and_line(shared: RankClient) -> None:

@@ -165,5 +165,6 @@ def test_a_stream_of_the_users_own_stays(shared: RankClient) -> None:
 
 def test_ipython_keeps_no_text(shared: RankClient) -> None:
     shared.run("for i in range(100): print(i)")
-    shared.run("print(sum(map(len, get_ipython().history_manager.outputs.values())))")
-    assert shared.run("print(len(get_ipython().history_manager.outputs))").text() == "0\n"
+    # IPython 9.1 and later have such a store; what was printed is not to be in it.
+    kept = shared.run("print(len(getattr(get_ipython().history_manager, 'outputs', ())))")
+    assert kept.text() == "0\n"

@@ -28,8 +28,9 @@ def serve_init(room: Room, c10d: Any) -> None:
         if room.meet is None or not _is_of_all_ranks(given):
             form(*args, **kwargs)
             return
-        # After a failed one ranks would disagree on the next group's name, and hang.
-        c10d._world.group_count = 0
+        from jupyter_dist.rank import torch_compat
+
+        torch_compat.forget_failed_init()
         timeout: datetime.timedelta | None = given.get("timeout")
         with room.meet(timeout.total_seconds() if timeout else None) as store:
             place = {"rank": int(os.environ["RANK"]), "world_size": int(os.environ["WORLD_SIZE"])}

@@ -1,0 +1,1 @@
+"""What every declared version must do."""

@@ -1,0 +1,72 @@
+"""The canary: every private name of torch, IPython and Python that ranks use is there, or is left alone by design."""
+
+import _posixsubprocess
+import atexit
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jupyter_dist.rank import ipython_compat, torch_compat
+
+
+def test_this_ipython_has_all_that_ranks_use():
+    assert ipython_compat.missing() == []
+
+
+def test_this_torch_has_all_that_ranks_use():
+    assert torch_compat.missing() == []
+
+
+@pytest.mark.parametrize("compat", [ipython_compat, torch_compat], ids=["ipython", "torch"])
+def test_what_is_missing_is_named_with_what_it_costs(compat, monkeypatch):
+    part = compat.PARTS[0]
+    renamed = part._replace(names=("_renamed_in_a_later_version",))
+    monkeypatch.setattr(compat, "PARTS", [renamed])
+    (sentence,) = compat.missing()
+    assert "_renamed_in_a_later_version" in sentence
+    assert part.lost in sentence
+
+
+def test_a_cell_that_never_awaits_needs_no_loop():
+    async def value():
+        return 7
+
+    async def waits():
+        import asyncio
+
+        await asyncio.sleep(0)
+
+    assert ipython_compat.run_to_end(value()) == 7
+    with pytest.raises(SyntaxError):
+        ipython_compat.run_to_end(waits())
+
+
+def test_fields_of_the_flight_recorder_that_changed_are_no_error(monkeypatch):
+    def recorded(_):
+        return {"pg_status": {"0": {"another": 1}}, "entries": [{"retired": False, "id": 3}]}
+
+    monkeypatch.setattr(torch_compat, "_recorded", recorded)
+    assert torch_compat.collectives_by_group() == []
+    assert torch_compat.unfinished_collectives() == []
+
+
+def test_a_torch_without_a_name_does_without(monkeypatch):
+    monkeypatch.delattr(torch_compat.bindings.Work, "_get_op_type")
+    assert torch_compat.operations("SEND") is None
+    monkeypatch.delattr(torch_compat.c10d, "_get_default_timeout")
+    monkeypatch.delattr(torch_compat.c10d, "_set_pg_timeout")
+    store = torch_compat.dist.HashStore()
+    torch_compat.restore_default_timeout(store, "gloo")
+    assert store.timeout == torch_compat._TIMEOUT
+
+
+def test_python_has_the_names_that_ranks_use():
+    assert callable(_posixsubprocess.fork_exec)
+    assert callable(atexit._run_exitfuncs)
+    assert sys._current_frames()
+    assert io.TextIOWrapper(io.BytesIO())._CHUNK_SIZE
+    assert hasattr(subprocess, "_fork_exec") == (sys.version_info >= (3, 11))
+    assert callable(os.register_at_fork)
