@@ -118,9 +118,9 @@ class Agent:
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
         """Stop what these ranks run; what is returned ends when it is known which of them heard it."""
         for rank in ranks:
-            rank.send({"t": "interrupt", "execution_id": rank.execution_id})
+            rank.interrupt()
         assert self._pulse is not None
-        return self._pulse.check_soon(ranks)
+        return self._pulse.check_interrupted(ranks)
 
     async def end_group(self) -> list[str]:
         """End all ranks and what they started; return sentences about what had to be killed."""

@@ -15,6 +15,9 @@ from .rank_process import RankProcess
 
 ASK_EVERY_SECONDS = 5.0
 ANSWER_SECONDS = 2.0
+# An interrupt ends Python code at once and a hung collective after a second; what still runs then has to be named.
+IGNORED_SECONDS = 4.5
+KILL_HINT = "If it does not end by itself, kill this rank; the other ranks keep their variables."
 SILENT = "Does not answer: C code holds the interpreter, or the process is stopped or swapping."
 
 
@@ -37,15 +40,23 @@ class Pulse:
             if task is not None:
                 task.cancel()
 
-    def check_soon(self, ranks: list[RankProcess]) -> Awaitable[None]:
-        """Ask these at once: they were interrupted, and somebody waits to see whether that helped.
+    def check_interrupted(self, ranks: list[RankProcess]) -> Awaitable[None]:
+        """Ask these at once, because somebody waits to see whether the interrupt helped; and again when it should have.
 
         What is returned ends when each of them has answered, or is known not to.
         """
-        task = asyncio.create_task(self._check_all(ranks), name="pulse, soon")
+        self._check_in(IGNORED_SECONDS + 0.1, ranks)
+        return asyncio.shield(self._check_in(0, ranks))
+
+    def _check_in(self, seconds: float, ranks: list[RankProcess]) -> asyncio.Task[None]:
+        async def check() -> None:
+            await asyncio.sleep(seconds)
+            await self._check_all(ranks)
+
+        task = asyncio.create_task(check(), name="pulse, interrupted")
         self._checks.add(task)
         task.add_done_callback(self._checks.discard)
-        return asyncio.shield(task)
+        return task
 
     async def _run(self) -> None:
         while True:
@@ -62,8 +73,8 @@ class Pulse:
         try:
             answer = await rank.request("stack" if execution_id else "ping", ANSWER_SECONDS)
         except JupyterDistError as err:
-            if err.code == "timed_out" and rank.state in ("idle", "busy"):
-                rank.set_state("unresponsive", SILENT)
+            if err.code == "timed_out" and rank.state in ("idle", "busy", "unresponsive"):
+                rank.set_state("unresponsive", self._with_interrupt(rank, SILENT))
             return
         if rank.state == "unresponsive":
             rank.set_state("busy" if rank.execution_id else "idle")
@@ -76,7 +87,8 @@ class Pulse:
         place = (rank.execution_id, collective, str(answer.get("collective")))
         if collective is None:
             self._waiting.pop(rank.rank, None)
-            rank.set_state("busy")
+            still = f"Still in {answer['call']}" if answer.get("call") else "Still runs"
+            rank.set_state("busy", self._with_interrupt(rank, still) if _is_ignored(rank) else None)
             return
         if self._waiting.get(rank.rank, ((), 0.0))[0] != place:
             self._waiting[rank.rank] = (place, time.monotonic())
@@ -84,7 +96,19 @@ class Pulse:
         others = [other.rank for other in self._group.living() if other.state == "idle"]
         meanwhile = f"; idle: {format_ranks(others)}" if others else ""
         waits = f"Waits in {collective}" + (f" ({seconds:.0f} s)" if seconds >= 1 else "")
-        rank.set_state("busy", waits + meanwhile)
+        rank.set_state("busy", self._with_interrupt(rank, f"{waits}{meanwhile}"))
+
+    @staticmethod
+    def _with_interrupt(rank: RankProcess, does: str) -> str:
+        """What it does, and that it was asked to stop, if it had time enough to."""
+        if not _is_ignored(rank):
+            return does
+        rank.ignores_interrupt = True
+        return f"Interrupted {rank.interrupted_seconds:.0f} s ago; {does[0].lower()}{does[1:].rstrip('.')}. {KILL_HINT}"
+
+
+def _is_ignored(rank: RankProcess) -> bool:
+    return rank.interrupted_seconds >= IGNORED_SECONDS
 
 
 def collective_of(answer: dict[str, Any]) -> str | None:

@@ -55,6 +55,8 @@ class RankProcess:
         self.failure: str | None = None  # what it said of its own failed start
         self.collective_seq: int | None = 0  # collectives begun, as of its last reply
         self.process_group = "ok"  # as of its last reply: or broken, or none
+        self.interrupted_at: float | None = None  # on the monotonic clock: when its cell was first asked to stop
+        self.ignores_interrupt = False  # it was asked seconds ago, and still runs its cell
         self.gone = asyncio.Event()
         self.last_words = LastWords()
         self._journal = journal
@@ -106,6 +108,7 @@ class RankProcess:
         self.exit = exit_model(ending, out_of_memory, self._killed_because, self.last_words.lines())
         self.release()
         self._pending.fail(JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
+        self._forget_interrupt()
         text = f"Rank {self.rank} {self.exit['reason']}."
         self._journal.append("note", text.encode(), rank=self.rank, execution_id=self.execution_id)
         self.set_state("dead", text)
@@ -140,9 +143,21 @@ class RankProcess:
     def execute(self, execution_id: str, frame: bytes) -> None:
         """Run a cell, given as the encoded `execute` message; the end comes as `rank_replied` or `rank_died`."""
         self.execution_id = self._last_execution_id = execution_id
+        self._forget_interrupt()
         if self._stream is not None and not self._stream.is_closing:
             self._stream.send_encoded([frame])
         self.set_state("busy")
+
+    def interrupt(self) -> None:
+        """Ask it to stop its cell."""
+        if self.interrupted_at is None:
+            self.interrupted_at = time.monotonic()
+        self.send({"t": "interrupt", "execution_id": self.execution_id})
+
+    @property
+    def interrupted_seconds(self) -> float:
+        """How long ago its cell was asked to stop; 0 when it was not."""
+        return 0.0 if self.interrupted_at is None else time.monotonic() - self.interrupted_at
 
     async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> Header:
         """Ask the rank and return its answer.
@@ -186,6 +201,7 @@ class RankProcess:
             "process_group": self.process_group,
             "exit": self.exit,
             "message": self.message,
+            "ignores_interrupt": self.ignores_interrupt,
         }
 
     # -- hearing ------------------------------------------------------------------------------------
@@ -228,10 +244,14 @@ class RankProcess:
         fields = {name: header[name] for name in ("execution_id", "status", "seconds")}
         self._journal.append("rank_end", rank=self.rank, **fields)
         self.execution_id = None
+        self._forget_interrupt()
         self.collective_seq = header.get("collective_seq")
         self.process_group = header.get("process_group", "ok")
         self.set_state("idle")
         self._listener.rank_replied(self, header)
+
+    def _forget_interrupt(self) -> None:
+        self.interrupted_at, self.ignores_interrupt = None, False
 
     def _on_sync(self, header: Header, _: bytes) -> None:
         self.send({"t": "synced", "id": header["id"]})

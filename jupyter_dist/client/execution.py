@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
+
+from jupyter_dist.protocol.ranks import format_ranks
 
 from .aioexecution import GAP_SECONDS, AsyncExecution
 from .display import show_live
@@ -11,6 +14,8 @@ from .result import Result
 
 if TYPE_CHECKING:
     from .group import Group
+
+STOP_SECONDS = 2.0  # after an interrupt, so long in silence
 
 Show = Callable[[Result], None]
 
@@ -49,7 +54,10 @@ class Execution:
         self._loop.run(self._execution.cancel())
 
     def wait(self, stream: bool | Show = False) -> Result:
-        """Wait for its end, showing what comes; Ctrl-C interrupts the ranks, and is raised when they have stopped."""
+        """Wait for its end, showing what comes; Ctrl-C interrupts the ranks, and is raised when they have stopped.
+
+        A second Ctrl-C ends the wait for ranks that do not stop.
+        """
         show: Show | None = show_live() if stream is True else stream or None
         try:
             if show is None:
@@ -60,10 +68,22 @@ class Execution:
             return result
         except KeyboardInterrupt:
             self.cancel()
-            result = self.result()
+            result = self._wait_for_stop()
             if show is not None:
                 show(result)
             raise
+
+    def _wait_for_stop(self) -> Result:
+        """Wait until interrupted ranks have stopped; say which have not, and how to stop waiting for them."""
+        try:
+            return self.result(STOP_SECONDS)
+        except TimeoutError:
+            running = [rank for rank, found in self.peek().items() if found.status == "running"]
+        if running:  # else it has ended in this moment
+            who = f"Rank {running[0]} has" if len(running) == 1 else f"Ranks {format_ranks(running)} have"
+            kill = f"group.kill({running[0]}) ends a rank that nothing else stops; the others keep their variables."
+            sys.stderr.write(f"{who} not stopped yet. Interrupt once more to stop waiting. {kill}\n")
+        return self.result()
 
     def __repr__(self) -> str:
         return f"<Execution {self.id} of '{self.group.name}'>"

@@ -153,6 +153,7 @@ RANK = record(
         "process_group": {"enum": ["ok", "broken", "none"]},
         "exit": or_null(ANY_OBJECT),
         "message": or_null(STRING),
+        "ignores_interrupt": BOOLEAN,
     }
 )
 

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import linecache
 import os
-import sys
-import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 
-from . import completion, flight
+from . import completion, flight, whereabouts
 from .execution import Execution
 from .interrupt import Interrupter
 from .memory import Memory
 from .outbox import Outbox
 from .runner import Runner
-
-MAX_STACK = 50
 
 
 @dataclass
@@ -86,9 +80,8 @@ class Control:
         self._answer(header)
 
     def _on_stack(self, header: Header, _: bytes) -> None:
-        main = threading.main_thread().ident
-        frame = sys._current_frames().get(main or 0)
-        self._answer(header, stack=_user_stack(frame, self.namespace), collective=flight.outstanding())
+        stack, call = whereabouts.user_stack(self.namespace), whereabouts.current_call(self.namespace)
+        self._answer(header, stack=stack, call=call, collective=flight.outstanding())
 
     def _on_synced(self, header: Header, _: bytes) -> None:
         self.outbox.synced(header["id"])
@@ -133,24 +126,3 @@ def complain() -> None:
     """Write the current exception to the pipe; sys.stderr may be what is broken."""
     with contextlib.suppress(OSError):
         os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
-
-
-def _user_stack(frame: FrameType | None, namespace: dict[str, Any]) -> list[dict[str, Any]]:
-    """The frames from the cell's own code inwards, outermost first; empty when no cell runs."""
-    frames = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
-    frames.reverse()
-    first = next((index for index, frame in enumerate(frames) if frame.f_globals is namespace), len(frames))
-    return [_describe(frame) for frame in frames[first:][-MAX_STACK:]]
-
-
-def _describe(frame: FrameType) -> dict[str, Any]:
-    filename = frame.f_code.co_filename
-    return {
-        "file": filename,
-        "line": frame.f_lineno,
-        "function": frame.f_code.co_name,
-        "code": linecache.getline(filename, frame.f_lineno, frame.f_globals).strip()[:500],
-    }

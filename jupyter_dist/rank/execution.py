@@ -18,6 +18,7 @@ class Execution:
     empty_cache: bool = False  # whether to give cached memory back if the cell changed what is in use
     started_at: float = field(default_factory=time.monotonic)
     interrupt_at: float | None = None  # when it was first asked to stop
+    had_private_signal: bool = False  # SIGINT did not reach its code
     noticed_interrupt: bool = False  # KeyboardInterrupt was raised in its code
     broke_process_group: bool = False  # a hung collective had to be broken to end it
     cancel: Callable[[], object] | None = None  # set while it awaits: ends the wait

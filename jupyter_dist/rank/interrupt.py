@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -23,6 +24,9 @@ NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be sav
 UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
 PEER_NEWS_SECONDS = 0.5  # a broken connection is seen sooner than the agent hears of a death
+
+# For a cell that took SIGINT for itself or masked it; nobody else uses this one.
+PRIVATE_SIGNAL = signal.SIGRTMAX - 1
 
 # Our own modules, which KeyboardInterrupt must not hit. Those that wrap what a cell calls and waits for say so:
 # they set INTERRUPTIBLE.
@@ -55,11 +59,14 @@ class Interrupter:
     # -- main thread --------------------------------------------------------------------------------
 
     def begin_cell(self) -> None:
-        """Be SIGINT's handler, whatever the last cell made of it; forget what was meant for that cell."""
+        """Hear SIGINT, whatever the last cell made of it; forget what was meant for that cell."""
+        if signal.SIGINT in signal.pthread_sigmask(signal.SIG_UNBLOCK, ()):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        for signum in (signal.SIGINT, PRIVATE_SIGNAL):
+            # == and not `is`: each access makes a new bound method.
+            if signal.getsignal(signum) != self._on_sigint:
+                signal.signal(signum, self._on_sigint)
         self._deferred = False
-        # == and not `is`: a bound method is made anew each time.
-        if signal.getsignal(signal.SIGINT) != self._on_sigint:
-            signal.signal(signal.SIGINT, self._on_sigint)
 
     def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
         if os.getpid() != self._pid:  # a child of DataLoader or multiprocessing: Python's usual behaviour
@@ -192,15 +199,26 @@ class Interrupter:
         if _signal_awaited_children():
             return
         if age >= UNHANG_AFTER_SECONDS:
-            # Said before it is done: the cell may have ended before this thread goes on.
+            # Set first: the cell may have ended before this thread goes on.
             execution.broke_process_group, was_broken = True, execution.broke_process_group
             execution.broke_process_group = self._unhang() or was_broken
-        if age >= FORCE_AFTER_SECONDS and signal.getsignal(signal.SIGINT) != self._on_sigint:
-            self._raise_in_main_thread()
         self._signal()
+        if age >= FORCE_AFTER_SECONDS:
+            self._force(execution)
+
+    def _force(self, execution: Execution) -> None:
+        """The cell took SIGINT for itself (SIG_IGN, for one) or masked it: raise by other means, one at a time."""
+        if signal.getsignal(signal.SIGINT) == self._on_sigint and not _masks_sigint():
+            return
+        if execution.had_private_signal:
+            self._raise_in_main_thread()
+            return
+        execution.had_private_signal = True
+        assert self._main.ident is not None
+        signal.pthread_kill(self._main.ident, PRIVATE_SIGNAL)
 
     def _raise_in_main_thread(self) -> None:
-        """The cell took SIGINT for itself (SIG_IGN, for one): raise without a signal."""
+        """Raise without a signal, for a loop in Python that masks them all."""
         frame = sys._current_frames().get(self._main.ident or 0)
         if self._is_user_code(frame):
             error = ctypes.py_object(KeyboardInterrupt)
@@ -210,6 +228,12 @@ class Interrupter:
 def _is_guarded(module: dict[str, Any]) -> bool:
     name = module.get("__name__")
     return isinstance(name, str) and name.startswith(_ROOM) and not module.get("INTERRUPTIBLE", False)
+
+
+def _masks_sigint() -> bool:
+    """Whether the main thread blocks SIGINT."""
+    status = Path(f"/proc/self/task/{os.getpid()}/status").read_text()
+    return bool(int(status.split("SigBlk:")[1].split()[0], 16) & 1 << (signal.SIGINT - 1))
 
 
 def _signal_awaited_children() -> bool:

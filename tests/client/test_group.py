@@ -4,10 +4,12 @@ import asyncio
 import io
 import os
 import signal
+import sys
 import threading
 import time
 
 import pytest
+from waits import until
 
 from jupyter_dist.client import AsyncClient, Group, JupyterDistError, RankError, connect
 from jupyter_dist.client.bundle import RANKS_MIME
@@ -76,6 +78,32 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
         group.run("import time\ntime.sleep(60)", stream=lambda result: None)
     assert group.run("kept").values == {0: "'still here'", 1: "'still here'"}
     assert group.status()["state"] == "ready"
+
+
+def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wait(group):
+    code = (
+        "import time\nprint('in', flush=True)\nwhile True:\n    try: time.sleep(1000)\n    except BaseException: pass"
+    )
+    stuck = group.submit(code, "1")
+
+    def interrupt():
+        until(lambda: stuck.peek().text, lambda: "the cell does not run")
+        os.kill(os.getpid(), signal.SIGINT)
+        until(lambda: "Rank 1 has not stopped yet. Interrupt once more" in "".join(said), lambda: said)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    said = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", io.StringIO())
+        patch.setattr(sys.stderr, "write", said.append)
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            stuck.wait()
+    assert not stuck.done()
+    assert "group.kill(1)" in "".join(said)
+    group.kill(1)
+    assert stuck.result().state == "lost"
+    group.replace()
 
 
 def test_status_memory_and_logs(group):

@@ -187,3 +187,45 @@ def test_the_wall_clock_decides_nothing():
         for line in path.read_text().splitlines():
             if "time.time()" in line and path.name not in allowed:
                 assert not re.search(r"time\.time\(\)\s*[-+<>]|[-+<>]\s*time\.time\(\)", line), (path, line)
+
+
+STUBBORN = {
+    "swallows": (
+        "import time\nprint('in', flush=True)\nwhile True:\n    try: time.sleep(1000)\n    except: pass",
+        "still in time.sleep (cell line 4)",
+    ),
+    "computes": (
+        "a = torch.rand(9000, 9000)\nprint('in', flush=True)\nwhile True:\n    try: a @ a\n    except BaseException: pass",
+        "still in a @ a (cell line 4)",
+    ),
+    "holds": (
+        "import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)",
+        "does not answer: C code holds the interpreter",
+    ),
+    "releases": (
+        "import ctypes\nsleep = ctypes.CDLL(None).pause\nprint('in', flush=True)\nwhile True: sleep()",
+        "still in sleep (cell line 4)",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", STUBBORN)
+def test_what_an_interrupt_does_not_end_is_named_with_the_way_to_kill(pair, how):
+    code, names = STUBBORN[how]
+    if how == "releases":  # every signal masked, and C code that waits
+        code = f"import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n{code}".replace(
+            "sleep (cell line 4)", "sleep (cell line 6)"
+        )
+        names = "still in sleep (cell line 6)"
+    stuck = pair.submit(code, [1])
+    pair.wait(lambda: pair.text(1, stuck) == "in\n")
+    pair.request("interrupt", ranks=[1])
+    pair.wait(lambda: pair.group["ranks"][1]["ignores_interrupt"])
+    message = pair.group["ranks"][1]["message"]
+    assert re.match(r"Interrupted \d+ s ago; ", message)
+    assert names in message
+    assert "kill this rank" in message
+    assert pair.run("print('fine')", [0])["state"] == "ok"
+    pair.request("kill", rank=1)
+    assert pair.ended(stuck)["state"] == "lost"
+    assert pair.group["ranks"][0]["ignores_interrupt"] is False

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import RankClient, ZygoteClient, make_spec
-from waits import PATIENCE
+from waits import PATIENCE, until
 
 import jupyter_dist.agent.boot as boot
 from jupyter_dist.protocol.frames import encode_frame
@@ -224,3 +224,27 @@ def test_fresh_process(tmp_path: Path) -> None:
     client.send({"t": "shutdown"})
     assert starter.process.wait(PATIENCE) == 0
     client.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "call"),
+    [
+        ("import time\nprint('in 1', flush=True)\ntime.sleep(1000)", "time.sleep (cell line 3)"),
+        (
+            "def f():\n    print('in 2', flush=True)\n    threading.Event(\n    ).wait()\nimport threading\nf()",
+            "threading.Event().wait (cell line 4)",
+        ),
+        (
+            "import subprocess\nprint('in 3', flush=True)\nsubprocess.run(['sleep', '1000'])",
+            "subprocess.run (cell line 3)",
+        ),
+    ],
+)
+def test_the_call_in_which_a_cell_is_has_a_name(rank: RankClient, code: str, call: str) -> None:
+    execution_id = rank.start(code)
+    rank.wait_text("in ")
+    shown = call if sys.version_info >= (3, 11) else call[call.index("(cell") :]  # before, only the line is known
+    until(lambda: str(rank.ask("stack")["call"]).endswith(shown), lambda: rank.ask("stack"))
+    rank.interrupt(execution_id)
+    assert rank.result(execution_id).status == "interrupted"
+    assert rank.ask("stack")["call"] is None

@@ -141,3 +141,18 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
     )
     text = rank.run(code).text()
     assert text == "accelerate fastai fix hook lightning meeting shell spawning torch waits\nTrue\n"
+
+
+def test_an_interrupt_that_is_masked_is_forced(rank: RankClient) -> None:
+    mask = "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
+    for number, wait in enumerate(("time.sleep(1000)", "while True: pass", "while True: time.sleep(0.01)")):
+        assert interrupted(rank, f"{mask}print('go {number}')\n{wait}", f"go {number}").status == "interrupted"
+    assert interrupted(rank, "print('unmasked')\nwhile True: pass", "unmasked").status == "interrupted"
+    assert rank.run("dist.barrier()\nprint('well')").text() == "well\n"
+
+
+@pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: None"])
+def test_a_sleep_whose_cell_took_the_signal_is_forced(rank: RankClient, handler: str) -> None:
+    code = f"import signal, time\nsignal.signal(signal.SIGINT, {handler})\nprint('go')\ntime.sleep(1000)"
+    assert interrupted(rank, code).status == "interrupted"
+    assert rank.run("print('well')").text() == "well\n"

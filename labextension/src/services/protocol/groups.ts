@@ -60,6 +60,8 @@ export interface IRank {
   process_group: 'ok' | 'broken' | 'none';
   exit: IRankExit | null;
   message: string | null;
+  /** Asked to stop seconds ago, it still runs its cell; missing from agents of older versions. */
+  ignores_interrupt?: boolean;
 }
 
 export interface IGroup {

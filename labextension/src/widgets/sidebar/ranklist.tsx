@@ -121,7 +121,7 @@ function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactEle
   return (
     <div className="jpd-RankRow-detail">
       {lines.join(' - ')}
-      {rank.state === 'unresponsive' && (
+      {(rank.state === 'unresponsive' || rank.ignores_interrupt) && (
         <button
           type="button"
           className="jpd-RankRow-kill"
