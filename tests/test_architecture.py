@@ -106,3 +106,29 @@ def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
         assert not found, f"{path.relative_to(ROOT)}: {sorted(found)} belongs in torch_compat.py or ipython_compat.py"
     assert "_world" in set(private_names_of_others(trees[RANK / "torch_compat.py"], own))
     assert "_dump_fr_trace_json" in (RANK / "torch_compat.py").read_text()
+
+
+# What the modules of a distribution are called, where that is not its own name.
+MODULES = {"nvidia-ml-py": "pynvml", "ipython": "IPython"}
+# The user's own: ranks need torch, and an app its framework, in the environment of the group.
+BROUGHT_BY_USERS = {"torch", "fastai"}
+
+
+def imported_modules(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from (each.value for each in node.args if isinstance(each, ast.Constant))
+
+
+def test_what_is_imported_is_declared_and_nothing_else():
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11 and later
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.match(r"[\w-]+", line)[0] for line in declared}
+    trees = [ast.parse(path.read_text()) for path in SOURCES]
+    imported = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}
+    imported -= sys.stdlib_module_names | {"jupyter_dist"} | BROUGHT_BY_USERS
+    assert {MODULES.get(name, name) for name in names} == imported

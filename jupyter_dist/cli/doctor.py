@@ -78,11 +78,11 @@ def environment_findings(answer: dict[str, Any]) -> Iterator[Finding]:
     for found in answer["environments"]:
         where = f"{found['display_name']} ({found['python']})"
         if found["problem"] is None:
-            what = f"torch {found['torch_version']}, Python {found['python_version']}"
+            versions = (("torch", "torch"), ("IPython", "ipython"), ("Python", "python"))
+            what = ", ".join(f"{name} {found[f'{key}_version']}" for name, key in versions)
             yield Finding("environment", True, f"{where}: {what}")
         else:  # wrong only if there is no other
-            advice = "Install torch there: pip install torch ipykernel."
-            yield Finding("environment", bool(usable), f"{where}: {found['problem']}", advice)
+            yield Finding("environment", bool(usable), f"{where}: {found['problem']}")
 
 
 def devices_finding(answer: dict[str, Any], environments: dict[str, Any]) -> Finding:

@@ -16,10 +16,10 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .local import agent_environment
+from .requirements import problem
 
 PROBE_SECONDS = 20.0
 MAX_PROBES_AT_ONCE = 2
-MIN_PYTHON = (3, 10)
 SERVER_NAME = "server"
 
 _PROBE_SCRIPT = (Path(__file__).parent / "probe.py").read_text()
@@ -106,7 +106,7 @@ class Environments:
 
     async def _usable_names(self) -> str:
         usable = [environment.name for environment in await self.all() if environment.problem is None]
-        return ", ".join(usable) or "none is usable; install torch into one"
+        return ", ".join(usable) or "none is usable"
 
     async def _candidates(self) -> list[Environment]:
         specs = (_from_kernel_spec(name, entry["spec"]) for name, entry in (await self._kernel_specs()).items())
@@ -128,7 +128,7 @@ class Environments:
             known = self._probed[candidate.python] = _Probed(_stamp(candidate.python, found), found)
         fields = ("python_version", "torch_version", "ipython_version", "cuda")
         versions: dict[str, Any] = {name: known.found.get(name) for name in fields}
-        return replace(candidate, **versions, problem=_problem(candidate.python, known.found))
+        return replace(candidate, **versions, problem=problem(candidate.python, known.found))
 
 
 def default_environment(environments: list[Environment]) -> Environment:
@@ -197,17 +197,3 @@ def _stamp(python: str, found: dict[str, Any]) -> tuple[tuple[str, int], ...]:
         with contextlib.suppress(OSError):
             stamps.append((path, os.stat(path).st_mtime_ns))
     return tuple(stamps)
-
-
-def _problem(python: str, found: dict[str, Any]) -> str | None:
-    if problem := found.get("problem"):
-        return str(problem)
-    version = tuple(int(part) for part in found["python_version"].split(".")[:2])
-    if version < MIN_PYTHON:
-        wanted = ".".join(map(str, MIN_PYTHON))
-        return f"{python} is Python {found['python_version']}; ranks need {wanted} or newer."
-    missing = [name for name in ("torch", "ipython") if found.get(f"{name}_version") is None]
-    if missing:
-        names = " and ".join(missing)
-        return f"{python} has no {names}; run '{python} -m pip install {' '.join(missing)}'."
-    return None

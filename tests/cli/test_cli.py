@@ -126,7 +126,8 @@ def test_doctor_says_what_there_is(dist, group):
     assert {finding["subject"] for finding in findings} == {
         "server", "environment", "devices", "network", "shared memory", "open files",
     }  # fmt: skip
-    assert "torch" in next(finding["text"] for finding in findings if finding["subject"] == "environment")
+    found = next(finding["text"] for finding in findings if finding["subject"] == "environment")
+    assert re.search(r": torch \d\S+, IPython \d\S+, Python 3\S+$", found)
     wrong = dist("doctor", "--url", "http://127.0.0.1:9", status=1).stdout
     assert "WRONG  server: The Jupyter server at http://127.0.0.1:9 does not answer" in wrong
 

@@ -3,10 +3,12 @@
 import asyncio
 import sys
 import textwrap
+import venv
+from pathlib import Path
 
 import pytest
 
-from jupyter_dist.launcher import environments
+from jupyter_dist.launcher import environments, requirements
 from jupyter_dist.launcher.environments import Environments, default_environment
 from jupyter_dist.launcher.local import agent_environment
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -40,11 +42,30 @@ def fake_python(tmp_path):
     return write
 
 
-def answer(**fields):
-    import json
+@pytest.fixture(scope="module")
+def make_python(tmp_path_factory):
+    """A real Python in which pip would list these versions; the probe runs in it."""
 
-    found = {"python_version": "3.12.1", "torch_version": "2.9.0", "ipython_version": "9.0", "cuda": None, "paths": []}
-    return f"echo '{json.dumps({**found, **fields})}'\n"
+    def make(cuda=None, **versions):
+        folder = tmp_path_factory.mktemp("python")
+        venv.create(folder, symlinks=True)
+        (site,) = folder.glob("lib/python*/site-packages")
+        for name, version in versions.items():
+            info = site / f"{name}-{version}.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+            (site / name).mkdir()
+            (site / name / "__init__.py").write_text("raise SystemExit('a probe imports nothing')")
+        if cuda is not None:
+            (site / "torch" / "version.py").write_text(f"cuda: Optional[str] = '{cuda}'\n")
+        return str(folder / "bin" / "python"), site
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def good_python(make_python):
+    return make_python(torch="2.5.0", ipython="8.6.0", cuda="12.8")
 
 
 def test_the_servers_own_python_is_one_entry_under_the_kernels_name(make):
@@ -63,9 +84,7 @@ def test_kernels_of_other_languages_are_left_out(make):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (answer(python_version="3.8.10"), "is Python 3.8.10; ranks need 3.10 or newer"),
-        (answer(torch_version=None), "has no torch; run '"),
-        (answer(torch_version=None, ipython_version=None), "has no torch and ipython"),
+        ("""echo '{"python_version": "3.8.10", "paths": []}'\n""", "is Python 3.8.10; ranks need 3.10 or newer"),
         ("echo not json\n", "is not a working Python 3"),
         ("echo broken install >&2; exit 1\n", "broken install"),
         ("exit 0\n", "no output"),
@@ -84,23 +103,53 @@ def test_an_interpreter_that_hangs_is_given_up(make, fake_python, monkeypatch):
     assert "did not answer within 0.2 s" in found.problem
 
 
-def test_cuda_is_read_without_importing_torch(make, fake_python):
-    found = asyncio.run(make(gpu=spec(fake_python(answer(cuda="12.8")))).get("gpu"))
-    assert (found.cuda, found.torch_version) == ("12.8", "2.9.0")
+@pytest.mark.parametrize(
+    ("versions", "words"),
+    [
+        ({"ipython": "9.0.0"}, "has no torch; run '{} -m pip install \"torch>=2.5\"'."),
+        ({}, 'has no torch and ipython; run \'{} -m pip install "torch>=2.5" "ipython>=8.6"\'.'),
+        (
+            {"torch": "2.4.1+cu121", "ipython": "8.6.0"},
+            "has torch 2.4.1+cu121; ranks need 2.5 or newer: run '{} -m pip install --upgrade \"torch>=2.5\"'.",
+        ),
+        (
+            {"torch": "2.13.0", "ipython": "7.34.0"},
+            "has ipython 7.34.0; ranks need 8.6 or newer: run '{} -m pip install --upgrade \"ipython>=8.6\"'.",
+        ),
+        ({"torch": "2.10.0a0+git1234", "ipython": "8.39.0"}, None),
+        ({"torch": "2.5.0", "ipython": "8.6.0"}, None),
+    ],
+)
+def test_versions_that_are_too_old_are_named_with_the_command(make, make_python, versions, words):
+    python, _ = make_python(**versions)
+    _, found = asyncio.run(make(other=spec(python)).all())
+    assert found.problem == (words and f"{python} {words.format(python)}")
 
 
-def test_a_probe_is_remembered_until_something_is_installed(make, fake_python, tmp_path):
+def test_least_versions_are_those_that_the_package_declares():
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11 and later
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert declared["requires-python"] == f">={'.'.join(map(str, requirements.MIN_PYTHON))}"
+    assert f"ipython>={'.'.join(map(str, requirements.MIN_IPYTHON))}" in declared["dependencies"]
+    least_torch = ".".join(map(str, requirements.MIN_TORCH))
+    assert declared["optional-dependencies"]["torch"] == [f"torch>={least_torch},<3"]
+
+
+def test_cuda_is_read_without_importing_torch(make, good_python):
+    found = asyncio.run(make(gpu=spec(good_python[0])).get("gpu"))
+    assert (found.cuda, found.torch_version, found.ipython_version) == ("12.8", "2.5.0", "8.6.0")
+
+
+def test_a_probe_is_remembered_until_something_is_installed(make, fake_python, good_python, tmp_path):
     count = tmp_path / "count"
-    site = tmp_path / "site"
-    site.mkdir()
-    python = fake_python(f"echo x >> {count}\n" + answer(paths=[str(site)]))
-    found = make(other=spec(python))
+    python, site = good_python
+    found = make(other=spec(fake_python(f'echo x >> {count}\nexec {python} "$@"\n')))
 
     async def main():
         await found.get("other")
         await found.get("other")
         assert count.read_text() == "x\n"
-        (site / "torch").mkdir()
+        (site / "another").mkdir()
         await found.get("other")
         assert count.read_text() == "x\nx\n"
 
@@ -116,8 +165,8 @@ def test_what_is_not_there(make, fake_python):
         assert raised.value.hint
 
 
-def test_the_default_is_the_first_that_works(make, fake_python):
-    found = asyncio.run(make(a=spec(fake_python("exit 1\n", "python3.1")), b=spec(fake_python(answer()))).all())
+def test_the_default_is_the_first_that_works(make, fake_python, good_python):
+    found = asyncio.run(make(a=spec(fake_python("exit 1\n", "python3.1")), b=spec(good_python[0])).all())
     assert default_environment(found).name == "server"
     assert default_environment(found[1:]).name == "b"
 

@@ -1,0 +1,62 @@
+"""What ranks need of a Python, and the sentence for each thing that is missing or too old.
+
+The least versions are those that docs/compatibility.md says have run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Version = tuple[int, int]
+
+MIN_PYTHON: Version = (3, 10)
+MIN_TORCH: Version = (2, 5)
+MIN_IPYTHON: Version = (8, 6)
+
+_PACKAGES = {"torch": MIN_TORCH, "ipython": MIN_IPYTHON}
+
+
+def problem(python: str, found: Mapping[str, Any]) -> str | None:
+    """Say why ranks cannot run there, and what to do; None where they can.
+
+    Args:
+        python: the interpreter.
+        found: what probe.py printed in it.
+    """
+    if said := found.get("problem"):
+        return str(said)
+    version = _numbers(str(found.get("python_version")))
+    if version is None or version < MIN_PYTHON:
+        wanted = _dotted(MIN_PYTHON)
+        return f"{python} is Python {found.get('python_version')}; ranks need {wanted} or newer. Choose another Python."
+    return _of_packages(python, found)
+
+
+def _of_packages(python: str, found: Mapping[str, Any]) -> str | None:
+    missing = [name for name in _PACKAGES if found.get(f"{name}_version") is None]
+    if missing:
+        command = _pip(python, *(f'"{name}>={_dotted(_PACKAGES[name])}"' for name in missing))
+        return f"{python} has no {' and '.join(missing)}; run '{command}'."
+    for name, least in _PACKAGES.items():
+        text = str(found[f"{name}_version"])
+        version = _numbers(text)
+        if version is not None and version < least:
+            command = _pip(python, "--upgrade", f'"{name}>={_dotted(least)}"')
+            return f"{python} has {name} {text}; ranks need {_dotted(least)} or newer: run '{command}'."
+    return None
+
+
+def _pip(python: str, *arguments: str) -> str:
+    return f"{python} -m pip install {' '.join(arguments)}"
+
+
+def _numbers(version: str) -> Version | None:
+    """The first two numbers of a version ("2.13.0+cpu", "2.9.0a0+git1234"); None where there are none."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
