@@ -14,7 +14,7 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
-from jupyter_dist.system.processes import reap
+from jupyter_dist.system.processes import end_orphans, reap
 
 from .death import Ending
 from .ending import sweep
@@ -32,6 +32,7 @@ UNCLAIMED_LEASE_SECONDS = 30.0
 CHECK_SECONDS = 1.0
 GROUP_PUSH_SECONDS = 0.02
 LAST_MESSAGE_SECONDS = 2.0
+MAX_KILLED_NAMED = 1000
 
 
 class Agent:
@@ -130,7 +131,10 @@ class Agent:
         if self._pulse is not None:
             self._pulse.stop()
         killed = await self.group.end() if self.group is not None else []
-        return killed + await sweep(os.getpid(), self._starters.children())
+        await self._starters.settle()
+        killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._starters.children())))
+        more = len(killed) - MAX_KILLED_NAMED
+        return [*killed[:MAX_KILLED_NAMED], *([f"{more} more processes were killed."] if more > 0 else [])]
 
     def watch(self, seconds: float) -> None:
         """Send memory samples at this interval; 0 stops."""
@@ -176,6 +180,7 @@ class Agent:
         except JupyterDistError as err:
             group.tell(f"The dead ranks could not be replaced: {err}")
         else:
+            await starter.settle()  # what the dead had started may hold memory of a device
             await group.reform.replace_dead(starter)
 
     async def _process_exited(self, pid: int, ending: Ending) -> None:
@@ -213,6 +218,8 @@ class Agent:
 
     def _reap(self) -> None:
         reap(self._starters.children())
+        # Orphans go to the shim of their rank; one that comes here has lost that, and the zygote too.
+        end_orphans(self._starters.children())
 
     async def _end(self) -> None:
         """Leave nothing: no process, no socket, no file."""

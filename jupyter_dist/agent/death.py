@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 LAST_WORDS_LINES = 20
+MAX_NAMED = 5
+ZYGOTE_KILLED = "its zygote, the process that it was forked from, was killed"
+SHIM_KILLED = "the process that watches over it was killed"
 
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
@@ -20,6 +23,8 @@ class Ending:
     code: int | None
     signal: int | None
     peak_bytes: int | None = None  # the most memory it ever held
+    because: str | None = None  # why, where it is known better
+    killed: tuple[tuple[int, str], ...] = ()  # pid and name of what it had started and what was ended with it
 
 
 def _counter_files() -> tuple[Path, ...]:
@@ -90,11 +95,12 @@ def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr:
 
 
 def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
-    """What happened to it, to stand behind "Rank 1 "; `because`: why we ourselves killed it, if we did."""
+    """What happened to it, to stand after "Rank 1 "; `because`: why we ourselves killed it, if we did."""
     if ending.signal is None:
         return f"exited with code {ending.code}"
+    because = because or ending.because
     if because is not None:
-        return f"was killed ({because})"
+        return f"was killed ({because}{', out of memory' if out_of_memory else ''})"
     number = ending.signal
     name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
     if number != signal.SIGKILL:
@@ -102,8 +108,18 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
     held = f"{ending.peak_bytes / 2**30:.1f} GiB" if ending.peak_bytes else ""
     if out_of_memory:
         return f"was killed (out of memory{held and f' when it held {held}'}: SIGKILL)"
-    most = held and f"; it never held more than {held}"
-    return f"was killed ({name}; the system may have run out of memory{most})"
+    most = held and f", it never held more than {held} of memory"
+    return f"was killed ({name}, by another process and not by the kernel{most})"
+
+
+def describe_companions(ending: Ending) -> str | None:
+    """What of the processes that it had started was ended with it; None when there was none."""
+    if not ending.killed:
+        return None
+    names = ", ".join(f"{name} ({pid})" for pid, name in ending.killed[:MAX_NAMED])
+    more = len(ending.killed) - MAX_NAMED
+    others = f" and {more} more" if more > 0 else ""
+    return f"{len(ending.killed)} process(es) that it had started ended with it: {names}{others}."
 
 
 def _oom_kills(path: Path) -> int:

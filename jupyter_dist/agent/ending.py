@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Collection, Sequence
 
-from jupyter_dist.system.processes import END_SECONDS, Ending, kill_sessions, reap
+from jupyter_dist.system.processes import END_SECONDS, Ending, reap
 
 from .rank_process import RankProcess
 
@@ -23,11 +23,20 @@ async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]
             rank.send({"t": "shutdown"})
         await wait_gone(ranks, LEAVE_SECONDS)
     killed = [f"Rank {rank.rank} did not leave by itself and was killed." for rank in _living(ranks)]
-    kill_sessions([rank.pid for rank in _living(ranks) if rank.pid is not None])
+    for rank in _living(ranks):
+        rank.kill(None)
     await wait_gone(ranks, DIE_SECONDS)
     for rank in _living(ranks):
         rank.release()  # never got a process, or is stuck in the kernel: nothing more can be read
-    return killed if patient else []
+    if not patient:
+        return []
+    companions = {pid: name for rank in ranks for pid, name in rank.ended_with_it}
+    return killed + [name_killed(pid, name) for pid, name in companions.items()]
+
+
+def name_killed(pid: int, name: str) -> str:
+    """The sentence about a process that a rank had started."""
+    return f"Process {pid} ({name}), which a rank had started, was killed."
 
 
 def _living(ranks: Sequence[RankProcess]) -> list[RankProcess]:
@@ -49,4 +58,4 @@ async def sweep(root: int, spare: Collection[int]) -> list[str]:
     while not ending.step() and time.monotonic() < deadline:
         reap(spare)
         await asyncio.sleep(POLL_SECONDS)
-    return [f"Process {pid} ({name}), which a rank had started, was killed." for pid, name in ending.killed.items()]
+    return [name_killed(pid, name) for pid, name in ending.killed.items()]

@@ -129,6 +129,7 @@ class Group:
     async def restart(self, starter: Starter) -> None:
         """End all ranks and start new ones: variables are gone, the zygote's imports are not."""
         await end_ranks(self.ranks, patient=False)
+        await starter.settle()
         await sweep(os.getpid(), starter.children())
         self.generation += 1
         self.started_at, self.error, self.note = time.time(), None, None
@@ -227,13 +228,13 @@ class Group:
         async with gate:
             fds = rank.open()
             try:
-                pid = await starter.start(rank.spec, fds)
+                born = await starter.start(rank.spec, fds)
             finally:
                 for fd in fds:
                     with contextlib.suppress(OSError):
                         os.close(fd)
-            self._by_pid[pid] = rank
-            await rank.started(pid)
+            self._by_pid[born.pid] = rank
+            await rank.started(born.pid, born.started)
 
     async def _fail(self, error: JupyterDistError) -> None:
         self.error = error

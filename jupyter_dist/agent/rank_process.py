@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 import time
 from typing import Any, Protocol
@@ -13,10 +14,10 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import RankState, check_rank_transition
-from jupyter_dist.system.processes import kill_sessions
+from jupyter_dist.system.processes import signal_same
 from jupyter_dist.transport.stream import FrameStream
 
-from .death import Ending, LastWords, exit_model
+from .death import Ending, LastWords, describe_companions, exit_model
 from .pending import Pending
 from .pipes import RankPipes
 
@@ -58,11 +59,13 @@ class RankProcess:
         self.interrupted_at: float | None = None  # on the monotonic clock: when its cell was first asked to stop
         self.ignores_interrupt = False  # it was asked seconds ago, and still runs its cell
         self.gone = asyncio.Event()
+        self.ended_with_it: tuple[tuple[int, str], ...] = ()  # pid and name of what it had started
         self.last_words = LastWords()
         self._journal = journal
         self._listener = listener
         self._last_execution_id: str | None = None
         self._killed_because: str | None = None
+        self._started = 0
         self._mute: asyncio.TimerHandle | None = None
         self._stream: FrameStream | None = None
         self._sock: socket.socket | None = None
@@ -88,10 +91,10 @@ class RankProcess:
         stdout, stderr = self._pipes.open()
         return child.detach(), stdout, stderr
 
-    async def started(self, pid: int) -> None:
-        """The process runs: listen to it."""
+    async def started(self, pid: int, started: int) -> None:
+        """The process runs, since that clock tick: listen to it."""
         assert self._sock is not None
-        self.pid = pid
+        self.pid, self._started = pid, started
         self._sock.setblocking(False)
         self._stream = await FrameStream.from_socket(self._sock)
         self._reader = asyncio.create_task(self._read_frames(self._stream), name=f"rank {self.rank} reader")
@@ -110,7 +113,9 @@ class RankProcess:
         self._pending.fail(JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
         self._forget_interrupt()
         text = f"Rank {self.rank} {self.exit['reason']}."
-        self._journal.append("note", text.encode(), rank=self.rank, execution_id=self.execution_id)
+        self.ended_with_it = ending.killed
+        for note in filter(None, (text, describe_companions(ending))):
+            self._journal.append("note", note.encode(), rank=self.rank, execution_id=self.execution_id)
         self.set_state("dead", text)
         self.gone.set()
         self._listener.rank_died(self)
@@ -128,10 +133,10 @@ class RankProcess:
         self._pipes.close()
 
     def kill(self, because: str | None = None) -> None:
-        """Kill its whole session; its death is told by `ended`, with the reason if one is given."""
+        """Kill it; its shim ends what it had started. `ended` tells its death, with the reason if one is given."""
         if self.pid is not None and self.state != "dead":
-            self._killed_because = because
-            kill_sessions([self.pid])
+            self._killed_because = because or self._killed_because
+            signal_same(self.pid, self._started, signal.SIGKILL)
 
     # -- asking -------------------------------------------------------------------------------------
 

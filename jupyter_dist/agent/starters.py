@@ -37,6 +37,11 @@ class Starters:
         """The pids that are theirs to reap."""
         return {pid for starter in self._all() for pid in starter.children()}
 
+    async def settle(self) -> None:
+        """Wait until nothing is left of what ranks that ended had started, for a moment."""
+        for starter in self._all():
+            await starter.settle()
+
     async def stop(self) -> None:
         """End what they started besides ranks. Idempotent."""
         for starter in self._all():

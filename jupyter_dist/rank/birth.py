@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.system.processes import die_with
 
 
 def become_rank(spec: RankSpec, channel: int, stdout: int, stderr: int) -> int:
     """Turn this process into a rank and run it; returns its exit code."""
-    parent = os.getppid()
     os.setsid()
-    die_with(parent)
     _take_descriptors(stdout, stderr)
     os.chdir(spec.cwd)
     from .main import run

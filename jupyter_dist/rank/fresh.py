@@ -7,16 +7,19 @@ import socket
 
 from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.system.processes import die_with
 
-from . import birth
+from . import birth, shim
 
 
 def main(argument: str) -> int:
-    """Read the spec from the socket whose number is `argument`, import torch, become the rank."""
-    die_with(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")))
+    """Read the spec from the socket whose number is `argument`; be the shim of a process that becomes the rank."""
+    agent = int(os.environ.pop("JUPYTER_DIST_AGENT_PID"))
     with socket.socket(fileno=int(argument)) as sock:
         header = _read_spec(sock)
+        return shim.run(lambda: _become_rank(header), sock.fileno(), header["fds"], agent)
+
+
+def _become_rank(header: Header) -> int:
     channel, stdout, stderr = header["fds"]
     os.write(channel, encode_frame({"t": "phase", "phase": "importing"}))
     from .preload import preload

@@ -17,15 +17,16 @@ import sys
 import time
 import traceback
 from collections import deque
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
+from jupyter_dist.system.processes import adopt_orphans, die_with, end_below, end_orphans
 
-from . import birth
+from . import birth, shim
 
 RECV_BYTES = 1 << 20
 MAX_FDS = 253  # the kernel's limit for one message
@@ -42,14 +43,25 @@ def main(argument: str) -> int:
         end_below(os.getpid(), reap_known=())
 
 
+@dataclass
+class _Shim:
+    """One child: what it reports is passed on to the agent."""
+
+    pid: int
+    fork_id: int
+    decoder: FrameDecoder
+    rank: int | None = None  # since its birth, until its end
+
+
 class Zygote:
-    """One thread, one socket, the children's exits."""
+    """One thread, one socket, and a pipe from each rank's shim."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._decoder = FrameDecoder()
         self._fds: deque[int] = deque()
-        self._children: set[int] = set()
+        self._shims: dict[int, _Shim] = {}  # by the end of the pipe on which it reports
+        self._poll = select.poll()
         self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._wakeup_write = wakeup_write
 
@@ -59,13 +71,14 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._agent_is_gone)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the server's terminal is not for ranks
-        poll = select.poll()
-        poll.register(self._sock, select.POLLIN)
-        poll.register(self._wakeup, select.POLLIN)
+        self._poll.register(self._sock, select.POLLIN)
+        self._poll.register(self._wakeup, select.POLLIN)
         while True:
-            for fd, _ in poll.poll():
+            for fd, _ in self._poll.poll():
                 if fd == self._wakeup:
                     self._reap()
+                elif fd in self._shims:
+                    self._hear(fd)
                 elif not self._receive():
                     return 0
 
@@ -113,46 +126,71 @@ class Zygote:
         )
 
     def _fork(self, header: Header) -> None:
-        channel, stdout, stderr = (self._fds.popleft() for _ in range(3))
-        pid = os.fork()
+        fds = [self._fds.popleft() for _ in range(3)]
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        try:
+            pid = os.fork()
+        except OSError as err:
+            self._send({"t": "not_forked", "id": header["id"], "reason": err.strerror})
+            pid = -1
         if pid == 0:
-            self._become_rank(header["spec"], channel, stdout, stderr)
-        for fd in (channel, stdout, stderr):
+            self._become_shim(header["spec"], fds, write_end, read_end)
+        for fd in (*fds, write_end):
             os.close(fd)
-        self._children.add(pid)
-        self._send({"t": "forked", "id": header["id"], "pid": pid})
+        if pid < 0:
+            os.close(read_end)
+            return
+        self._shims[read_end] = _Shim(pid, header["id"], FrameDecoder())
+        self._poll.register(read_end, select.POLLIN)
 
-    def _become_rank(self, spec: dict[str, Any], channel: int, stdout: int, stderr: int) -> None:
+    def _become_shim(self, spec: dict[str, Any], fds: list[int], report_fd: int, read_end: int) -> None:
         code = 1
         try:
+            zygote = os.getppid()
             signal.set_wakeup_fd(-1)
-            for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
-                signal.signal(signum, signal.SIG_DFL)
-            for fd in (self._wakeup, self._wakeup_write, self._sock.detach(), *self._fds):
+            for fd in (read_end, self._wakeup, self._wakeup_write, self._sock.detach(), *self._fds, *self._shims):
                 os.close(fd)
-            code = birth.become_rank(RankSpec.from_dict(spec), channel, stdout, stderr)
+            code = shim.run(lambda: birth.become_rank(RankSpec.from_dict(spec), *fds), report_fd, fds, zygote)
         except BaseException:  # the child must never return into the zygote's loop
             traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(code)
 
+    def _hear(self, fd: int) -> None:
+        """Pass on what a shim reports. One that ends without a word was killed, and its rank died with it."""
+        child, data = self._shims[fd], os.read(fd, RECV_BYTES)
+        for header, _ in child.decoder.feed(data):
+            if header["t"] == "born":
+                child.rank = header["pid"]
+                self._send({**header, "t": "forked", "id": child.fork_id, "shim": child.pid})
+            else:
+                child.rank = None
+                self._send(header)
+        if not data:
+            self._poll.unregister(fd)
+            os.close(fd)
+            del self._shims[fd]
+            self._tell_shim_ended(child)
+
+    def _tell_shim_ended(self, child: _Shim) -> None:
+        if child.rank is not None:
+            lost = {
+                "code": None,
+                "signal": signal.SIGKILL,
+                "because": "the process that watches over it was killed",
+            }
+            self._send({"t": "exited", "pid": child.rank, **lost})
+        self._send({"t": "settled", "shim": child.pid, "id": child.fork_id})
+
     def _reap(self) -> None:
         while len(os.read(self._wakeup, 512)) == 512:
             pass  # a burst of signals
         with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-                if not pid:
-                    return
-                if pid in self._children:  # else what a rank had started, and left behind
-                    self._children.discard(pid)
-                    self._tell_exit(pid, status, usage.ru_maxrss * 1024)
-
-    def _tell_exit(self, pid: int, status: int, peak_bytes: int) -> None:
-        sig = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        code = os.WEXITSTATUS(status) if sig is None else None
-        self._send({"t": "exited", "pid": pid, "code": code, "signal": sig, "peak_bytes": peak_bytes})
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        # Orphans go to their rank's shim; one that comes here has lost that too.
+        end_orphans({child.pid for child in self._shims.values()})
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
         self._sock.sendall(encode_frame(header, payload))

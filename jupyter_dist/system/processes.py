@@ -146,13 +146,6 @@ def send_signal(pid: int, sig: signal.Signals) -> None:
         os.kill(pid, sig)
 
 
-def kill_sessions(leaders: Collection[int]) -> None:
-    """Kill every process of these sessions; /proc, which may be long, is read once."""
-    for process in processes().values():
-        if process.session in leaders and process.state not in "ZX":
-            send_signal(process.pid, signal.SIGKILL)
-
-
 def signal_same(pid: int, started: int, sig: signal.Signals) -> bool:
     """Signal a process only if it still is the one that started then; whether it was."""
     try:
@@ -190,19 +183,36 @@ class Ending:
         self._root = root
         self._spare = spare
         self._cleaners_until = time.monotonic() + cleaner_seconds
-        self._num_empty = 0
+        self._num_empty = self._num_without_victims = 0
 
     def step(self) -> bool:
         """Kill what is there now; whether nothing was, twice: who loses its parent while /proc is read is not seen."""
         left = [process.pid for process in below(self._root, processes()) if process.pid not in self._spare]
-        self._num_empty = 0 if left else self._num_empty + 1
         patient = time.monotonic() < self._cleaners_until
-        for pid in left:
-            if patient and pid not in self.killed and removes_shared_memory(pid):
-                continue
+        victims = [pid for pid in left if pid in self.killed or not (patient and removes_shared_memory(pid))]
+        for pid in victims:
             self.killed.setdefault(pid, name_of(pid))
             send_signal(pid, signal.SIGKILL)
+        self._num_empty = 0 if left else self._num_empty + 1
+        self._num_without_victims = 0 if victims else self._num_without_victims + 1
         return self._num_empty >= 2
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether all but the cleaners have ended."""
+        return self._num_without_victims >= 2
+
+
+def end_orphans(known: Collection[int]) -> None:
+    """Kill whom this process adopted, with all below them; `known` are its own children. Cleaners end by themselves."""
+    orphans = set(children()) - set(known)
+    if not orphans:
+        return
+    table = processes()
+    for orphan in orphans:
+        for pid in (orphan, *(process.pid for process in below(orphan, table))):
+            if not removes_shared_memory(pid):
+                send_signal(pid, signal.SIGKILL)
 
 
 def end_below(root: int, spare: Collection[int] = (), reap_known: Collection[int] | None = None) -> dict[int, str]:

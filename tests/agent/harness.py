@@ -24,14 +24,14 @@ BOOT = Path(__file__).parents[2] / "jupyter_dist" / "agent" / "boot.py"
 class AgentProcess:
     """`with AgentProcess(directory) as agent:`; ends it, and checks that nothing of it is left."""
 
-    def __init__(self, directory: Path, env: dict[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, env: dict[str, str] | None = None, role: str = "agent") -> None:
         self.directory = directory
         directory.mkdir(mode=0o700)
         self.log = directory.with_suffix(".log")
         self.clients: list[AgentClient] = []
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(BOOT), "agent", str(directory)],
+                [sys.executable, str(BOOT), role, str(directory)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from agent.harness import AgentProcess
 
-from jupyter_dist.agent.death import Ending, OutOfMemory, describe
+from jupyter_dist.agent.death import ZYGOTE_KILLED, Ending, OutOfMemory, describe
 from jupyter_dist.protocol.errors import JupyterDistError
 
 
@@ -101,16 +101,6 @@ def test_a_rank_that_became_another_program_is_ended(pair):
     assert pair.run("1", [0])["state"] == "ok"
 
 
-def test_a_zygote_that_is_killed(pair):
-    """Its ranks die with it and are named; a restart brings a new one."""
-    zygote = Path(f"/proc/{pair.group['ranks'][0]['pid']}/stat").read_text().rpartition(")")[2].split()[1]
-    os.kill(int(zygote), signal.SIGKILL)
-    pair.wait_group("dead")
-    pair.request("restart")
-    pair.wait_group("ready")
-    assert pair.run("dist.barrier()")["state"] == "ok"
-
-
 def test_what_the_ranks_of_a_killed_agent_started_ends_too(tmp_path):
     process = AgentProcess(tmp_path / "g")
     client = process.client()
@@ -141,8 +131,11 @@ def test_out_of_memory_is_said_only_when_the_kernel_says_so(tmp_path):
     assert not watch.struck()
     ending = Ending(None, signal.SIGKILL, 3 << 30)
     assert describe(ending, True, None) == "was killed (out of memory when it held 3.0 GiB: SIGKILL)"
-    unsure = "was killed (SIGKILL; the system may have run out of memory; it never held more than 3.0 GiB)"
-    assert describe(ending, False, None) == unsure
+    other = "was killed (SIGKILL, by another process and not by the kernel, it never held more than 3.0 GiB of memory)"
+    assert describe(ending, False, None) == other
+    lost = Ending(None, signal.SIGKILL, because=ZYGOTE_KILLED)
+    assert describe(lost, False, None) == f"was killed ({ZYGOTE_KILLED})"
+    assert describe(lost, True, None) == f"was killed ({ZYGOTE_KILLED}, out of memory)"
     assert describe(Ending(None, 34), False, None) == "was killed (SIGRTMIN)"
 
 
