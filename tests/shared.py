@@ -35,7 +35,9 @@ class SharedAgent:
             client.request("restart")
             client.wait(lambda: (client.group["generation"], client.group["state"]) == (generation, "ready"))
             agent = self._process.process.pid
-            until(lambda: len(children_of(agent)) == 3, lambda: children_of(agent))  # the zygote and two ranks
+            until(
+                lambda: len(children_of(agent)) == 5, lambda: children_of(agent)
+            )  # zygote; two ranks, each with its shim
         except BaseException:
             self._process.process.kill()
             self._start()
@@ -80,7 +82,7 @@ class SharedServer:
         again = self._settled()
         assert again["generation"] == group["generation"] + 1, again
         agent = server.agent_pid(again["id"])
-        until(lambda: len(children_of(agent)) == 3, lambda: children_of(agent))
+        until(lambda: len(children_of(agent)) == 5, lambda: children_of(agent))
         assert not os.path.exists(f"/proc/{group['ranks'][0]['pid']}/exe")
 
     def end(self) -> None:

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from agent.harness import AgentProcess
+from waits import PATIENCE, until
 
 from jupyter_dist.system.processes import command_line, read_process, removes_shared_memory
 
@@ -49,20 +49,12 @@ def is_alive(pid: int) -> bool:
     return process is not None and process.state not in "ZX"
 
 
-def wait_for(condition, *left) -> None:
-    """The time limit is for a loaded machine; what is measured is in benchmarks."""
-    deadline = time.monotonic() + 15
-    while not condition():
-        assert time.monotonic() < deadline, left
-        time.sleep(0.01)
-
-
 def wait_gone(pids: list[int]) -> None:
-    wait_for(lambda: not any(map(is_alive, pids)), pids)
+    until(lambda: not any(map(is_alive, pids)), lambda: list(filter(is_alive, pids)))
 
 
 def wait_unlinked(names: list[str]) -> None:
-    wait_for(lambda: not any(map(exists, names)), names)
+    until(lambda: not any(map(exists, names)), lambda: list(filter(exists, names)))
 
 
 def exists(name: str) -> bool:
@@ -71,7 +63,7 @@ def exists(name: str) -> bool:
 
 def words(client, code: str, ranks=(0, 1)) -> list[list[str]]:
     """What each rank printed."""
-    execution = client.run(code, ranks, timeout=40)
+    execution = client.run(code, ranks)
     assert execution["state"] == "ok", client.records[-3:]
     return [client.text(rank, execution["id"]).split() for rank in ranks]
 
@@ -92,66 +84,63 @@ def notes(client) -> str:
     return b"\n".join(payload for header, payload in client.records if header["kind"] == "note").decode()
 
 
-def test_what_a_rank_had_started_ends_with_it_and_the_others_lives_on(own):
-    own.start(2)
-    first, second = children(own)
-    own.kill_rank(1)
+def test_what_a_rank_had_started_ends_with_it_and_the_others_lives_on(pair):
+    first, second = children(pair)
+    pair.kill_rank(1)
     wait_gone(second)
-    own.wait_group("degraded")
+    pair.wait_group("degraded")
     assert all(map(is_alive, first))
-    own.wait(lambda: "4 process(es) that it had started ended with it: " in notes(own))
-    own.request("replace")
-    own.wait_group("ready", timeout=60)
-    (second,) = children(own, [1])
-    own.request("kill", rank=0)
+    pair.wait(lambda: "4 process(es) that it had started ended with it: " in notes(pair))
+    pair.request("replace")
+    pair.wait_group("ready")
+    (second,) = children(pair, [1])
+    pair.request("kill", rank=0)
     wait_gone(first)
     assert all(map(is_alive, second))
 
 
-def test_a_killed_zygote_is_named_and_what_its_ranks_had_started_ends(own):
-    own.start(2)
-    started = [pid for pids in children(own) for pid in pids]
-    shim = parent_of(own.group["ranks"][0]["pid"])
+def test_a_killed_zygote_is_named_and_what_its_ranks_had_started_ends(pair):
+    started = [pid for pids in children(pair) for pid in pids]
+    shim = parent_of(pair.group["ranks"][0]["pid"])
     os.kill(parent_of(shim), signal.SIGKILL)
     wait_gone(started)
-    own.wait_group("dead")
-    for rank in own.group["ranks"]:
+    pair.wait_group("dead")
+    for rank in pair.group["ranks"]:
         assert "its zygote, the process that it was forked from, was killed" in rank["exit"]["reason"]
-    own.request("restart")
-    own.wait_group("ready", timeout=60)
-    assert own.run("dist.barrier()")["state"] == "ok"
+    pair.request("restart")
+    pair.wait_group("ready")
+    assert pair.run("dist.barrier()")["state"] == "ok"
 
 
-def test_a_killed_shim_takes_its_rank_and_all_that_it_had_started(own):
-    own.start(2)
-    first, second = children(own)
-    os.kill(parent_of(own.group["ranks"][1]["pid"]), signal.SIGKILL)
+def test_a_killed_shim_takes_its_rank_and_all_that_it_had_started(pair):
+    first, second = children(pair)
+    os.kill(parent_of(pair.group["ranks"][1]["pid"]), signal.SIGKILL)
     wait_gone(second)
-    own.wait_group("degraded")
-    assert "the process that watches over it was killed" in own.group["ranks"][1]["exit"]["reason"]
+    pair.wait_group("degraded")
+    assert "the process that watches over it was killed" in pair.group["ranks"][1]["exit"]["reason"]
     assert all(map(is_alive, first))
 
 
-def test_named_shared_memory_goes_with_a_killed_rank_a_restart_and_the_group(own):
-    own.start(2)
-    first, second = words(own, MEMORY)
+def test_named_shared_memory_goes_with_a_killed_rank_a_restart_and_the_group(pair):
+    first, second = words(pair, MEMORY)
     assert all(map(exists, first + second))
     assert os.stat(f"/dev/shm/{first[0]}").st_size >= 50_000_000
-    own.request("kill", rank=1)
+    pair.request("kill", rank=1)
     wait_unlinked(second)
-    own.wait_group("degraded")
+    pair.wait_group("degraded")
     assert all(map(exists, first))
-    own.request("replace")
-    own.wait_group("ready", timeout=60)
-    (second,) = words(own, MEMORY, [1])
-    own.request("restart")
-    own.wait(lambda: own.group["generation"] == 1 and own.group["state"] == "ready", timeout=60)
+    pair.request("replace")
+    pair.wait_group("ready")
+    (second,) = words(pair, MEMORY, [1])
+    generation = pair.group["generation"] + 1
+    pair.request("restart")
+    pair.wait(lambda: pair.group["generation"] == generation and pair.group["state"] == "ready")
     assert not any(map(exists, first + second))
-    both = [name for names in words(own, MEMORY) for name in names]
-    running = own.submit("while True: pass", [0, 1])  # not idle: it is killed
-    own.wait(lambda: own.executions[running]["state"] == "running")
-    own.request("shutdown", timeout=30)
-    assert not any(map(exists, both))
+    both = [name for names in words(pair, MEMORY) for name in names]
+    running = pair.submit("while True: pass", [0, 1])  # not idle: it is killed
+    pair.wait(lambda: pair.executions[running]["state"] == "running")
+    pair.request("restart")
+    wait_unlinked(both)
 
 
 @pytest.mark.parametrize("whom", ["agent", "zygote"])
@@ -167,7 +156,7 @@ def test_named_shared_memory_goes_with_a_killed_agent_or_zygote(tmp_path, whom):
     os.kill(agent if whom == "agent" else zygote, signal.SIGKILL)
     wait_unlinked(names)
     if whom == "agent":
-        process.process.wait(15)
+        process.process.wait(PATIENCE)
         client.close()
     else:
         process.__exit__()
@@ -191,7 +180,7 @@ def test_trackers_are_told_from_programs_that_only_name_them(tmp_path):
         ]:
             process = subprocess.Popen([sys.executable, *arguments], close_fds=False)
             try:
-                wait_for(lambda pid=process.pid: command_line(pid))  # nothing to see in the instant of its exec
+                until(lambda pid=process.pid: command_line(pid))  # nothing to see in the instant of its exec
                 assert removes_shared_memory(process.pid) is expected, arguments
                 assert process.poll() is None
             finally:
