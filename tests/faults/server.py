@@ -22,6 +22,8 @@ from waits import PATIENCE
 from jupyter_dist.launcher.directories import groups_directory
 
 TOKEN = "a-token-that-must-be-seen-nowhere"
+# What JupyterLab and its friends bring along takes longer to load than the rest of the server.
+OTHERS = ("jupyterlab", "jupyter_lsp", "jupyter_server_terminals", "notebook", "notebook_shim")
 
 
 class JupyterServer:
@@ -40,7 +42,7 @@ class JupyterServer:
         self.log_path = home / "server.log"
         traits = {"warm_environment": False, "on_server_stop": "keep", "lease_seconds": 60, **options}
         command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--port=0", "--allow-root"]
-        enabled = dict.fromkeys(("jupyter_dist", *extensions), True)
+        enabled = {**dict.fromkeys(OTHERS, False), **dict.fromkeys(("jupyter_dist", *extensions), True)}
         command += [f"--ServerApp.root_dir={home}", f"--ServerApp.jpserver_extensions={enabled}"]
         command += [f"--DistApp.{name}={value}" for name, value in traits.items()]
         known = set(self.runtime.glob("jpserver-*.json"))

@@ -29,12 +29,12 @@ time.sleep(1000)
 @pytest.fixture(params=["forked", "fresh"])
 def server(tmp_path, request):
     """Of a kind whose ranks are forked, and of one where an import has made that unsafe."""
-    options = {}
-    if request.param == "fresh":
-        thread = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
-        (tmp_path / "starts_a_thread.py").write_text(thread)
-        options["preload_modules"] = "starts_a_thread"
-    server = JupyterServer(tmp_path, **options)
+    if request.param == "forked":
+        yield request.getfixturevalue("group_server")
+        return
+    thread = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    (tmp_path / "starts_a_thread.py").write_text(thread)
+    server = JupyterServer(tmp_path, preload_modules="starts_a_thread")
     yield server
     for group in server.ask("GET", "groups")["groups"]:
         server.ask("DELETE", f"groups/{group['id']}")
@@ -78,9 +78,9 @@ def wait_gone(pids: set[int]) -> float:
 
 
 def test_agent_and_zygote_killed_at_once_leave_nothing(server):
-    group = server.start(2, name="g")
-    running = server.submit("g", CHILDREN)
-    while str(server.view("g", running, wait=0)["items"]).count("go") < 1 or len(below_ranks(group)) < 6:
+    group = server.start(2, name="keeper")
+    running = server.submit("keeper", CHILDREN)
+    while str(server.view("keeper", running, wait=0)["items"]).count("go") < 1 or len(below_ranks(group)) < 6:
         time.sleep(0.02)
     agent = server.agent_pid(group["id"])
     everything = below(agent)
@@ -88,7 +88,7 @@ def test_agent_and_zygote_killed_at_once_leave_nothing(server):
     for pid in parents | {agent}:
         os.kill(pid, signal.SIGKILL)
     print(f"{len(everything)} processes gone after {wait_gone(everything | {agent}):.3f} s")
-    assert server.ask("GET", f"groups/g?wait={PATIENCE}&not_state=ready")["state"] == "lost"
+    assert server.ask("GET", f"groups/keeper?wait={PATIENCE}&not_state=ready")["state"] == "lost"
 
 
 @pytest.mark.parametrize("server", ["forked"], indirect=True)
@@ -99,10 +99,10 @@ def test_a_keeper_passes_sigterm_on_and_a_group_lives_without_one(server):
     assert b"keeper" in Path(f"/proc/{keeper}/cmdline").read_bytes()
     os.kill(keeper, signal.SIGTERM)
     wait_gone({agent, keeper, *(rank["pid"] for rank in group["ranks"])})
-    agent = server.agent_pid(server.start(2, name="g")["id"])
+    agent = server.agent_pid(server.start(2, name="keeper")["id"])
     keeper = parent_of(agent)
     os.kill(keeper, signal.SIGKILL)
     wait_gone({keeper})
-    assert server.run("g", "dist.barrier()")["execution"]["state"] == "ok"
-    assert server.ask("DELETE", "groups/g") == {"killed": []}
+    assert server.run("keeper", "dist.barrier()")["execution"]["state"] == "ok"
+    assert server.ask("DELETE", "groups/keeper") == {"killed": []}
     wait_gone({agent})

@@ -17,7 +17,7 @@ from jupyter_dist.handlers.openapi import operations_of
 from jupyter_dist.handlers.routes import ROUTES
 from jupyter_dist.protocol.frames import LENGTHS, encode_frame
 
-from .server import TOKEN, JupyterServer
+from .server import TOKEN
 
 
 class Bomb:
@@ -30,13 +30,9 @@ class Bomb:
         return os.mkdir, (str(self.trace),)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = JupyterServer(tmp_path_factory.mktemp("pickle"))
-    server.group = server.start(2, name="g")
-    yield server
-    server.ask("DELETE", "groups/g")
-    server.end()
+@pytest.fixture
+def server(group_server):
+    return group_server
 
 
 @pytest.fixture

@@ -35,19 +35,25 @@ def serve(tmp_path):
             server.end(signal.SIGKILL)
 
 
-STEPS = "import time\nfor step in range(120):\n    print('step', step, flush=True); time.sleep(0.05)"
+STEPS = """
+import os, time
+for step in range(120):
+    print('step', step, flush=True); time.sleep(0.02)
+while not os.path.exists({flag!r}): time.sleep(0.01)
+"""
 
 
-def test_a_killed_server_costs_no_line_and_no_variable(serve):
+def test_a_killed_server_costs_no_line_and_no_variable(serve, tmp_path):
     server = serve()
     group = server.start(name="g")
     server.run("g", "kept = rank")
-    execution = server.submit("g", STEPS)
-    server.view("g", execution, wait=1)
+    execution = server.submit("g", STEPS.format(flag=str(tmp_path / "flag")))
+    until(lambda: "step 9" in str(server.view("g", execution, wait=0)["items"]))
     server.end(signal.SIGKILL)
     again = serve()
     adopted = again.ask("GET", "groups/g")
     assert (adopted["id"], adopted["state"], adopted["running"]) == (group["id"], "ready", [execution])
+    (tmp_path / "flag").touch()
     assert again.view("g", execution)["execution"]["state"] == "ok"
     assert again.run("g", "print(kept)")["items"][0]["output"]["text"] == "0\n"
     for rank in (0, 1):
@@ -59,7 +65,7 @@ def test_a_killed_server_costs_no_line_and_no_variable(serve):
 def test_a_server_that_stops_in_order_says_what_becomes_of_groups(serve, policy):
     server = serve(on_server_stop=policy)
     group = server.start(name="g")
-    server.submit("g", "while True: pass")
+    server.submit("g", "import time\nwhile True: time.sleep(0.01)")
     agent = server.agent_pid(group["id"])
     server.end(signal.SIGTERM)
     if policy == "keep":
@@ -71,30 +77,30 @@ def test_a_server_that_stops_in_order_says_what_becomes_of_groups(serve, policy)
         assert not children_of(agent)
 
 
-def test_a_killed_agent_is_told_and_a_new_group_starts(serve):
-    server = serve()
-    group = server.start(name="g")
-    server.run("g", "print('before')")
+def test_a_killed_agent_is_told_and_a_new_group_starts(group_server):
+    server = group_server
+    group = server.start(name="killed")
+    server.run("killed", "print('before')")
     pids = [rank["pid"] for rank in group["ranks"]]
-    running = server.submit("g", "import os\nos.system('sleep 1000')")
+    running = server.submit("killed", "import os\nos.system('sleep 1000')")
     os.kill(server.agent_pid(group["id"]), signal.SIGKILL)
     until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids))
-    lost = server.ask("GET", f"groups/g?wait={PATIENCE}&not_state=ready")
+    lost = server.ask("GET", f"groups/killed?wait={PATIENCE}&not_state=ready")
     assert lost["state"] == "lost"
-    assert "agent of group 'g' has ended" in lost["error"]["message"]
-    assert server.view("g", running)["execution"]["state"] == "lost"
-    assert "before\n" in server.download("g", 0)
-    assert server.start(name="g")["id"] != group["id"]
-    assert server.run("g", "print('new')")["execution"]["state"] == "ok"
+    assert "agent of group 'killed' has ended" in lost["error"]["message"]
+    assert server.view("killed", running)["execution"]["state"] == "lost"
+    assert "before\n" in server.download("killed", 0)
+    assert server.start(name="killed")["id"] != group["id"]
+    assert server.run("killed", "print('new')")["execution"]["state"] == "ok"
 
 
-def test_two_starts_of_one_name_at_once_give_one_group(serve):
-    server = serve()
+def test_two_starts_of_one_name_at_once_give_one_group(group_server):
+    server = group_server
     outcomes = []
 
     def start():
         try:
-            outcomes.append(server.ask("POST", "groups", {"name": "g", "num_ranks": 2})["state"])
+            outcomes.append(server.ask("POST", "groups", {"name": "twice", "num_ranks": 2})["state"])
         except Exception as err:
             outcomes.append(err.code)
 
@@ -104,9 +110,9 @@ def test_two_starts_of_one_name_at_once_give_one_group(serve):
     for thread in threads:
         thread.join()
     assert sorted(map(str, outcomes)) == ["409", "409", "409", "starting"]
-    assert len(server.ask("GET", "groups")["groups"]) == 1
-    server.ask("DELETE", "groups/g")  # while it starts
-    assert server.ask("GET", "groups") == {"groups": []}
+    assert sorted(group["name"] for group in server.ask("GET", "groups")["groups"]) == ["g", "twice"]
+    server.ask("DELETE", "groups/twice")  # while it starts
+    assert [group["name"] for group in server.ask("GET", "groups")["groups"]] == ["g"]
 
 
 FLOOD = """
@@ -117,10 +123,9 @@ for n in range({lines}):
 """
 
 
-def test_a_slow_client_and_a_flood_hold_nobody_up(serve, request):
+def test_a_slow_client_and_a_flood_hold_nobody_up(group_server, request):
     """A page that does not read at all, one that is cut again and again, and a program that asks meanwhile."""
-    server = serve()
-    server.start(name="g")
+    server = group_server
     server.run("g", "1")
     deaf = server.channel()
     before = _resident(server.process.pid)
@@ -149,9 +154,8 @@ def test_a_slow_client_and_a_flood_hold_nobody_up(serve, request):
     deaf.close()
 
 
-def test_two_pages_see_the_same_and_cells_queue_with_their_owner(serve):
-    server = serve()
-    server.start(name="g")
+def test_two_pages_see_the_same_and_cells_queue_with_their_owner(group_server):
+    server = group_server
     pages = [server.channel(), server.channel()]
     first = server.submit("g", "import time; time.sleep(0.3); print('one')", notebook="a.ipynb")
     second = server.submit("g", "print('two')", notebook="b.ipynb")
@@ -194,14 +198,14 @@ def _resident(pid: int) -> int:
 
 
 @pytest.mark.timeout(900)
-def test_starts_and_stops_leave_the_server_as_it_was(serve, request):
+def test_starts_and_stops_leave_the_server_as_it_was(group_server, request):
     """Descriptors, threads, processes, sockets, group folders: the numbers of the first cycle, `--cycles` times."""
-    server = serve()
+    server = group_server
     seen, resident = [], []
     for _ in range(request.config.getoption("--cycles")):
-        group = server.start(name="g")
-        server.run("g", "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
-        assert len(server.ask("DELETE", "groups/g")["killed"]) == 2
+        group = server.start(name="cycle")
+        server.run("cycle", "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+        assert len(server.ask("DELETE", "groups/cycle")["killed"]) == 2
         pid = server.process.pid
         seen.append(_settled_counts(pid))
         resident.append(_resident(pid))
