@@ -21,6 +21,7 @@ class Dispatcher:
     def __init__(self, journal: JournalWriter, on_change: Callable[[Execution], None]) -> None:
         self.queue = ExecutionQueue()
         self.is_open = False  # set by the group: ranks are there and the process group stands
+        self.holds = False  # set by the reform: it waits until nothing runs, and what is queued waits for it
         self._ranks: dict[int, RankProcess] = {}
         self._journal = journal
         self._on_change = on_change
@@ -54,13 +55,15 @@ class Dispatcher:
 
     def pump(self) -> None:
         """Start what can start."""
-        if not self.is_open:
+        if not self.is_open or self.holds:
             return
         for execution in self.queue.startable():
             if dead := self._dead_ranks(execution):
                 self.abort([execution], "aborted", _dead_error(dead))
             else:
                 self._begin(execution)
+        for execution in self.queue.name_waits():
+            self._on_change(execution)
 
     def rank_replied(self, rank: RankProcess, reply: dict[str, Any]) -> None:
         """A rank ended its part."""
@@ -131,6 +134,7 @@ class Dispatcher:
             self._after_end(execution)
         else:
             self._on_change(execution)
+            self.pump()  # this rank is free for other notebooks
 
     def _after_end(self, execution: Execution) -> None:
         if execution.stops_others:

@@ -28,6 +28,7 @@ class Execution:
         self.begin_seq: int | None = None
         self.end_seq: int | None = None
         self.error: JupyterDistError | None = None
+        self.waits_for: str | None = None  # while it is queued: what another notebook's cell holds
 
     @property
     def id(self) -> str:
@@ -44,9 +45,24 @@ class Execution:
         """Whether its end is one that what waits behind it must not run after."""
         return self.state != "ok" and self.spec.stop_on_error
 
+    @property
+    def running_ranks(self) -> list[int]:
+        """The ranks that have not ended their part."""
+        return [rank for rank, (status, _) in self.statuses.items() if status == "running"]
+
+    def claims(self, later: Execution) -> set[int]:
+        """The ranks that a later execution cannot have yet.
+
+        One that ended its part is free for others, but not for the same notebook: its cells wait for each other's outcome.
+        """
+        same_notebook = self.spec.notebook is not None and self.spec.notebook == later.spec.notebook
+        if self.state != "running" or same_notebook or later.spec.after == self.id:
+            return set(self.spec.ranks)
+        return set(self.running_ranks)
+
     def start(self, execution_count: int) -> None:
         """Every rank runs it now."""
-        self.state = "running"
+        self.state, self.waits_for = "running", None
         self.execution_count = execution_count
         self.started_at = time.time()
         self.statuses = dict.fromkeys(self.spec.ranks, ("running", None))
@@ -67,6 +83,7 @@ class Execution:
             }
         self.state = state or outcome([status for status, _ in self.statuses.values()])
         self.error = error or self.error
+        self.waits_for = None
         self.ended_at = time.time()
 
     def model(self) -> dict[str, Any]:
@@ -87,6 +104,7 @@ class Execution:
             "rank_seconds": {str(rank): seconds for rank, (_, seconds) in self.statuses.items() if seconds is not None},
             "silent": self.spec.silent,
             "error": self.error.to_dict() if self.error else None,
+            "waits_for": self.waits_for,
             "begin_seq": self.begin_seq,
             "end_seq": self.end_seq,
         }
@@ -150,13 +168,31 @@ class ExecutionQueue:
 
     def startable(self) -> list[Execution]:
         """The queued executions of which no rank is claimed by an earlier one."""
-        claimed: set[int] = set()
+        running = self.in_state("running")
+        claimed: set[int] = set()  # by those that are queued
         found = []
-        for execution in self.in_state("queued", "running"):
-            if execution.state == "queued" and claimed.isdisjoint(execution.spec.ranks):
+        for execution in self.in_state("queued"):
+            ranks = set(execution.spec.ranks)
+            if claimed.isdisjoint(ranks) and all(earlier.claims(execution).isdisjoint(ranks) for earlier in running):
                 found.append(execution)
-            claimed.update(execution.spec.ranks)
+            claimed |= ranks
         return found
+
+    def name_waits(self) -> list[Execution]:
+        """Have the first queued execution of each notebook say which other notebook's cell it waits for.
+
+        Return those that say something else than before.
+        """
+        running = self.in_state("running")
+        seen: set[str | None] = set()
+        changed = []
+        for execution in self.in_state("queued"):
+            text = None if execution.spec.notebook in seen else _wait_of(execution, running)
+            seen.add(execution.spec.notebook)
+            if text != execution.waits_for:
+                execution.waits_for = text
+                changed.append(execution)
+        return changed
 
     def queued_behind(self, failed: Execution) -> list[Execution]:
         """What a failure aborts: later queued executions of the same notebook."""
@@ -165,3 +201,13 @@ class ExecutionQueue:
             for execution in self.in_state("queued")
             if execution.spec.notebook is not None and execution.spec.notebook == failed.spec.notebook
         ]
+
+
+def _wait_of(execution: Execution, running: list[Execution]) -> str | None:
+    for earlier in running:
+        ranks = earlier.claims(execution).intersection(execution.spec.ranks)
+        if ranks and earlier.spec.notebook != execution.spec.notebook:
+            cell = f"cell [{earlier.execution_count}]" if not earlier.spec.silent else "a request"
+            place = f" of {earlier.spec.notebook}" if earlier.spec.notebook else ""
+            return f"Waits for rank{'s' if len(ranks) > 1 else ''} {format_ranks(ranks)}: {cell}{place}"
+    return None

@@ -170,8 +170,9 @@ class Group:
 
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """A rank ended its part of a cell."""
+        self.reform.heard(reply)
         self.dispatcher.rank_replied(rank, reply)
-        self.reform.rank_replied(reply)
+        self.reform.poll()
 
     def rank_died(self, rank: RankProcess) -> None:
         """A rank's process is gone."""

@@ -30,13 +30,12 @@ class Reform:
         self._interrupted = False
         self._left: list[int] = []  # who had left it when that was told last
 
-    def rank_replied(self, reply: Header) -> None:
+    def heard(self, reply: Header) -> None:
         """Look for a process group that is broken, or in which an interrupt left a collective half done."""
         if reply.get("process_group") == "broken":
-            self._needed = True
+            self._needed = self._group.dispatcher.holds = True
         if reply["status"] == "interrupted":
             self._interrupted = True
-        self.poll()
 
     def rank_died(self, dead: RankProcess) -> None:
         """Let nobody wait for it: collectives with it, and a meeting that it will not come to, fail at once."""
@@ -54,7 +53,7 @@ class Reform:
 
     def forget(self) -> None:
         """The ranks are replaced: nothing is broken any more."""
-        self._needed = self._interrupted = False
+        self._needed = self._interrupted = self._group.dispatcher.holds = False
         self._left = []
         if self._task is not None:
             self._task.cancel()
@@ -67,14 +66,13 @@ class Reform:
         # Ranks that began different numbers of collectives would pair the next one wrongly, or wait for ever.
         uneven = len({rank.collective_seq for rank in group.living()}) > 1
         needed = self._needed or (self._interrupted and uneven)
-        self._needed = self._interrupted = False
+        self._needed = self._interrupted = group.dispatcher.holds = False
         self._tell_who_left()
-        if not needed:
-            return
-        if len(group.living()) < group.spec.world_size:
+        if needed and len(group.living()) < group.spec.world_size:
             group.note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
-            return
-        self._begin()
+        elif needed:
+            self._begin()
+        group.dispatcher.pump()  # nothing where it begins, which closes the dispatcher
 
     def on_request(self) -> None:
         """Form it anew although nothing is broken, or after user code destroyed it.
@@ -112,7 +110,7 @@ class Reform:
             JupyterDistError: `start_failed`; the group stays degraded.
         """
         group = self._group
-        self._needed = self._interrupted = False
+        self._needed = self._interrupted = group.dispatcher.holds = False
         group.dispatcher.is_open = False
         survivors, store_path = group.living(), group.stores.new()
         fresh = group.renew_dead(store_path)

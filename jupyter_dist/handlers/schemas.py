@@ -153,8 +153,8 @@ RANK = record(
         "process_group": {"enum": ["ok", "broken", "none"]},
         "exit": or_null(ANY_OBJECT),
         "message": or_null(STRING),
-        "ignores_interrupt": BOOLEAN,
-    }
+    },
+    {"ignores_interrupt": BOOLEAN},
 )
 
 GROUP = record(
@@ -201,7 +201,7 @@ EXECUTION = record(
         "silent": BOOLEAN,
         "error": or_null(ANY_OBJECT),
     },
-    {"code": or_null(STRING), "line": or_null(STRING)},
+    {"code": or_null(STRING), "line": or_null(STRING), "waits_for": or_null(STRING)},
 )
 
 ITEM = record(

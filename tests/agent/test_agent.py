@@ -311,3 +311,30 @@ def test_where_forking_is_not_safe_ranks_are_fresh_processes_and_the_group_says_
         client.request("restart")
         client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready")
         assert client.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
+
+
+def test_a_rank_that_ended_its_part_takes_the_next_cell_of_another_notebook(pair):
+    code = "import time\nwhile rank == 1 and 'stop' not in globals(): time.sleep(0.01)"
+    long = pair.submit(code, [0, 1], notebook="a.ipynb")
+    pair.wait(lambda: {"ranks": "0", "status": "ok"}.items() <= pair.executions[long]["statuses"][0].items())
+    waiting = pair.submit("print('both')", [0, 1], notebook="b.ipynb")
+    pair.wait(lambda: pair.executions[waiting]["waits_for"] is not None)
+    assert re.fullmatch(r"Waits for rank 1: cell \[\d+\] of a.ipynb", pair.executions[waiting]["waits_for"])
+    pair.request("cancel", execution_id=waiting)
+    other = pair.run("print('other')", [0], notebook="b.ipynb")
+    assert (other["state"], pair.text(0, other["id"])) == ("ok", "other\n")
+    assert pair.executions[long]["state"] == "running"
+    same = pair.submit("print('same')", [0], notebook="a.ipynb")
+    pair.request("interrupt", ranks=[1])
+    assert pair.ended(long)["state"] == "interrupted"
+    assert pair.ended(same)["state"] == "aborted"  # it waited for the outcome
+    assert pair.run("dist.barrier()")["state"] == "ok"
+
+
+def test_a_cell_of_another_notebook_waits_until_a_broken_process_group_is_back(pair):
+    hung = pair.submit("dist.all_reduce(torch.ones(1))", [0], notebook="a.ipynb")
+    pair.wait(lambda: pair.executions[hung]["state"] == "running")
+    after = pair.submit("dist.barrier()\nprint('met')", [0, 1], notebook="b.ipynb")
+    pair.request("interrupt", ranks=[0])
+    assert pair.ended(hung)["state"] == "interrupted"
+    assert pair.ended(after)["state"] == "ok"

@@ -84,3 +84,41 @@ def test_finished_executions_are_forgotten_beyond_the_limit_and_open_ones_never(
         queue.get(name).finish("aborted")
     assert "a" in names(queue)
     assert len(names(queue)) <= 4
+
+
+def test_a_rank_that_ended_its_part_is_free_for_other_notebooks_only(queue):
+    add(queue, cell("a", [0, 1]), cell("b", [0]), cell("c", [0], notebook="other.ipynb"))
+    queue.get("a").start(5)
+    queue.get("a").rank_ended(0, "ok", 0.1)
+    assert names(queue.startable()) == ""  # b is of the same notebook, and c is queued after it
+    queue.get("b").finish("aborted")
+    assert names(queue.startable()) == "c"
+    add(queue, cell("d", [1], notebook="other.ipynb"), cell("e", [1], notebook="third.ipynb"))
+    assert names(queue.startable()) == "c"
+
+
+def test_what_must_come_after_a_cell_waits_for_all_of_it(queue):
+    add(queue, cell("a", [0, 1]))
+    spec = ExecutionSpec(execution_id="b", ranks=[0], notebook="other.ipynb", after="a")
+    queue.get("a").start(5)
+    queue.get("a").rank_ended(0, "ok", 0.1)
+    add(queue, Execution(spec, b""))
+    assert names(queue.startable()) == ""
+    assert names(queue.name_waits()) == "b"
+    assert queue.get("b").model()["waits_for"] == "Waits for rank 0: cell [5] of a.ipynb"
+
+
+def test_the_first_of_each_notebook_says_what_it_waits_for(queue):
+    add(queue, cell("a", [0, 1, 2]))
+    queue.get("a").start(5)
+    add(queue, cell("b", [1, 2], "b.ipynb"), cell("c", [1], "b.ipynb"), cell("d", [0]))
+    assert names(queue.name_waits()) == "b"
+    assert queue.get("b").waits_for == "Waits for ranks 1-2: cell [5] of a.ipynb"
+    assert names(queue.name_waits()) == ""
+    queue.get("a").rank_ended(1, "ok", 0.1)
+    assert names(queue.name_waits()) == "b"
+    assert queue.get("b").waits_for == "Waits for rank 2: cell [5] of a.ipynb"
+    queue.get("a").rank_ended(2, "ok", 0.1)
+    assert names(queue.startable()) == "b"
+    queue.get("b").start(6)
+    assert queue.get("b").model()["waits_for"] is None

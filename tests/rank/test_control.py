@@ -231,8 +231,8 @@ def test_fresh_process(tmp_path: Path) -> None:
     [
         ("import time\nprint('in 1', flush=True)\ntime.sleep(1000)", "time.sleep (cell line 3)"),
         (
-            "def f():\n    print('in 2', flush=True)\n    threading.Event(\n    ).wait()\nimport threading\nf()",
-            "threading.Event().wait (cell line 4)",
+            "def f():\n    print('in 2', flush=True)\n    threading.Event().wait()\nimport threading\nf()",
+            "threading.Event().wait (cell line 3)",
         ),
         (
             "import subprocess\nprint('in 3', flush=True)\nsubprocess.run(['sleep', '1000'])",
