@@ -53,7 +53,7 @@ class Execution:
     def claims(self, later: Execution) -> set[int]:
         """The ranks that a later execution cannot have yet.
 
-        One that ended its part is free for others, but not for the same notebook: its cells wait for each other's outcome.
+        One that ended its part is free for others. Cells of one notebook wait for each other's outcome.
         """
         same_notebook = self.spec.notebook is not None and self.spec.notebook == later.spec.notebook
         if self.state != "running" or same_notebook or later.spec.after == self.id:
