@@ -12,6 +12,8 @@ from traitlets import Unicode
 
 from jupyter_dist.client import Client, Group, JupyterDistError
 
+from .terminal import guarded_terminal
+
 INTERRUPTED = 130
 
 
@@ -45,12 +47,17 @@ class Command(JupyterApp):
         parser = argparse.ArgumentParser(f"jupyter dist {self.word}", description=self.__doc__)
         parser.add_argument("--url", help="the server (your running one); its token is read from JUPYTER_TOKEN")
         parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument("--raw", action="store_true", help="let ranks' control sequences reach the terminal")
         self.arguments(parser)
         return parser
 
     def start(self) -> None:
         """Called by JupyterApp: connect, act, end with a status."""
         super().start()
+        with guarded_terminal(is_raw=self.options.raw):
+            self._act()
+
+    def _act(self) -> None:
         try:
             self.exit(self._connected() if self.needs_client else self.act())
         except JupyterDistError as err:

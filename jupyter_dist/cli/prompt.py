@@ -11,6 +11,8 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_core.paths import jupyter_data_dir
 
+from .terminal import for_terminal
+
 CONTINUATION = "... "
 INDENT = " " * 4
 
@@ -65,6 +67,7 @@ def _session(prompt: str, ask: Ask) -> Any:
     from prompt_toolkit import PromptSession  # noqa: PLC0415  (slow, and not everywhere)
     from prompt_toolkit.completion import Completer, Completion  # noqa: PLC0415
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    from prompt_toolkit.output import create_output  # noqa: PLC0415
 
     class RankCompleter(Completer):
         def get_completions(self, document: Any, complete_event: Any) -> Iterator[Any]:
@@ -72,7 +75,8 @@ def _session(prompt: str, ask: Ask) -> Any:
             return (Completion(match, start - document.cursor_position) for match in matches)
 
     session: Any = PromptSession(
-        prompt,
+        for_terminal(prompt),
+        output=create_output(sys.__stdout__),  # it moves the cursor; what ranks say does not
         multiline=True,
         key_bindings=_keys(),
         history=FileHistory(_history_path()),

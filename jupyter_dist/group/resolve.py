@@ -20,7 +20,12 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # torchrun's variables are the agent's to set; a wrong one would keep the group from forming.
 RESERVED_ENV = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
+    | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE"}
 )
+# So are torchelastic's, which tell torch of a store and an agent that are not there.
+RESERVED_PREFIXES = ("TORCHELASTIC_", "JUPYTER_DIST_")
+# gloo and NCCL authenticate nobody: a group of one machine is not to be reached from another one.
+NETWORK_ENV = frozenset({"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_COMM_ID"})
 
 
 @dataclass(frozen=True)
@@ -202,6 +207,9 @@ def _env(env: dict[str, str]) -> dict[str, str]:
     for name, value in env.items():
         if not _ENV_NAME.match(name) or "\0" in value:
             raise bad_request(f"'env' has a bad variable: '{name[:60]}'.", "Letters, digits and '_' only.")
-        if name in RESERVED_ENV:
+        if name in RESERVED_ENV or name.startswith(RESERVED_PREFIXES):
             raise bad_request(f"'env' cannot set {name}.", "It is set for every rank by the group.")
+        if name in NETWORK_ENV:
+            hint = "A group is on one machine, where its ranks talk on loopback; beyond it anybody could take part."
+            raise bad_request(f"'env' cannot set {name}.", hint)
     return dict(env)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -24,19 +25,85 @@ def test_the_running_server_is_found_and_shared(client):
         assert client.is_private
 
 
-def test_the_kernels_own_server_comes_first(client, tmp_path, monkeypatch):
-    own, newer = os.getppid(), os.getpid()
+LISTENS = """
+import os, socket, sys
+if len(sys.argv) > 1:
+    os.setuid(int(sys.argv[1]))
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def listening():
+    """Start processes that listen, also as another user; the process and its port."""
+    started = []
+
+    def start(*arguments):
+        command = [sys.executable, "-c", LISTENS, *arguments]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return started[-1].pid, int(started[-1].stdout.readline())
+
+    yield start
+    for process in started:
+        process.communicate()
+
+
+@pytest.fixture
+def server_file(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
-    for pid in (own, newer):
-        info = {"url": f"http://127.0.0.1:{pid}/", "token": "t", "pid": pid}
+
+    def write(pid, port, **fields):
+        info = {"url": f"http://127.0.0.1:{port}/", "token": "t", "pid": pid, "port": port, **fields}
         (tmp_path / f"jpserver-{pid}.json").write_text(json.dumps(info))
+        return tmp_path / f"jpserver-{pid}.json"
+
+    return write
+
+
+def test_the_kernels_own_server_comes_first(server_file, listening, monkeypatch, tmp_path):
+    (own, own_port), (newer, newer_port) = listening(), listening()
+    monkeypatch.setenv("JPY_PARENT_PID", str(own))
+    os.utime(server_file(own, own_port), (0, 0))
+    server_file(newer, newer_port)
     (tmp_path / "jpserver-1.json").write_text("{")
-    (tmp_path / "jpserver-2.json").write_text(json.dumps({"url": "http://x/", "pid": 2**22 + 1}))
-    os.utime(tmp_path / f"jpserver-{own}.json", (0, 0))
     assert [server.pid for server in running_servers()] == [own, newer]
     assert "token" not in repr(running_servers()[0])
+
+
+def test_the_file_of_a_server_that_has_ended_is_nobodys(server_file, listening):
+    (mine, port), (other, _) = listening(), listening()
+    server_file(2**22 + 1, port)  # the process is gone
+    server_file(other, port)  # its number is that of another process of ours, and so is its port
+    server_file(os.getpid(), 1)  # nobody listens
+    server_file("1", port)
+    server_file(other, None)
+    assert running_servers() == []
     with pytest.raises(JupyterDistError, match="No Jupyter server"):
         Client.connect(private=False)
+    server_file(mine, port)
+    assert [server.pid for server in running_servers()] == [mine]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_the_token_is_not_for_another_user_who_has_the_port(server_file, listening, tmp_path, monkeypatch):
+    (mine, _), (strangers, port) = listening(), listening("65534")
+    server_file(mine, port)  # the number came back as ours, the port as the stranger's
+    server_file(strangers, port)
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_URL", f"http://127.0.0.1:{port}/user/ada/")
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "t")
+    assert running_servers() == []
+
+
+def test_a_unix_socket_must_be_ours_as_well(server_file, tmp_path):
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        server_file(os.getpid(), 0, url="http+unix://x/", sock=str(path))
+        assert [found.sock for found in running_servers()] == [str(path)]
+    assert running_servers() == []
 
 
 def test_a_private_server_ends_with_its_client_however_that_ends(tmp_path, monkeypatch):

@@ -1,34 +1,91 @@
-"""The process of a private server: `python -m jupyter_dist.client.servers.headless`; private.py starts it."""
+"""The process of a private server: `python -m jupyter_dist.client.servers.headless`; private.py starts it.
+
+Nobody but its client is meant to use it, so it takes no configuration of the user's, which is for servers with pages: a
+token that is switched off there would let every user of the machine run code here.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
+from jupyter_core.application import JupyterApp
+from jupyter_server.auth.authorizer import AllowAllAuthorizer
+from jupyter_server.auth.identity import IdentityProvider
 from jupyter_server.serverapp import ServerApp
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from traitlets.config import Config
 
 # A second way to end, should the pipe be held by a forgotten child of the client; groups count as activity.
 IDLE_SECONDS = 3600
+PROOF_SECONDS = 20.0
+
+# What a Jupyter server can have besides ours; most of it is not served here.
+OTHERS = ("contents", "kernels", "sessions", "terminals", "kernelspecs", "config/x", "status", "me", "shutdown")
+OURS = "jupyter-dist/api"
+REFUSALS = frozenset({302, 401, 403, 404, 405})  # 302: to where one would log in
+
+
+class OwnIdentityProvider(IdentityProvider):
+    """The token and nothing else, under a name that no section of a user's configuration has."""
 
 
 class HeadlessServer(ServerApp):
     """Tells its client where it listens, through the pipe that it was given as stdout."""
 
     answer: Any = None
+    # How to ask whether it runs, and to end it (`jupyter server list`, `stop`): no contents, no kernels.
+    default_services = ("api", "shutdown")
 
     def start_ioloop(self) -> None:
         """Called last; the loop's first step is to listen, the second to say so."""
         self.io_loop.add_callback(self._answer)
         super().start_ioloop()
 
-    def _answer(self) -> None:
+    async def _answer(self) -> None:
+        if (open_ones := await self._open_without_token()) or self.ip != "127.0.0.1":
+            sys.stderr.write(f"It listens on {self.ip} and answers without a token: {open_ones}.\n")
+            self.stop()
+            return
         self.answer.write(json.dumps({"url": self.connection_url}) + "\n")
         self.answer.flush()
+
+    async def _open_without_token(self) -> list[str]:
+        """What does not refuse a stranger; asked over the network, as a stranger would."""
+        client = AsyncHTTPClient(force_instance=True, max_clients=50)
+        token = {"Authorization": f"token {self.identity_provider.token}"}
+        described = await client.fetch(self._request("GET", f"{OURS}/openapi.json", headers=token))
+        requests = [self._request(method, path) for method, path in _addresses(json.loads(described.body))]
+        answers = await asyncio.gather(*(client.fetch(request, raise_error=False) for request in requests))
+        client.close()
+        asked = zip(requests, answers, strict=True)
+        return [f"{request.method} {request.url}" for request, answer in asked if answer.code not in REFUSALS]
+
+    def _request(self, method: str, path: str, **options: Any) -> HTTPRequest:
+        url = self.connection_url + path
+        fixed: dict[str, Any] = {
+            "allow_nonstandard_methods": True,
+            "follow_redirects": False,
+            "request_timeout": PROOF_SECONDS,
+        }
+        return HTTPRequest(url, method, **fixed, **options)
+
+
+def _addresses(description: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Everything of ours, as it describes itself, and what a Jupyter server may have besides."""
+    for path, verbs in description["paths"].items():
+        named = re.sub(r"{\w+}", "0", path)
+        yield from ((verb.upper(), OURS + named) for verb in verbs if verb != "parameters")
+    for name in OTHERS:
+        yield from ((method, f"api/{name}") for method in ("GET", "POST"))
+    yield "GET", "files/x"
 
 
 def main() -> None:
@@ -37,6 +94,8 @@ def main() -> None:
     HeadlessServer.answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     threading.Thread(target=_end_with_client, daemon=True).start()
+    # Of all applications: an extension reads files of its own, and hands what they say about the server on to it.
+    setattr(JupyterApp, "config_file_paths", [])  # noqa: B010  (a property)
     app = HeadlessServer.instance(config=_config(wanted))
     app.initialize(argv=[], find_extensions=False)
     app.start()
@@ -45,18 +104,29 @@ def main() -> None:
 def _config(wanted: dict[str, str]) -> Config:
     return Config(
         {
-            "HeadlessServer": {"jpserver_extensions": {"jupyter_dist": True}},
-            "ServerApp": {
+            # In the sections of the most specific classes, which win.
+            "HeadlessServer": {
+                "jpserver_extensions": {"jupyter_dist": True},
                 "ip": "127.0.0.1",
                 "port": 0,
+                "sock": "",
                 "root_dir": wanted["root_dir"],
                 "open_browser": False,
                 "allow_root": True,
                 "log_level": "ERROR",
                 "shutdown_no_activity_timeout": IDLE_SECONDS,
+                "identity_provider_class": OwnIdentityProvider,
+                "authorizer_class": AllowAllAuthorizer,
+                "allow_unauthenticated_access": False,
+                "allow_remote_access": False,
+                "disable_check_xsrf": False,
+                "allow_origin": "",
+                "allow_origin_pat": "",
+                "base_url": "/",
+                "certfile": "",
             },
             "DistApp": {"warm_environment": False},
-            "IdentityProvider": {"token": wanted["token"]},
+            "OwnIdentityProvider": {"token": wanted["token"]},
         }
     )
 

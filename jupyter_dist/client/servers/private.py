@@ -47,7 +47,7 @@ class PrivateServer:
             process.stdin.flush()
             line = process.stdout.readline()
             if not line:
-                process.wait(STOP_SECONDS)
+                process.communicate(timeout=STOP_SECONDS)
                 errors.seek(0)
                 said = errors.read()[-2000:].decode("utf-8", "replace").strip()
                 message = f"A Jupyter server of its own could not be started with {sys.executable}."

@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
+from .ownership import is_our_port, is_ours
+
 
 @dataclass(frozen=True)
 class Server:
@@ -56,6 +58,8 @@ def _of_hub(known: list[Server]) -> list[Server]:
     parts = urlsplit(os.environ.get("JUPYTERHUB_SERVICE_URL", ""))
     if not parts.port or any(urlsplit(server.url).path.rstrip("/") == parts.path.rstrip("/") for server in known):
         return []
+    if not is_our_port(parts.port):
+        return []
     # It listens on all interfaces, which is an address for binding alone.
     return [Server(f"{parts.scheme}://127.0.0.1:{parts.port}{parts.path}", _token_for(parts.path), is_local=True)]
 
@@ -75,12 +79,8 @@ def _server_files() -> Iterator[tuple[float, dict[str, Any]]]:
             modified = path.stat().st_mtime
         except (OSError, ValueError):  # it is being written, or its server has just ended
             continue
-        if isinstance(info, dict) and str(info.get("url", "")).startswith("http") and _lives(info.get("pid")):
+        if isinstance(info, dict) and str(info.get("url", "")).startswith("http") and is_ours(info):
             yield modified, info
-
-
-def _lives(pid: Any) -> bool:
-    return isinstance(pid, int) and Path(f"/proc/{pid}").exists()
 
 
 def _from_info(info: dict[str, Any]) -> Server:

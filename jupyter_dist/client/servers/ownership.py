@@ -1,0 +1,94 @@
+"""Whether a server is this user's: its runtime file may be old, and somebody else have its number or its port now.
+
+Decided by what /proc says. A server in a container or behind JupyterHub is seen like any other, as its kernels are in
+the same container. Where /proc says nothing of the network (some sandboxes), the process alone must do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LISTEN = "0A"
+PROC = Path("/proc")
+CONNECT_SECONDS = 1.0
+
+
+class Listener(NamedTuple):
+    """A socket that listens."""
+
+    port: int
+    uid: int
+    inode: str
+
+
+def is_ours(info: dict[str, Any]) -> bool:
+    """Whether the process that a runtime file names is this user's, and listens where the file says."""
+    pid = info.get("pid")
+    if type(pid) is not int or _uid_of(pid) != os.getuid():
+        return False
+    if sock := info.get("sock"):
+        return _peer_uid(str(sock)) == os.getuid()
+    port = info.get("port")
+    return type(port) is int and is_our_port(port, pid)
+
+
+def is_our_port(port: int, pid: int | None = None) -> bool:
+    """Whether this user, with that process if one is given, and nobody else listens on the port, on any address."""
+    listeners = _listeners()
+    if not listeners:
+        return True  # nothing is known of the network
+    here = [listener for listener in listeners if listener.port == port]
+    if not here or any(listener.uid != os.getuid() for listener in here):
+        return False
+    inodes = _socket_inodes(pid) if pid is not None else None
+    return inodes is None or any(listener.inode in inodes for listener in here)
+
+
+def _listeners() -> list[Listener]:
+    found = []
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            for line in (PROC / "self" / "net" / name).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTEN:
+                    port = int(fields[1].rpartition(":")[2], 16)
+                    found.append(Listener(port, int(fields[7]), fields[9]))
+    return found
+
+
+def _socket_inodes(pid: int) -> set[str] | None:
+    """The sockets of a process; None when it does not show them."""
+    found: set[str] = set()
+    try:
+        for entry in os.scandir(PROC / str(pid) / "fd"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(entry.path).removeprefix("socket:[").removesuffix("]"))
+    except OSError:
+        return None
+    return found
+
+
+def _peer_uid(path: str) -> int | None:
+    """The user who listens on a unix socket."""
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(CONNECT_SECONDS)
+            probe.connect(path)
+            credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    except OSError:
+        return None
+    return int(struct.unpack("3i", credentials)[1])
+
+
+def _uid_of(pid: int) -> int | None:
+    """The user of a process; None when there is none of that number, or another user's that is hidden."""
+    try:
+        status = (PROC / str(pid) / "status").read_text()
+        return int(status.split("\nUid:", 1)[1].split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
