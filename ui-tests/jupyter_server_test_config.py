@@ -8,4 +8,10 @@ configure_jupyter_server(c)  # noqa: F821
 
 c.ServerApp.port = int(os.environ.get("JUPYTER_DIST_TEST_PORT", "18989"))  # noqa: F821
 c.ServerApp.allow_root = True  # noqa: F821
-c.ServerApp.jpserver_extensions = {"jupyter_dist": True, "jupyterlab": True}  # noqa: F821
+# Other extensions are installed for the tests of beside.config.ts, and off in all others.
+others = ("jupyter_server_ydoc", "jupyter_server_fileid", "notebook", "notebook_shim")
+beside = "JUPYTER_DIST_TEST_BESIDE" in os.environ
+c.ServerApp.jpserver_extensions = {"jupyter_dist": True, "jupyterlab": True} | dict.fromkeys(others, beside)  # noqa: F821
+if beside:
+    # The history of shared documents goes where everything of a test goes, and not beside this file.
+    c.SQLiteYStore.db_path = os.path.join(os.environ["JUPYTER_DATA_DIR"], "ystore.db")  # noqa: F821

@@ -6,17 +6,24 @@ import * as path from 'path';
 
 const port = Number((process.env.JUPYTER_DIST_TEST_PORT ??= '18989'));
 
+/** Extensions that are installed for the tests of beside.config.ts, and off in all others. */
+const OTHERS = ['@jupyter/collaboration-extension', '@jupyter/docprovider-extension'];
+
 // The workers read this file again: they must find the same folders.
 if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   // Short, for the paths of unix sockets.
   const root = fs.mkdtempSync(path.join(os.tmpdir(), 'jpd-'));
-  for (const name of ['root', 'data', 'run']) {
+  for (const name of ['root', 'data', 'run', 'config']) {
     fs.mkdirSync(path.join(root, name));
   }
   process.env.JUPYTERLAB_GALATA_ROOT_DIR = path.join(root, 'root');
   // No groups, settings or signatures of the user who runs the tests.
   process.env.JUPYTER_DATA_DIR = path.join(root, 'data');
   process.env.JUPYTER_RUNTIME_DIR = path.join(root, 'run');
+  process.env.JUPYTER_CONFIG_DIR = path.join(root, 'config');
+  if (!process.env.JUPYTER_DIST_TEST_BESIDE) {
+    switchOff(path.join(root, 'config'), OTHERS);
+  }
   // JupyterLab's test configuration makes folders of its own.
   process.env.TMPDIR = root;
   // This is the main process, whose last act comes after the server's end.
@@ -56,3 +63,10 @@ export default defineConfig({
     gracefulShutdown: { signal: 'SIGTERM', timeout: 10000 }
   }
 });
+
+/** In the page; the server's part is in jupyter_server_test_config.py. */
+function switchOff(config: string, extensions: string[]): void {
+  const disabledExtensions = Object.fromEntries(extensions.map(name => [name, true]));
+  fs.mkdirSync(path.join(config, 'labconfig'));
+  fs.writeFileSync(path.join(config, 'labconfig', 'page_config.json'), JSON.stringify({ disabledExtensions }));
+}

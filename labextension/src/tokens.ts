@@ -132,6 +132,8 @@ export interface IDistNotebooks {
   emptyCache: boolean;
   /** Runs cells: on ranks where the notebook says so, else on the kernel. */
   readonly executor: INotebookCellExecutor;
+  /** Have kernel cells run by another executor than JupyterLab's own. */
+  runKernelCellsBy(executor: INotebookCellExecutor): void;
   /**
    * A notebook was opened and its content is here. Its cells are shown what
    * they ran and run; dispose when it is closed.
@@ -166,4 +168,15 @@ export interface INotebookFile {
 export const IDistNotebooks = new Token<IDistNotebooks>(
   'jupyter-dist:IDistNotebooks',
   'The open notebooks and what their cells run on ranks.'
+);
+
+/** Whether cells of this page can run on ranks at all. */
+export interface IDistGuard {
+  /** Why they cannot; null: they can. */
+  readonly trouble: IErrorBody | null;
+}
+
+export const IDistGuard = new Token<IDistGuard>(
+  'jupyter-dist:IDistGuard',
+  'Whether cells of this page can run on ranks, and if not, why.'
 );

@@ -4,7 +4,10 @@ import * as fs from 'fs';
 import * as path from 'path';
 
 interface ILabWindow {
-  jupyterapp: { commands: { execute(id: string): Promise<unknown> } };
+  jupyterapp: {
+    commands: { execute(id: string): Promise<unknown> };
+    shell: { currentWidget: { context: { ready: Promise<void> }; sessionContext: { ready: Promise<void> } } | null };
+  };
 }
 
 export const GROUP = 'train';
@@ -49,21 +52,51 @@ export function onRanks(ranks = 'all', group = GROUP): object {
   return { jupyter_dist: { group, ranks } };
 }
 
-/** Open a notebook without a kernel. */
+/** Open a notebook, without a kernel unless one is named. */
 export async function openNotebook(
   page: Page,
   name: string,
   { kernel = null }: { kernel?: string | null } = {}
 ): Promise<void> {
   await page.goto(`/lab/tree/${name}?reset`);
-  const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
-  await dialog.locator('select').selectOption({ label: kernel ?? 'No Kernel' });
-  await dialog.locator('.jp-mod-accept').click();
-  await expect(dialog).toHaveCount(0);
+  const { jupyter_dist: target, kernelspec } = readNotebook(name).metadata as INotebookMetadata;
+  if (!target && !kernelspec) {
+    await chooseKernel(page, kernel);
+  } else {
+    await sessionReady(page);
+    if (kernel) {
+      await execute(page, 'notebook:change-kernel');
+      await chooseKernel(page, kernel);
+    }
+  }
   await expect(page.getByLabel('Run cells on')).toBeVisible();
   if (kernel) {
     await expect(page.getByText(`${kernel} | Idle`)).toBeVisible();
   }
+}
+
+interface INotebookMetadata {
+  jupyter_dist?: object;
+  kernelspec?: object;
+}
+
+/** Answer the question for a kernel. */
+async function chooseKernel(page: Page, kernel: string | null): Promise<void> {
+  const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
+  await dialog.locator('select').selectOption({ label: kernel ?? 'No Kernel' });
+  await dialog.locator('.jp-mod-accept').click();
+  await expect(dialog).toHaveCount(0);
+}
+
+/** The notebook is open, and JupyterLab has asked for no kernel and will not: its session waits for the answer. */
+export async function sessionReady(page: Page): Promise<void> {
+  await expect(page.locator('.jp-Notebook .jp-Cell').first()).toBeVisible();
+  await page.evaluate(async () => {
+    const { currentWidget } = (window as unknown as ILabWindow).jupyterapp.shell;
+    await currentWidget!.context.ready;
+    await currentWidget!.sessionContext.ready;
+  });
+  await expect(page.getByRole('dialog')).toHaveCount(0);
 }
 
 /** Run a command of JupyterLab; does not wait for its end. */

@@ -19,9 +19,7 @@ const ALL_TICKS = [...Array(TICKS).keys()].map(i => `tick ${i}\n`).join('');
 async function reload(page: Page): Promise<void> {
   page.on('dialog', dialog => void dialog.accept());
   await page.reload();
-  const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
-  await dialog.locator('select').selectOption({ label: 'No Kernel' });
-  await dialog.locator('.jp-mod-accept').click();
+  await lab.sessionReady(page);
 }
 
 for (const saved of [true, false]) {

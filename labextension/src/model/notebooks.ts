@@ -49,7 +49,7 @@ export class NotebooksModel implements IDistNotebooks {
       executions: options.executions,
       groups: options.groups,
       runs: this._runs,
-      runOnKernel: runCell,
+      runOnKernel: options => this._kernel.runCell(options),
       emptyCache: () => this.emptyCache,
       pathOf: notebook => this._files.get(notebook)?.path()
     });
@@ -63,6 +63,10 @@ export class NotebooksModel implements IDistNotebooks {
 
   get executor(): INotebookCellExecutor {
     return this._executor;
+  }
+
+  runKernelCellsBy(executor: INotebookCellExecutor): void {
+    this._kernel = executor;
   }
 
   open(notebook: INotebookModel, file: INotebookFile): IDisposable {
@@ -180,6 +184,7 @@ export class NotebooksModel implements IDistNotebooks {
   private _executor: RankCellExecutor;
   private _files = new Map<INotebookModel, INotebookFile>();
   private _groups: IDistGroups;
+  private _kernel: INotebookCellExecutor = { runCell };
   private _runs: CellRuns;
   private _service: Pick<IDistService, 'executions'>;
 }

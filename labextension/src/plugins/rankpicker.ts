@@ -9,11 +9,13 @@ import {
   nullTranslator,
   TranslationBundle
 } from '@jupyterlab/translation';
+import type { Widget } from '@lumino/widgets';
 import type { IGroup } from '../services/protocol';
-import { CommandIDs, IDistGroups } from '../tokens';
+import { CommandIDs, IDistGroups, IDistGuard } from '../tokens';
 import { CellBadges } from '../widgets/rankpicker/cellbadge';
 import { PickerModel } from '../widgets/rankpicker/pickermodel';
 import { RankChoice } from '../widgets/rankpicker/rankchoice';
+import { RanksOffNotice } from '../widgets/rankpicker/ranksoff';
 import { TargetSelect } from '../widgets/rankpicker/targetselect';
 import { focusPicker } from '../widgets/rankpicker/toolbarkeys';
 
@@ -25,21 +27,22 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<void> = {
   description: 'The rank picker in the notebook toolbar.',
   autoStart: true,
   requires: [IDistGroups, INotebookTracker, IToolbarWidgetRegistry],
-  optional: [ICommandPalette, ITranslator],
+  optional: [ICommandPalette, ITranslator, IDistGuard],
   activate: (
     app: JupyterFrontEnd,
     groups: IDistGroups,
     tracker: INotebookTracker,
     toolbar: IToolbarWidgetRegistry,
     palette: ICommandPalette | null,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    guard: IDistGuard | null
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const models = new WeakMap<NotebookPanel, PickerModel>();
     toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel => {
       const model = new PickerModel(panel, groups);
       models.set(panel, model);
-      showChoice(panel, model, trans);
+      showChoice(panel, model, choiceOf(model, guard, trans));
       const badges = new CellBadges(panel, trans);
       panel.disposed.connect(() => badges.dispose(), badges);
       return new TargetSelect({ model, trans, startGroup: () => void startGroupFor(app, panel, model) });
@@ -63,6 +66,11 @@ async function startGroupFor(app: JupyterFrontEnd, panel: NotebookPanel, model: 
   }
 }
 
+/** The second part of the picker: which ranks, or that there are none on this page. */
+function choiceOf(model: PickerModel, guard: IDistGuard | null, trans: TranslationBundle): Widget {
+  return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans });
+}
+
 /**
  * Show the second part of the picker while there is a group to choose from.
  * The toolbar measures an item once: it is put in anew when its width changes.
@@ -70,9 +78,8 @@ async function startGroupFor(app: JupyterFrontEnd, panel: NotebookPanel, model: 
 function showChoice(
   panel: NotebookPanel,
   model: PickerModel,
-  trans: TranslationBundle
+  choice: Widget
 ): void {
-  const choice = new RankChoice({ model, trans });
   panel.disposed.connect(() => choice.dispose(), choice);
   let width = '';
   const update = (): void => {

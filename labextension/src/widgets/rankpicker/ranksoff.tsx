@@ -1,0 +1,36 @@
+/** Stands where the ranks would be chosen, when no cell of this page can run on ranks. */
+import { showErrorMessage } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import React from 'react';
+import type { IErrorBody } from '../../services/protocol';
+import { moveInPicker } from './toolbarkeys';
+
+export class RanksOffNotice extends ReactWidget {
+  constructor(
+    private readonly _trouble: IErrorBody,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jpd-RankChoice');
+    this.addClass('jpd-RanksOff');
+    this.node.addEventListener('keydown', moveInPicker);
+  }
+
+  dispose(): void {
+    this.node.removeEventListener('keydown', moveInPicker);
+    super.dispose();
+  }
+
+  render(): React.ReactElement {
+    const { message, hint } = this._trouble;
+    const label = this._trans.__('Ranks are off');
+    const sentence = `${message} ${hint ?? ''}`.trim();
+    const explain = (): void => void showErrorMessage(label, sentence);
+    return (
+      <button type="button" role="alert" title={sentence} onClick={explain}>
+        {label}
+      </button>
+    );
+  }
+}

@@ -1,0 +1,117 @@
+/** With jupyter-collaboration: several pages have one notebook, and one of them writes. */
+import { Browser, expect, Page, test } from '@playwright/test';
+import * as lab from '../tests/lab';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+interface ICellModel {
+  outputs: { changed: { connect(slot: (_: unknown, change: { type: string }) => void): void } };
+}
+
+interface IWindow {
+  jupyterapp: { shell: { currentWidget: { content: { widgets: { model: ICellModel }[] } } } };
+  ownWrites: number;
+}
+
+/** Ticks until the test says stop. */
+function ticks(stop: string): string {
+  return [
+    'import os, time',
+    'i = 0',
+    `while not os.path.exists(${JSON.stringify(lab.rootPath(stop))}):`,
+    '    print("tick", i, rank)',
+    '    i += 1',
+    '    time.sleep(0.05)'
+  ].join('\n');
+}
+
+async function open(browser: Browser, name: string): Promise<Page> {
+  const page = await (await browser.newContext()).newPage();
+  await page.goto(`/lab/tree/RTC:${name}?reset`);
+  await lab.sessionReady(page);
+  await expect(page.getByLabel('Run cells on')).toBeVisible();
+  return page;
+}
+
+/** Count the changes of the document that this page makes, as opposed to those that come from others. */
+async function countOwnWrites(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    const own = window as unknown as IWindow;
+    const { model } = own.jupyterapp.shell.currentWidget.content as unknown as { model: { sharedModel: { ydoc: { on(event: string, slot: (update: unknown, origin: unknown, doc: unknown, transaction: { local: boolean }) => void): void } } } };
+    own.ownWrites = 0;
+    model.sharedModel.ydoc.on('update', (_update, _origin, _doc, { local }) => {
+      own.ownWrites += local ? 1 : 0;
+    });
+  });
+}
+
+function ownWrites(page: Page): Promise<number> {
+  return page.evaluate(() => (window as unknown as IWindow).ownWrites);
+}
+
+async function stop(page: Page, name: string): Promise<void> {
+  await page.request.put(`/api/contents/${name}`, { data: { type: 'file', format: 'text', content: '' } });
+}
+
+test('rank cells go to ranks and kernel cells to the kernel', async ({ browser }) => {
+  const where = 'print(f"rank {rank}" if "rank" in globals() else "on the kernel")';
+  lab.writeNotebook('where.ipynb', [where, { source: where, metadata: { jupyter_dist: { target: 'kernel' } } }], {
+    ...lab.onRanks(),
+    kernelspec: { name: 'python3', display_name: 'Python 3 (ipykernel)', language: 'python' }
+  });
+  const page = await open(browser, 'where.ipynb');
+  await expect(page.getByText('Python 3 (ipykernel) | Idle')).toBeVisible();
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(lab.cell(page, 1).node.locator('.jp-OutputArea-output')).toHaveText('on the kernel\n');
+  await expect(lab.cell(page, 0).items).toHaveText([/rank 0/, /rank 1/]);
+  await page.context().close();
+});
+
+test('two pages see a cell live, one writes it, and the other takes over when that one goes', async ({ browser }) => {
+  lab.writeNotebook('together.ipynb', [ticks('stop-1'), ticks('stop-2')]);
+  const [first, second] = [await open(browser, 'together.ipynb'), await open(browser, 'together.ipynb')];
+  await countOwnWrites(second);
+  await lab.cell(first, 0).editor.click();
+  await first.keyboard.press('Control+Enter');
+  for (const page of [first, second]) {
+    const cell = lab.cell(page, 0);
+    await expect(cell.summary).toContainText('running');
+    await expect(cell.prompt).toHaveText('[*]:');
+    await cell.tab('Rank 1').click();
+    await expect(cell.ranks).toContainText('tick 5 1');
+  }
+  // A page that comes later writes no more than one that was there.
+  const third = await open(browser, 'together.ipynb');
+  await countOwnWrites(third);
+  await expect(lab.cell(third, 0).summary).toContainText('running');
+  await stop(first, 'stop-1');
+  const texts: string[] = [];
+  for (const page of [first, second, third]) {
+    const cell = lab.cell(page, 0);
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
+    await cell.tab('Rank 1, ok').click();
+    texts.push(await lab.shownText(cell));
+  }
+  expect(new Set(texts).size).toBe(1);
+  expect([await ownWrites(second), await ownWrites(third)]).toEqual([0, 0]);
+
+  await lab.cell(first, 1).editor.click();
+  await first.keyboard.press('Control+Enter');
+  await expect(lab.cell(second, 1).ranks).toContainText('tick 5');
+  await first.context().close();
+  await stop(second, 'stop-2');
+  await expect(lab.cell(second, 1).summary).toContainText('2 ranks \u00b7 ok');
+  await expect(lab.cell(third, 1).prompt).toHaveText(/^\[\d+\]:$/);
+  expect(await ownWrites(second) === 0).not.toBe(await ownWrites(third) === 0);
+  // What is saved is what was seen: the server saves by itself.
+  await expect
+    .poll(() => JSON.stringify(lab.readNotebook('together.ipynb').cells[1].outputs))
+    .toContain('"state":"ok"');
+  expect(lab.readNotebook('together.ipynb').metadata).not.toHaveProperty('kernelspec.name', '');
+  await second.context().close();
+  await third.context().close();
+});

@@ -1,0 +1,102 @@
+/** Pages that differ in what is installed: the server is the same, the page's configuration is rewritten before it is read. */
+import { Page } from '@playwright/test';
+
+interface IEdit {
+  disabledExtensions?: string[];
+  federated_extensions?: object[];
+}
+
+/** Add to the lists in the page's configuration. A page from a route would not be let into this machine's network. */
+export async function editPageConfig(page: Page, edit: IEdit): Promise<void> {
+  await page.addInitScript(additions => {
+    const observer = new MutationObserver(() => {
+      const node = document.getElementById('jupyter-config-data');
+      try {
+        const config = JSON.parse(node?.textContent ?? '');
+        for (const [key, values] of Object.entries(additions)) {
+          config[key] = [...(config[key] ?? []), ...values];
+        }
+        observer.disconnect();
+        node!.textContent = JSON.stringify(config);
+      } catch {
+        // Not all of it is here.
+      }
+    });
+    observer.observe(document, { childList: true, subtree: true, characterData: true });
+  }, edit as Record<string, unknown[]>);
+}
+
+/** As if these plugins had been disabled with `jupyter labextension disable`. */
+export function disable(page: Page, ...plugins: string[]): Promise<void> {
+  return editPageConfig(page, { disabledExtensions: plugins });
+}
+
+/** Have one plugin of ours throw as it starts. */
+export async function breakPlugin(page: Page, id: string): Promise<void> {
+  await page.addInitScript(broken => {
+    interface IPlugin {
+      id: string;
+      activate(): void;
+    }
+    interface IContainer {
+      get(module: string): Promise<() => { default: IPlugin[] }>;
+    }
+    const containers: Record<string, IContainer> = {};
+    const wrap = ({ get, ...rest }: IContainer): IContainer => ({
+      ...rest,
+      get: async name => {
+        const factory = await get(name);
+        return () => {
+          const module = factory();
+          const plugin = [module.default].flat().find(each => each?.id === broken);
+          if (plugin) {
+            plugin.activate = () => {
+              throw new Error('broken by a test');
+            };
+          }
+          return module;
+        };
+      }
+    });
+    (window as unknown as { _JUPYTERLAB: object })._JUPYTERLAB = new Proxy(containers, {
+      set: (target, name: string, container: IContainer) => {
+        target[name] = name === 'jupyter-dist' ? wrap(container) : container;
+        return true;
+      }
+    });
+  }, id);
+}
+
+/** An extension that provides JupyterLab's cell executor, and is registered after ours. */
+export async function addOtherExecutor(page: Page): Promise<void> {
+  const extension = { name: 'other-executor', load: 'static/remoteEntry.js', extension: './extension' };
+  await editPageConfig(page, { federated_extensions: [extension] });
+  await page.route('**/extensions/other-executor/static/remoteEntry.js', route =>
+    route.fulfill({ contentType: 'text/javascript', body: `(${otherExecutor.toString()})();` })
+  );
+}
+
+function otherExecutor(): void {
+  type Scope = Record<string, Record<string, { get(): Promise<() => Record<string, unknown>> }>>;
+  let shared: Scope;
+  const container = {
+    init: (scope: Scope) => {
+      shared = scope;
+    },
+    get: async () => {
+      const [version] = Object.values(shared['@jupyterlab/notebook']);
+      const notebook = (await version.get())();
+      const { runCell, INotebookCellExecutor } = notebook;
+      const plugin = {
+        id: 'other-executor:plugin',
+        autoStart: true,
+        provides: INotebookCellExecutor,
+        activate: () => Object.freeze({ runCell })
+      };
+      return () => ({ __esModule: true, default: plugin });
+    }
+  };
+  const page = window as unknown as { _JUPYTERLAB?: Record<string, object> };
+  page._JUPYTERLAB = page._JUPYTERLAB ?? {};
+  page._JUPYTERLAB['other-executor'] = container;
+}

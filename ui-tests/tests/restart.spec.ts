@@ -1,0 +1,90 @@
+/** JupyterLab's restart commands in a notebook on ranks, and its question for a kernel. */
+import { expect, Page, test } from '@playwright/test';
+import * as lab from './lab';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+const KERNEL = 'Python 3 (ipykernel)';
+const MARKER = 'print("stale" if "marker" in globals() else "clean"); marker = 1';
+const KERNEL_MARKER = { source: MARKER, metadata: { jupyter_dist: { target: 'kernel' } } };
+
+function dialog(page: Page) {
+  return page.getByRole('dialog').filter({ hasText: "Restart the 2 ranks of 'train'?" });
+}
+
+test('Restart and Run All restarts the ranks, and asks for no kernel before and after', async ({ page }) => {
+  lab.writeNotebook('restart.ipynb', [MARKER, 'import time\nprint("begun")\ntime.sleep(0 if marker else 60)']);
+  await lab.openNotebook(page, 'restart.ipynb');
+  const [marker, last] = [lab.cell(page, 0), lab.cell(page, 1)];
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(last.summary).toContainText('ok');
+  await expect(marker.items).toHaveText([/clean/]);
+  await lab.execute(page, 'notebook:run-cell');
+  await marker.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(marker.items).toHaveText([/stale/]);
+  // A cell that runs is ended, and stops none of those that are run after it.
+  await last.editor.click();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('import time; print("begun"); time.sleep(0.1 if marker == 1 else 60)');
+  await page.keyboard.press('Control+Enter');
+  await expect(last.items).toHaveText([/begun/]);
+  await page.locator('[data-jp-item-name="restart-and-run"]').click();
+  await expect(dialog(page)).toContainText('Their variables will be lost.');
+  await expect(dialog(page).getByRole('checkbox')).toHaveCount(0);
+  await dialog(page).getByRole('button', { name: 'Restart' }).click();
+  await expect(marker.items).toHaveText([/clean/]);
+  await expect(last.summary).toContainText('ok');
+  await page.reload();
+  await lab.sessionReady(page);
+  await lab.saveNotebook(page);
+  expect(lab.readNotebook('restart.ipynb').metadata).not.toHaveProperty('kernelspec');
+});
+
+test('the kernel is restarted as well where it is ticked, and alone where the notebook is on it', async ({ page }) => {
+  lab.writeNotebook('both.ipynb', [MARKER, KERNEL_MARKER], {
+    ...lab.onRanks(),
+    kernelspec: { name: 'python3', display_name: KERNEL, language: 'python' }
+  });
+  await page.goto('/lab/tree/both.ipynb?reset');
+  await expect(page.getByText(`${KERNEL} | Idle`)).toBeVisible();
+  const [onRanks, onKernel] = [lab.cell(page, 0), lab.cell(page, 1)];
+  const expectWords = async (ranks: RegExp, kernel: RegExp): Promise<void> => {
+    await expect(onRanks.items).toHaveText([ranks]);
+    await expect(onKernel.node.locator('.jp-OutputArea-output')).toHaveText(kernel);
+  };
+  await lab.execute(page, 'notebook:run-all-cells');
+  // The ranks have run another notebook before.
+  await expectWords(/stale/, /clean/);
+  await lab.execute(page, 'notebook:restart-run-all');
+  // A cell goes to the kernel, so that it is ticked.
+  const box = dialog(page).getByRole('checkbox', { name: 'Restart the kernel, too' });
+  await expect(box).toBeChecked();
+  await box.uncheck({ force: true });
+  await dialog(page).getByRole('button', { name: 'Restart' }).click();
+  await expectWords(/clean/, /stale/);
+  await lab.execute(page, 'notebook:restart-run-all');
+  await dialog(page).getByRole('button', { name: 'Restart' }).click();
+  await expectWords(/clean/, /clean/);
+});
+
+test('a group that is not running is named, and Cancel restarts nothing', async ({ page }) => {
+  lab.writeNotebook('absent.ipynb', [MARKER], lab.onRanks('all', 'absent'));
+  await lab.openNotebook(page, 'absent.ipynb');
+  await page.locator('[data-jp-item-name="restart"]').click();
+  const none = page.getByRole('dialog').filter({ hasText: "Group 'absent' is not running" });
+  await none.getByRole('button', { name: 'Close' }).click();
+  await page.getByLabel('Run cells on').selectOption(lab.GROUP);
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.summary).toContainText('ok');
+  await page.locator('[data-jp-item-name="restart"]').click();
+  await dialog(page).getByRole('button', { name: 'Cancel' }).click();
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.items).toHaveText([/stale/]);
+});
