@@ -15,7 +15,7 @@ def test_every_test_that_the_page_names_exists():
 
 
 def test_every_browser_test_that_the_page_names_exists():
-    named = re.findall(r"`(ui-tests/tests/[\w./]+\.ts)::([^`]+)`", PAGE)
+    named = re.findall(r"`(ui-tests/(?:tests|beside)/[\w./]+\.ts)::([^`]+)`", PAGE)
     assert named
     for path, title in named:
         quoted = re.escape(title)
