@@ -21,9 +21,10 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED_ENV = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
     | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE"}
+    | {"JUPYTER_DIST_AGENT_PID", "JUPYTER_DIST_PRELOAD"}
 )
 # So are torchelastic's, which tell torch of a store and an agent that are not there.
-RESERVED_PREFIXES = ("TORCHELASTIC_", "JUPYTER_DIST_")
+RESERVED_PREFIX = "TORCHELASTIC_"
 # gloo and NCCL authenticate nobody: a group of one machine is not to be reached from another one.
 NETWORK_ENV = frozenset({"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_COMM_ID"})
 
@@ -207,7 +208,7 @@ def _env(env: dict[str, str]) -> dict[str, str]:
     for name, value in env.items():
         if not _ENV_NAME.match(name) or "\0" in value:
             raise bad_request(f"'env' has a bad variable: '{name[:60]}'.", "Letters, digits and '_' only.")
-        if name in RESERVED_ENV or name.startswith(RESERVED_PREFIXES):
+        if name in RESERVED_ENV or name.startswith(RESERVED_PREFIX):
             raise bad_request(f"'env' cannot set {name}.", "It is set for every rank by the group.")
         if name in NETWORK_ENV:
             hint = "A group is on one machine, where its ranks talk on loopback; beyond it anybody could take part."

@@ -32,7 +32,14 @@ _SECRET_NAMES = re.compile(
 def agent_environment(preload: list[str], extra: dict[str, str] | None = None) -> dict[str, str]:
     """The server's environment without its credentials, plus what the kernelspec and the agent need."""
     kept = {name: value for name, value in os.environ.items() if not _SECRET_NAMES.fullmatch(name)}
-    return {**kept, **(extra or {}), "JUPYTER_DIST_PRELOAD": json.dumps(preload)}
+    own = {"JUPYTER_DIST_PRELOAD": json.dumps(preload), "JUPYTER_DIST_UMASK": _umask()}
+    return {**kept, **own, **(extra or {})}
+
+
+def _umask() -> str:
+    """The umask of this process, for the files that cells write; os.umask() cannot be asked without changing it."""
+    found = re.search(r"^Umask:\s*([0-7]+)$", Path("/proc/self/status").read_text(), re.M)
+    return found[1] if found else "077"
 
 
 class LocalLauncher:

@@ -8,6 +8,7 @@ import faulthandler
 import fcntl
 import os
 import platform
+import re
 import signal
 import socket
 import sys
@@ -57,6 +58,13 @@ def run(spec: RankSpec, channel_fd: int) -> NoReturn:
         exit_now(code)
 
 
+def _take_umask() -> None:
+    """What cells write is as open as what the user writes elsewhere; the agent's own files are for nobody else."""
+    umask = os.environ.pop("JUPYTER_DIST_UMASK", "")
+    if re.fullmatch("0?[0-7]{3}", umask):
+        os.umask(int(umask, 8))
+
+
 class Rank:
     """Owns the parts and brings them up in order."""
 
@@ -103,6 +111,7 @@ class Rank:
             self._group.join(self._spec.store_path)
             phase = "shell"
             self._begin_shell()
+            _take_umask()
         except BaseException as err:  # the start failed: whatever it was, the agent must hear of it
             self._send_failed(phase, err)
             return 1

@@ -170,6 +170,13 @@ def open_sockets(port: int, number: int, first: bytes) -> list[socket.socket]:
     return found
 
 
+def test_ranks_write_files_as_open_as_their_user_writes_them(server):
+    mine = os.umask(0o077)
+    os.umask(mine)
+    view = server.run("g", "import os; old = os.umask(0); os.umask(old); print(oct(old))")
+    assert view["items"][0]["output"]["text"] == f"{oct(mine)}\n"
+
+
 def slow_download(server: JupyterServer) -> socket.socket:
     """Asks for a log and does not read it; returns when the answer has begun."""
     connection = socket.socket()

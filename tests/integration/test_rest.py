@@ -186,7 +186,7 @@ async def test_the_log_as_a_file(shared_api):
 
 
 async def test_a_start_that_fails_says_why_and_leaves_nothing(api, nothing_left, groups_path):
-    group = await api.ask("POST", "groups", {"num_ranks": 2, "name": "g", "env": {"GLOO_SOCKET_IFNAME": "nope0"}})
+    group = await api.ask("POST", "groups", {"num_ranks": 2, "name": "g", "env": {"GLOO_DEVICE_TRANSPORT": "nope"}})
     failed = await api.ask("GET", f"groups/{group['id']}", wait=PATIENCE, not_state="starting")
     if failed["state"] == "ending":
         failed = await api.ask("GET", f"groups/{group['id']}", wait=PATIENCE, not_state="ending")
