@@ -92,4 +92,4 @@ def _value(nvml: Nvml, ask: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

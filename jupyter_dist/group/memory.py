@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any
 
 KEEP_SECONDS = 300.0
+MAX_SAMPLES = 1000  # far more than come in that time
 WATCH_SECONDS = 1.0
 
 MemorySample = dict[str, Any]
@@ -16,7 +17,7 @@ class MemorySamples:
     """A ring of MemorySamples (docs/api.md), newest last."""
 
     def __init__(self) -> None:
-        self._samples: deque[MemorySample] = deque()
+        self._samples: deque[MemorySample] = deque(maxlen=MAX_SAMPLES)
 
     def add(self, sample: MemorySample) -> None:
         """Keep a sample, and drop what is too old."""

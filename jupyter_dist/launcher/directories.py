@@ -18,6 +18,8 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
+from .remains import believable
+
 # sun_path holds 107 bytes; the rest is room for what stands behind the socket's name while it is replaced.
 MAX_SOCKET_PATH_BYTES = 90
 _LONGEST = "/g-00000000/agent.sock"
@@ -130,9 +132,9 @@ class GroupDirectory:
         """What the agent wrote about itself; empty when there is nothing to read."""
         try:
             content = json.loads(_last_bytes(self.path / "group.json", MAX_GROUP_JSON_BYTES))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
-        return content if isinstance(content, dict) else {}
+        return believable(content)
 
     def agent_lives(self) -> bool:
         """Whether the process that calls itself this group's agent is one."""

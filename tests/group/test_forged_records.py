@@ -64,12 +64,14 @@ def framed(header, payload=b""):
     return record_prefix(frame) + frame
 
 
+SPEC = {"world_size": WORLD_SIZE, "name": "g", "accelerator": "cpu", "backend": "gloo", "devices": [], "cwd": "/"}
+
+
 def lost_group(folder: Path) -> FollowedGroup:
     """A group of which the journal alone is left."""
-    spec = {"world_size": WORLD_SIZE, "name": "g", "accelerator": "cpu", "backend": "gloo", "devices": [], "cwd": "/"}
     (folder / "journal").mkdir()
     group = Group(GroupDirectory(folder), "s-1", lambda topic: None)
-    group.adopt_remains({"spec": spec})
+    group.adopt_remains({"spec": SPEC})
     execution = {"id": "e-good", "state": "ok", "ranks": "0-2", "begin_seq": 1, "statuses": []}
     group.executions.update(execution)
     return group
@@ -162,3 +164,38 @@ def test_content_of_any_shape_has_the_shape_of_an_output():
     assert content["ename"] == "[1]"
     assert (content["display_id"], content["execution_count"]) == (None, None)
     assert "MB is too large" in read_content(b" " * 100, max_bytes=99)["data"]["text/plain"]
+
+
+group_files = (
+    st.binary(max_size=30)
+    | st.sampled_from([b"[" * 100_000, b'{"spec": NaN}'])
+    | json_values.map(lambda value: json.dumps(value).encode())
+    | st.fixed_dictionaries(
+        {},
+        optional={
+            "spec": st.builds(
+                lambda changes: {**SPEC, **changes}, st.dictionaries(st.sampled_from([*SPEC]), json_values)
+            )
+            | json_values,
+            "environment": json_values,
+            "created_at": json_values,
+            "agent_pid": json_values,
+        },
+    ).map(lambda value: json.dumps(value).encode())
+)
+
+
+@settings(settings.get_profile("channels"))
+@given(group_files)
+def test_whatever_stands_in_group_json_the_group_can_be_shown_or_is_none(data):
+    with tempfile.TemporaryDirectory() as folder:
+        directory = GroupDirectory(Path(folder))
+        (Path(folder) / "group.json").write_bytes(data)
+        assert not directory.agent_lives()
+        content = directory.read_group_json()
+        if content.get("spec"):
+            group = Group(directory, "s-1", lambda topic: None)
+            group.adopt_remains(content)
+            shown = group.model()
+            json.dumps(shown, allow_nan=False)
+            assert 1 <= shown["world_size"] <= 4096
