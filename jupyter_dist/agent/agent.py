@@ -196,15 +196,17 @@ class Agent:
 
     def _push_group(self) -> None:
         self._group_push = None
-        self._link.push("group", lambda: {"t": "group", "group": self.status()}, at_once=True)
+        self._link.push("group", "group", lambda: {"group": self.status()}, at_once=True)
 
     def _execution_changed(self, execution: Execution) -> None:
-        make = lambda: {"t": "execution", "execution": execution.model()}  # noqa: E731
-        self._link.push(execution.id, make, at_once=execution.is_final)
+        make = lambda: {"execution": execution.model()}  # noqa: E731
+        # Its end comes after all that it said; that it was queued or began depends on nothing.
+        after_seq = self.need_group().journal.last_seq if execution.is_final else 0
+        self._link.push(execution.id, "execution", make, after_seq=after_seq, at_once=execution.is_final)
         self._group_changed()  # what waits is part of the group, and no rank tells of it
 
     def _sampled(self, sample: dict[str, Any]) -> None:
-        self._link.push("sample", lambda: {"t": "sample", "sample": sample})
+        self._link.push("sample", "sample", lambda: {"sample": sample})
 
     # -- ending ---------------------------------------------------------------------------------------
 
@@ -237,6 +239,7 @@ class Agent:
             spec["env"] = sorted(spec["env"])  # names only: values may be secrets
         content = {
             "protocol": PROTOCOL_VERSION,
+            "version": _version(),
             "group_id": spec["group_id"] if spec else None,
             "name": spec["name"] if spec else None,
             "agent_pid": os.getpid(),
@@ -248,3 +251,12 @@ class Agent:
         temporary = self._directory / "group.json.new"
         temporary.write_text(json.dumps(content, indent=1))
         temporary.replace(self._directory / "group.json")
+
+
+def _version() -> str | None:
+    """The version of the code that this process runs, for a server that may be of another."""
+    try:
+        from jupyter_dist._version import __version__  # noqa: PLC0415
+    except ImportError:  # a tree that is not installed
+        return None
+    return str(__version__)

@@ -36,12 +36,16 @@ class Dispatcher:
         """Some of the ranks are new ones, of the same generation."""
         self._ranks = {rank.rank: rank for rank in ranks}
 
-    def submit(self, execution: Execution) -> None:
+    def submit(self, execution: Execution) -> Execution:
         """Queue a cell, and start it at once if nothing is before it.
 
         Raises:
-            JupyterDistError: `rank_dead`, when it is for a rank that is gone.
+            JupyterDistError: `rank_dead`, when it is for a rank that is gone; `key_reused`, when its id is that of
+                another cell.
         """
+        if (known := self.queue.find(execution.id)) is not None:
+            _check_same(known, execution)  # asked again, because the answer got lost
+            return known
         # While the group restarts, the ranks that die now are not those that will run it.
         if self.is_open and (dead := self._dead_ranks(execution)):
             raise _dead_error(dead)
@@ -49,9 +53,10 @@ class Dispatcher:
         before = self.queue.find(execution.spec.after)
         if before is not None and before.is_final and before.stops_others:
             self.abort([execution], "aborted", _not_run_error(before))
-            return
+            return execution
         self._on_change(execution)
         self.pump()
+        return execution
 
     def pump(self) -> None:
         """Start what can start."""
@@ -105,23 +110,24 @@ class Dispatcher:
         if not spec.silent:
             self._execution_count += 1
         execution.start(self._execution_count)
-        execution.begin_seq = (
-            self._journal.append(
-                "begin",
-                execution.code,
-                execution_id=execution.id,
-                ranks=format_ranks(spec.ranks),
-                execution_count=execution.execution_count,
-                cell_id=spec.cell_id,
-                notebook=spec.notebook,
-                owner=spec.owner,
-            )
-            or self._journal.last_seq
-        )  # it was not kept, but what comes after it may be
+        code = execution.code or b""
+        kept_seq = self._journal.append(
+            "begin",
+            code,
+            execution_id=execution.id,
+            ranks=format_ranks(spec.ranks),
+            execution_count=execution.execution_count,
+            cell_id=spec.cell_id,
+            notebook=spec.notebook,
+            owner=spec.owner,
+        )
+        execution.begin_seq = kept_seq or self._journal.last_seq  # what comes after a record that was not kept may be
+        if kept_seq:
+            execution.code = None
         count = self._execution_count
         options = {"silent": spec.silent, "empty_cache": spec.empty_cache}
         header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}
-        frame = encode_frame(header, execution.code)
+        frame = encode_frame(header, code)
         for rank in spec.ranks:
             self._ranks[rank].execute(execution.id, frame)
         self._on_change(execution)
@@ -150,6 +156,12 @@ class Dispatcher:
     def _dead_ranks(self, execution: Execution) -> list[RankProcess]:
         ranks = (self._ranks[rank] for rank in execution.spec.ranks if rank in self._ranks)
         return [rank for rank in ranks if rank.state == "dead"]
+
+
+def _check_same(known: Execution, again: Execution) -> None:
+    if known.fingerprint != again.fingerprint:
+        message = "This idempotency key was used for another cell."
+        raise JupyterDistError("key_reused", message, "Choose a new key for every cell.")
 
 
 def _not_run_error(before: Execution) -> JupyterDistError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -12,13 +13,18 @@ from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
 
+MAX_HEAD_BYTES = 10_000  # so much of a cell is looked at for its first line
+MAX_LINE = 200
+
 
 class Execution:
     """One cell on its way through the ranks."""
 
     def __init__(self, spec: ExecutionSpec, code: bytes) -> None:
         self.spec = spec
-        self.code = code
+        self.code: bytes | None = code  # None: the journal has it, which is no memory of this process
+        self.line = first_line(code)
+        self.fingerprint = hashlib.blake2b(code + repr(spec.ranks).encode()).digest()
         self.state: ExecutionState = "queued"
         self.statuses: dict[int, tuple[RankStatus, float | None]] = dict.fromkeys(spec.ranks, ("queued", None))
         self.execution_count: int | None = None
@@ -92,7 +98,7 @@ class Execution:
             "id": self.id,
             "ranks": format_ranks(self.spec.ranks),
             "state": self.state,
-            "code": self.code.decode("utf-8", "replace"),
+            "line": self.line,
             "cell_id": self.spec.cell_id,
             "notebook": self.spec.notebook,
             "owner": self.spec.owner,
@@ -126,6 +132,12 @@ class Execution:
         ]
 
 
+def first_line(code: bytes) -> str:
+    """What a cell is listed by: its first line that is not empty."""
+    lines = (line.strip() for line in code[:MAX_HEAD_BYTES].decode("utf-8", "replace").splitlines())
+    return next((line[:MAX_LINE] for line in lines if line), "")
+
+
 class ExecutionQueue:
     """First come, first served on every rank; disjoint rank sets run at once."""
 
@@ -137,6 +149,12 @@ class ExecutionQueue:
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(list(self._executions.values()))
+
+    def after(self, execution_id: str | None) -> list[Execution]:
+        """Those that came after one; all, when that one is forgotten already."""
+        ids = list(self._executions)
+        start = ids.index(execution_id) + 1 if execution_id in self._executions else 0
+        return [self._executions[later] for later in ids[start:]]
 
     def add(self, execution: Execution) -> None:
         """Queue it; the oldest finished ones are forgotten beyond MAX_KEPT (their journal is not)."""

@@ -6,13 +6,17 @@ knows it is left; but the kernel gives orphans to the nearest living ancestor th
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
 
+CODE_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 
 def main(argument: str) -> int:
     """Run the agent of the group directory `argument` as a child until nothing is left; returns its exit code."""
+    code = _hold_code()
     boot = os.path.join(os.path.dirname(__file__), "boot.py")
     # A process of its own program, not a fork: the two are told apart by their command lines.
     agent = os.posix_spawn(sys.executable, [sys.executable, boot, "agent", argument], os.environ)
@@ -27,5 +31,29 @@ def main(argument: str) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _, status = os.waitpid(agent, 0)
     end_below(os.getpid(), reap_known=())
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+    if code is not None:
+        _leave_code(code)
+    exit_code = os.waitstatus_to_exitcode(status)
+    return exit_code if exit_code >= 0 else 128 - exit_code
+
+
+def _hold_code() -> int | None:
+    """Keep the copy of our code that this group runs from being removed (launcher/code.py); None: it is no copy."""
+    if not os.path.basename(CODE_FOLDER).startswith("code-"):
+        return None
+    fd = os.open(CODE_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    return fd
+
+
+def _leave_code(fd: int) -> None:
+    """Remove the copy, if no other group or server of this version uses it."""
+    import shutil  # noqa: PLC0415 - only here, at the end
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_UN)  # of two that end at once, one must get it whole
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(CODE_FOLDER, ignore_errors=True)
+        os.rmdir(os.path.dirname(CODE_FOLDER))
+    except OSError:
+        pass  # others use it, or another version's copy is beside it

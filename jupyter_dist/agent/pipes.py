@@ -62,7 +62,9 @@ class RankPipes:
 
     def _drain(self, name: str, fd: int) -> bool:
         """Keep what the pipe holds; False at its end (nobody can write to it any more)."""
-        while True:
+        taken = 0
+        # No more than a full pipe held when this was called: one who writes faster than we read must not keep us here.
+        while taken < PIPE_BYTES:
             try:
                 data = os.read(fd, READ_BYTES)
             except BlockingIOError:
@@ -70,6 +72,8 @@ class RankPipes:
             if not data:
                 return False
             self._keep(name, data)
+            taken += len(data)
+        return True
 
 
 def _widen(fd: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.frames import Header, unpack
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import RankState, check_rank_transition
 from jupyter_dist.system.processes import signal_same
@@ -261,8 +261,8 @@ class RankProcess:
     def _on_sync(self, header: Header, _: bytes) -> None:
         self.send({"t": "synced", "id": header["id"]})
 
-    def _on_answer(self, header: Header, _: bytes) -> None:
-        self._pending.answered(header)
+    def _on_answer(self, header: Header, payload: bytes) -> None:
+        self._pending.answered(unpack(header, payload)[0])
 
     def _on_text(self, name: str, data: bytes) -> None:
         self._keep_text(name, data, self._last_execution_id)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.journal.reader import execution_records, rank_page
-from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
+PAGE_BYTES = 4 << 20
+MAX_KEYS = 1000
 
 
 class Requests:
@@ -29,6 +31,7 @@ class Requests:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self._done: dict[tuple[str, str], None] = {}  # (request, key) of what was asked for under a key, newest last
 
     def handlers(self) -> dict[str, RequestHandler]:
         """The table from request name to method."""
@@ -38,11 +41,13 @@ class Requests:
             "execute": self._execute,
             "cancel": self._cancel,
             "interrupt": self._interrupt,
-            "restart": self._restart,
-            "replace": self._replace,
-            "reform": self._reform,
-            "kill": self._kill,
+            "restart": self._once(self._restart),
+            "replace": self._once(self._replace),
+            "reform": self._once(self._reform),
+            "kill": self._once(self._kill),
             "shutdown": self._shutdown,
+            "executions": self._executions,
+            "code": self._code,
             "empty_cache": self._empty_cache,
             "complete": self._complete,
             "watch": self._watch,
@@ -52,15 +57,55 @@ class Requests:
             "ping": self._ping,
         }
 
+    def _once(self, handler: RequestHandler) -> RequestHandler:
+        """Do what is asked for under a key once; who asks again after a lost answer gets the group as it is."""
+
+        async def handle(header: Header, payload: bytes) -> Answer:
+            if not (key := header.get("key")):
+                return await handler(header, payload)
+            asked = (str(header["t"]), str(key))
+            if asked in self._done:
+                return answer(group=self._agent.status())
+            self._done[asked] = None
+            while len(self._done) > MAX_KEYS:
+                del self._done[next(iter(self._done))]
+            try:
+                return await handler(header, payload)
+            except JupyterDistError:  # nothing was done
+                self._done.pop(asked, None)
+                raise
+
+        return handle
+
     async def _hello(self, header: Header, _: bytes) -> Answer:
-        if header.get("protocol") != PROTOCOL_VERSION:
-            raise bad_request(
-                f"This group's agent speaks protocol {PROTOCOL_VERSION}, the server {header.get('protocol')}.",
+        newest = header.get("protocol")
+        oldest = header.get("oldest_protocol", newest)
+        if not (isinstance(newest, int) and isinstance(oldest, int) and oldest <= PROTOCOL_VERSION <= newest):
+            raise JupyterDistError(
+                "incompatible",
+                f"This group's agent speaks protocol {PROTOCOL_VERSION}, the server {oldest!r:.20} to {newest!r:.20}.",
                 "Shut the group down with the version of jupyter_dist that started it, or end its agent process.",
             )
-        queue: Iterable[Execution] = self._agent.group.dispatcher.queue if self._agent.group else ()
         status = self._agent.status()
-        return answer(group=status, executions=[execution.model() for execution in queue], seq=status["seq"])
+        return answer(protocol=PROTOCOL_VERSION, group=status, seq=status["seq"])
+
+    async def _executions(self, header: Header, _: bytes) -> Answer:
+        """A page of those that are known, oldest first, after one that the server has already."""
+        page: list[dict[str, Any]] = []
+        size = 0
+        for execution in self._agent.need_group().dispatcher.queue.after(header.get("after")):
+            if size > PAGE_BYTES:
+                return answer(executions=page, more=True)
+            page.append(execution.model())
+            size += len(json.dumps(page[-1]))
+        return answer(executions=page, more=False)
+
+    async def _code(self, header: Header, _: bytes) -> Answer:
+        group = self._agent.need_group()
+        execution = group.dispatcher.queue.get(header["execution_id"])
+        if execution.code is not None:
+            return {}, execution.code
+        return {}, await asyncio.to_thread(_begun_code, group.journal.directory, execution)
 
     async def _start(self, header: Header, _: bytes) -> Answer:
         self._agent.begin_group(GroupSpec.from_dict(header["spec"]), header.get("environment") or {})
@@ -70,8 +115,7 @@ class Requests:
         group = self._agent.need_group()
         group.check_takes_cells()
         execution = Execution(ExecutionSpec.from_dict(header["execution"]), payload)
-        group.dispatcher.submit(execution)
-        return answer(execution=execution.model())
+        return answer(execution=group.dispatcher.submit(execution).model())
 
     async def _cancel(self, header: Header, _: bytes) -> Answer:
         dispatcher = self._agent.need_group().dispatcher
@@ -155,6 +199,13 @@ class Requests:
 
     async def _ping(self, _header: Header, _: bytes) -> Answer:
         return answer()
+
+
+def _begun_code(directory: Path, execution: Execution) -> bytes:
+    """The code, from the record with which it began; empty once the oldest part of the journal was dropped."""
+    assert execution.begin_seq is not None
+    records = execution_records(directory, execution.id, execution.begin_seq, execution.begin_seq)
+    return next((record.payload for record in records), b"")
 
 
 def _head_and_tail(directory: Path, execution: Execution, max_bytes: int) -> tuple[bytes, int]:

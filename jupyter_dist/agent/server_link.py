@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -13,12 +14,15 @@ from typing import Any
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.frames import FrameError, Header, encode_frame
+from jupyter_dist.protocol.frames import FrameError, Header, encode_frame, pack, unpack
 from jupyter_dist.transport.stream import FrameStream
+from jupyter_dist.transport.tasks import start_task
 
 Answer = tuple[Header, bytes]
-# So long the server is not told of output and of ranks that ended: one message then tells of many.
+# Delay before output and ranks that ended are sent, so that one message tells of many.
 GATHER_SECONDS = 0.01
+
+log = logging.getLogger(__name__)
 
 MakeMessage = Callable[[], Header]
 RequestHandler = Callable[[Header, bytes], Awaitable[Answer]]
@@ -30,7 +34,7 @@ class ServerLink:
     Whoever connects and says no hello changes nothing.
 
     Nothing is queued for a slow server but the latest state of each thing: records are read from the journal
-    when the socket takes them.
+    when the socket takes them. A state is sent as soon as the records that it depends on have been.
     """
 
     def __init__(self, path: Path, handlers: dict[str, RequestHandler]) -> None:
@@ -41,7 +45,8 @@ class ServerLink:
         self._server: asyncio.AbstractServer | None = None
         self._stream: FrameStream | None = None
         self._cursor: JournalCursor | None = None
-        self._changes: dict[str, MakeMessage] = {}  # the latest about each thing, in order of last change
+        # The latest about each thing, in order of last change, and the record after which it may be sent.
+        self._changes: dict[str, tuple[int, str, MakeMessage]] = {}
         self._something = asyncio.Event()
         self._soon: asyncio.TimerHandle | None = None
         self._all_sent = asyncio.Event()
@@ -69,13 +74,14 @@ class ServerLink:
         """Stream from this journal; from now on there is a group."""
         self._journal = journal
 
-    def push(self, key: str, make: MakeMessage, *, at_once: bool = False) -> None:
-        """Tell the server, after the records that are in the journal now; a newer message of the key replaces it.
+    def push(self, key: str, t: str, make: MakeMessage, *, after_seq: int = 0, at_once: bool = False) -> None:
+        """Send the server message `t` with the fields that `make` gives; a newer one of the key replaces it.
 
+        It is sent once the server has been sent record `after_seq`: no flood of output delays what depends on none.
         Unless the server should know at once, it is told together with what else happens in the next moment.
         """
         self._changes.pop(key, None)
-        self._changes[key] = make
+        self._changes[key] = after_seq, t, make
         if at_once:
             self._all_sent.clear()
             self._something.set()
@@ -120,10 +126,10 @@ class ServerLink:
         connection.add_done_callback(self._connections.discard)
         with contextlib.suppress(EOFError, OSError, FrameError):
             while True:
-                header, payload = await stream.recv()
+                header, payload = unpack(*await stream.recv())
                 if stream is self._stream:
                     self.last_contact = time.monotonic()
-                task = asyncio.create_task(self._answer(stream, header, payload))
+                task = start_task(self._answer(stream, header, payload), f"answer {header.get('t')!s:.40}")
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         stream.abort()
@@ -140,7 +146,8 @@ class ServerLink:
         self._cursor = None
         self._changes.clear()
         self.last_contact = time.monotonic()
-        self._sender = asyncio.create_task(self._send_changes(stream), name="to server")
+        # A connection on which nothing is sent any more is worse than none: the server makes a new one.
+        self._sender = start_task(self._send_changes(stream), "to server", lambda _: stream.abort())
 
     def _end_sender(self) -> None:
         if self._journal is not None:
@@ -153,13 +160,14 @@ class ServerLink:
         identity = {"t": "answer", "id": header.get("id")}
         try:
             fields, data = await self._handle(stream, header, payload)
-            stream.send({**identity, "ok": True, **fields}, data)
+            stream.send(*pack({**identity, "ok": True}, fields, data))
         except JupyterDistError as err:
-            stream.send({**identity, "ok": False, "error": err.to_dict()})
+            stream.send(*pack({**identity, "ok": False}, {"error": err.to_dict()}))
         except Exception as err:  # the outermost edge of a request: the asker must get an answer
-            error = JupyterDistError("internal", f"The agent failed: {err!r}", "See agent.log in the group's folder.")
-            stream.send({**identity, "ok": False, "error": error.to_dict()})
-            raise
+            log.exception("Cannot answer '%s'", header.get("t"))
+            words = f"The agent failed: {err!r:.500}"
+            error = JupyterDistError("internal", words, "See agent.log in the group's folder.")
+            stream.send(*pack({**identity, "ok": False}, {"error": error.to_dict()}))
 
     async def _handle(self, stream: FrameStream, header: Header, payload: bytes) -> Answer:
         if header.get("t") == "follow":
@@ -187,26 +195,33 @@ class ServerLink:
                 if self._soon is not None:
                     self._soon.cancel()
                     self._soon = None
-                frames = self._next_records()
-                while frames and self._behind():
+                while frames := self._next_frames():
                     stream.send_encoded(frames)
                     await stream.drain()
-                    frames = self._next_records()
-                changes, self._changes = self._changes, {}
-                frames += [encode_frame(make()) for make in changes.values()]
-                stream.send_encoded(frames)
-                await stream.drain()
                 if not self._something.is_set() and self._soon is None:
                     self._all_sent.set()
+
+    def _next_frames(self) -> list[bytes]:
+        """The next records, and every change that depends on none that comes after them."""
+        frames = self._next_records()
+        # With nothing left to read, everything in the journal has been sent.
+        seq = self._cursor.since if frames and self._cursor is not None else None
+        due = [key for key, (after_seq, _, _) in self._changes.items() if seq is None or after_seq <= seq]
+        return frames + [self._encoded(key, *self._changes.pop(key)[1:]) for key in due]
+
+    def _encoded(self, key: str, t: str, make: MakeMessage) -> bytes:
+        try:
+            return encode_frame(*pack({"t": t}, make()))
+        except Exception as err:  # one message that cannot be sent must not end what sends all others
+            log.exception("Cannot tell the server of %s '%s'", t, key)
+            error = JupyterDistError("internal", f"The agent cannot tell of {t} '{key}': {err!r:.500}")
+            return encode_frame(*pack({"t": "dropped"}, {"about": t, "key": key, "error": error.to_dict()}))
 
     def _next_records(self) -> list[bytes]:
         if self._cursor is None or self._journal is None:
             return []
         # What the disk did not take is not in the file: it goes from memory, at its place.
         return self._journal.unkept.merge(self._cursor.read(self._journal.last_seq))
-
-    def _behind(self) -> bool:
-        return self._cursor is not None and self._journal is not None and self._cursor.since < self._journal.last_seq
 
 
 def answer(**fields: Any) -> Answer:

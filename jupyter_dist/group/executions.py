@@ -1,4 +1,4 @@
-"""The executions of one group as the server knows them: the agent's word, and the code that was sent."""
+"""The executions of one group as the server knows them: the agent's word, and the code that is at hand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 MAX_KEPT = 2000
+MAX_CODE_CHARS = 32 << 20  # of all that is at hand; the agent, or the journal, has the rest
 MAX_LINE = 200
 MAX_HEAD = 10_000  # so much of a cell is looked at for its first line
 
@@ -24,15 +25,19 @@ class Executions:
         self._group_id = group_id
         self._models: dict[str, ExecutionModel] = {}
         self._codes: dict[str, str] = {}
+        self._num_chars = 0
+        self._lines: dict[str, str] = {}
         self._begins: dict[str, int | None] = {}
 
     def update(self, status: dict[str, Any]) -> ExecutionModel:
         """Take the agent's newest status of an execution and return its model."""
         execution_id = status["id"]
         model = {**status, "group": self._group_id}
-        if "code" in status:
-            self._codes.setdefault(execution_id, status["code"])
-        for internal in ("code", "end_seq"):
+        if "code" in status:  # by an agent of protocol 1
+            self.set_code(execution_id, status["code"])
+        if "line" in status:
+            self._lines[execution_id] = status["line"]
+        for internal in ("code", "line", "end_seq"):
             model.pop(internal, None)
         self._begins[execution_id] = model.pop("begin_seq", None)
         self._models[execution_id] = model
@@ -43,13 +48,21 @@ class Executions:
 
     def set_code(self, execution_id: str, code: str) -> None:
         """Remember what was run: from the request, or from the journal."""
+        self._num_chars += len(code) - len(self._codes.pop(execution_id, ""))
         self._codes[execution_id] = code
+        self._lines.setdefault(execution_id, _first_line(code))
+        while self._num_chars > MAX_CODE_CHARS and len(self._codes) > 1:
+            self._num_chars -= len(self._codes.pop(next(iter(self._codes))))
         if len(self._codes) > 2 * MAX_KEPT:  # of executions that no agent told of
             for unknown in [key for key in self._codes if key not in self._models][:-MAX_KEPT]:
                 self._forget(unknown)
 
+    def has_code(self, execution_id: str) -> bool:
+        """Whether its code is at hand."""
+        return execution_id in self._codes
+
     def get(self, execution_id: str) -> ExecutionModel:
-        """The execution with its code.
+        """The execution, with its code if that is at hand.
 
         Raises:
             JupyterDistError: `unknown_execution`.
@@ -71,7 +84,7 @@ class Executions:
 
     def listed(self) -> list[ExecutionModel]:
         """All, with the first line of their code."""
-        return [{**model, "line": _first_line(self._codes.get(key))} for key, model in self._models.items()]
+        return [{**model, "line": self._lines.get(key)} for key, model in self._models.items()]
 
     def unfinished(self) -> Iterable[ExecutionModel]:
         """Those that are queued or running."""
@@ -91,13 +104,15 @@ class Executions:
         return lost
 
     def _forget(self, execution_id: str) -> None:
-        for table in (self._models, self._codes, self._begins, self.counts):
+        self._num_chars -= len(self._codes.pop(execution_id, ""))
+        tables: tuple[dict[str, Any], ...] = (self._models, self._lines, self._begins, self.counts)
+        for table in tables:
             table.pop(execution_id, None)
 
 
-def _first_line(code: str | None) -> str | None:
-    lines = (line.strip() for line in (code or "")[:MAX_HEAD].splitlines())
-    return next((line[:MAX_LINE] for line in lines if line), "") if code is not None else None
+def _first_line(code: str) -> str:
+    lines = (line.strip() for line in code[:MAX_HEAD].splitlines())
+    return next((line[:MAX_LINE] for line in lines if line), "")
 
 
 def is_final(model: ExecutionModel) -> bool:

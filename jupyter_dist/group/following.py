@@ -6,24 +6,34 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.folding.viewstore import ViewStore
 from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.launcher.directories import GroupDirectory
+from jupyter_dist.launcher.process import AgentProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
+from jupyter_dist.transport.tasks import start_task
 
 from .executions import Executions, is_final
 from .history import History
-from .link import AgentLink
+from .link import PACKED_PROTOCOL, AgentLink
 from .logs import concerned_ranks
 from .memory import WATCH_SECONDS, MemorySamples
 from .status import GroupStatus
 from .waiting import Changes
 
-RECONNECT_AFTER_SECONDS = (0.1, 0.4, 1.0)
+RECONNECT_AFTER_SECONDS = (0.0, 0.1, 0.4, 1.0)
+# An agent that was not heard of is asked; one that then says nothing is shown as not answering, within 5 s in all.
+ASK_EVERY_SECONDS = 1.5
+ANSWER_SECONDS = 2.5
+HELLO_SECONDS = 60.0  # for one that is stopped and goes on: it finds the question, and need not be asked again
+
+log = logging.getLogger(__name__)
 
 Topic = tuple[Any, ...]
 
@@ -47,19 +57,22 @@ class FollowedGroup:
         self._seq = 0
         self._watchers = 0
         self._ending = False
-        self._reconnecting: asyncio.Task[None] | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._found = asyncio.Event()  # how it stands with the agent is known
+        self._asking: asyncio.Task[None] | None = None
         self._changes = Changes()
         self._handlers = {
             "record": self._on_record,
             "group": self._on_group,
             "execution": self._on_execution,
             "sample": self._on_sample,
+            "dropped": self._on_dropped,
         }
 
     @property
     def is_attached(self) -> bool:
         """Whether its agent can be asked."""
-        return self._link.is_open
+        return self._link.answers
 
     @property
     def state(self) -> str:
@@ -82,27 +95,56 @@ class FollowedGroup:
 
     # -- the connection ---------------------------------------------------------------------------------
 
-    async def attach(self) -> None:
+    async def attach(self, hello_seconds: float = HELLO_SECONDS) -> None:
         """Connect to the agent, and follow what it has if it is a group already.
 
         Raises:
-            JupyterDistError: `agent_unreachable`, `timed_out`, or `bad_request` from another version.
+            JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
         """
-        hello = await self._link.open()
-        self.status.fields = hello["group"]
-        for execution in hello["executions"]:
-            self.executions.update(execution)
-        if self.state != "warm":
-            await self._follow(self._seq or int(hello["seq"]))
+        protocol = self.directory.read_group_json().get("protocol", PROTOCOL_VERSION)
+        if not isinstance(protocol, int) or protocol < OLDEST_PROTOCOL_VERSION:
+            raise JupyterDistError("incompatible", f"Its agent speaks protocol {protocol!r:.20}.")
+        await self._link.open(protocol, self._on_hello, hello_seconds)
+        if self.status.told_state == "warm":
+            return
+        if self._link.protocol >= PACKED_PROTOCOL:
+            await self._fetch_executions()
+        await self._follow(self._seq or int(self.status.fields["seq"]))
+        if self._watchers:
+            await self._link.request("watch", seconds=WATCH_SECONDS)
+
+    def connect(self) -> None:
+        """Attach in the background, again and again while the agent lives."""
+        if self._connecting is None or self._connecting.done():
+            self._found.clear()
+            self._connecting = start_task(self._connect(), f"connect {self.id}")
+
+    async def adopt(self, group_json: dict[str, Any], seconds: float) -> None:
+        """Take over a group that an earlier server left; one that has not answered by then is shown as such."""
+        self.status.take_remains(group_json)
+        self.connect()
+        try:
+            await asyncio.wait_for(self._found.wait(), seconds)
+        except asyncio.TimeoutError:
+            self.mark_silent()
 
     async def detach(self) -> None:
         """Leave the group to the next server."""
-        self._ending = True
-        if self._reconnecting is not None:
-            self._reconnecting.cancel()
-            await asyncio.gather(self._reconnecting, return_exceptions=True)
+        await self._stop_tasks()
         await self._link.close()
         self.directory.release()
+
+    def agent_process(self) -> AgentProcess | None:
+        """The agent's process, if it lives."""
+        pid = self.status.fields.get("agent_pid") or self.directory.read_group_json().get("agent_pid")
+        return AgentProcess.find(self.directory.path, pid)
+
+    def agent_lives(self) -> bool:
+        """Whether the agent's process lives, whether or not it answers."""
+        process = self.agent_process()
+        if process is not None:
+            process.close()
+        return process is not None
 
     def mark_lost(self, last_words: str) -> None:
         """The agent is gone, and its ranks with it."""
@@ -116,24 +158,100 @@ class FollowedGroup:
             self._notify(("execution", self.id, execution_id))
         self._changed()
 
-    def adopt_remains(self, group_json: dict[str, Any]) -> None:
-        """Be a group whose agent ended while no server was there: only its logs are left."""
-        self.status.take_remains(group_json)
-        self.mark_lost("")
+    def mark_silent(self) -> None:
+        """The agent lives and does not answer: nothing of what it told last is shown as present."""
+        if self.status.silence is not None:
+            return
+        process = self.agent_process()
+        if process is None:
+            return  # that is told when its connection ends
+        with process:
+            why = "is stopped" if process.is_stopped else "does not answer"
+        self.status.silence = JupyterDistError(
+            "agent_unreachable",
+            f"The agent of group '{self.name}' (process {process.pid}) {why}.",
+            "Its ranks and variables are kept, and it is shown as soon as it answers. Shutting it down ends it.",
+        )
+        self._link.is_silent = True
+        log.warning("jupyter_dist: %s", self.status.silence.message)
+        self._changed()
 
-    async def _reconnect(self) -> None:
+    def _mark_heard(self) -> None:
+        self._link.is_silent = False
+        if self.status.silence is not None:
+            self.status.silence = None
+            self._changed()
+
+    def _mark_incompatible(self) -> None:
+        content = self.directory.read_group_json()
+        self.status.silence = None
+        self.status.take_remains(content)
+        version = f"jupyter_dist {content['version']}" if content.get("version") else "another version of jupyter_dist"
+        error = JupyterDistError(
+            "incompatible",
+            f"Group '{self.name}' was started by {version} (protocol {content.get('protocol')!r:.20}); this server "
+            f"speaks protocols {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}.",
+            "Its ranks live on. Use it from a server of that version, or shut it down.",
+        )
+        self.status.update(state="incompatible", error=error.to_dict())
+        self._changed()
+
+    async def _connect(self) -> None:
         delays = itertools.chain(RECONNECT_AFTER_SECONDS, itertools.repeat(RECONNECT_AFTER_SECONDS[-1]))
         for delay in delays:
             await asyncio.sleep(delay)
-            if not self.directory.agent_lives():
-                break  # one that lives is only slow, or stopped: its ranks are not lost
+            process = self.agent_process()
+            if process is None:  # one that lives is only slow, or stopped: its ranks are not lost
+                if self.status.told_state not in ("dead", "warm"):
+                    self.mark_lost(self.directory.log_tail(600))
+                break
+            with process:
+                await self._try_to_attach(process)
+            if self._link.is_open:
+                break
+        self._found.set()
+        self._changed()
+
+    async def _try_to_attach(self, process: AgentProcess) -> None:
+        try:
+            await self.attach()
+        except JupyterDistError as err:
+            log.info("jupyter_dist: cannot connect to %s: %s", self.directory.path, err)
+            if err.code == "incompatible":
+                self._mark_incompatible()
+                self._found.set()
+                await process.wait(None)
+
+    async def _fetch_executions(self) -> None:
+        """Take all executions, page by page, each in its place among what the agent tells meanwhile."""
+        after, more = None, True
+        while more:
+            answer, _ = await self._link.request("executions", take=self._on_executions, after=after)
+            more = bool(answer["more"])
+            after = answer["executions"][-1]["id"] if answer["executions"] else None
+
+    async def _ask_for_life(self) -> None:
+        """Show within seconds that the agent does not answer any more, and that it does again."""
+        while self._is_unheard_since(float("inf")):
+            await asyncio.sleep(ASK_EVERY_SECONDS)
+            asked_at = time.monotonic()
+            if asked_at - self._link.heard_at < ASK_EVERY_SECONDS:
+                continue
             with contextlib.suppress(JupyterDistError):
-                await self.attach()
-                if self._watchers:
-                    await self._link.request("watch", seconds=WATCH_SECONDS)
-                self._changed()
-                return
-        self.mark_lost(self.directory.log_tail(600))
+                await self._link.request("ping", timeout_seconds=ANSWER_SECONDS)
+            await asyncio.sleep(0.05)  # what came while this process itself was held up is heard first
+            if self._is_unheard_since(asked_at):
+                self.mark_silent()
+
+    def _is_unheard_since(self, at: float) -> bool:
+        return self._link.is_open and self._link.heard_at < at
+
+    async def _stop_tasks(self) -> None:
+        self._ending = True
+        tasks = [task for task in (self._connecting, self._asking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, since: int) -> None:
         await self._link.request("follow", since=since)
@@ -151,12 +269,25 @@ class FollowedGroup:
     async def watch_memory(self, change: int) -> None:
         """One watcher more (1) or less (-1): samples are taken while there is one."""
         before, self._watchers = self._watchers, self._watchers + change
-        if bool(before) != bool(self._watchers) and self._link.is_open:
+        if bool(before) != bool(self._watchers) and self._link.answers:
             await self._link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
 
     # -- what the agent tells ---------------------------------------------------------------------------
 
+    def _on_hello(self, header: Header, payload: bytes) -> None:
+        self.status.protocol = self._link.protocol
+        self._on_group(header, payload)
+        self._mark_heard()
+        self._on_executions(header, payload)
+        if self._asking is None or self._asking.done():
+            self._asking = start_task(self._ask_for_life(), f"ask {self.id}")
+
+    def _on_executions(self, header: Header, payload: bytes) -> None:
+        for execution in header.get("executions", ()):
+            self.executions.update(execution)
+
     def _on_message(self, header: Header, payload: bytes) -> None:
+        self._mark_heard()
         handler = self._handlers.get(header.get("t", ""))
         if handler is not None:
             handler(header, payload)
@@ -193,17 +324,21 @@ class FollowedGroup:
         self._notify(("execution", self.id, model["id"]))
         self._changes.wake()
 
+    def _on_dropped(self, header: Header, payload: bytes) -> None:
+        log.error("jupyter_dist: group '%s': %s", self.name, header["error"]["message"])
+
     def _on_sample(self, header: Header, payload: bytes) -> None:
         self.memory.add(header["sample"])
         self._notify(("memory", self.id))
 
     def _on_lost(self) -> None:
-        # An agent whose group could not start has said so, and ends.
-        if not self._ending and self.state not in ("dead", "warm"):
-            self._reconnecting = asyncio.create_task(self._reconnect(), name=f"reconnect {self.id}")
+        if not self._ending and self.status.told_state != "warm":
+            self.connect()
 
     async def _ask(self, t: str, payload: bytes = b"", **fields: Any) -> tuple[Header, bytes]:
-        if self.state in ("lost", "dead") and not self._link.is_open:
+        """Ask the agent. One that is known not to answer is not asked: it would do it at any later time."""
+        self.status.check_reachable()
+        if self.status.is_gone and not self._link.is_open:
             self.status.check_takes_cells()
         return await self._link.request(t, payload, **fields)
 

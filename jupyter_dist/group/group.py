@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import secrets
+import signal
 from collections.abc import Iterator
 from typing import Any
 
 from jupyter_dist.folding.views import View
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.launcher.process import AgentProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import MAX_PAYLOAD_BYTES
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
@@ -22,6 +25,7 @@ from .logs import LogReader, LogRecord, concerned_ranks
 MAX_CODE_BYTES = 16 << 20
 SHUTDOWN_SECONDS = 20.0
 GONE_SECONDS = 10.0
+_LOOK_FIRST = "The cell may still run: see the group's executions before you run it again."
 
 
 class Group(FollowedGroup):
@@ -31,64 +35,85 @@ class Group(FollowedGroup):
 
     async def start(self, spec: GroupSpec, environment: dict[str, Any]) -> None:
         """Make the waiting agent this group; its ranks come up from now on."""
-        answer, _ = await self._link.request("start", spec=spec.to_dict(), environment=environment)
-        self.status.fields = answer["group"]
+        await self._link.request("start", take=self._on_group, spec=spec.to_dict(), environment=environment)
         await self._follow(0)
-        self._changed()
 
-    async def restart(self) -> None:
-        """End all ranks and start new ones."""
-        await self._renew("restart")
+    async def restart(self, key: str | None = None) -> None:
+        """End all ranks and start new ones; a key that the agent knows already does it no second time."""
+        await self._ask("restart", take=self._on_group, key=key)
 
-    async def replace(self) -> None:
+    async def replace(self, key: str | None = None) -> None:
         """Give every dead rank a new process; the others keep theirs, and their variables.
 
         Raises:
             JupyterDistError: `group_not_ready`, when no rank is dead.
         """
-        await self._renew("replace")
+        await self._ask("replace", take=self._on_group, key=key)
 
-    async def reform(self) -> None:
-        """Form the process group anew in the same processes; every variable is kept.
+    async def reform(self, key: str | None = None) -> None:
+        """Re-create the process group in the same processes; every variable is kept.
 
         Raises:
             JupyterDistError: `group_not_ready`, when ranks are dead, or run cells.
         """
-        answer, _ = await self._ask("reform")
-        self.status.fields = answer["group"]
-        self._changed()
+        await self._ask("reform", take=self._on_group, key=key)
 
-    async def kill(self, rank: int) -> None:
+    async def kill(self, rank: int, key: str | None = None) -> None:
         """End one rank's process, whatever it does; the others are left alone."""
         self.check_rank(rank)
-        answer, _ = await self._ask("kill", rank=rank)
-        self.status.fields = answer["group"]
-        self._changed()
+        await self._ask("kill", take=self._on_group, rank=rank, key=key)
 
     async def shutdown(self) -> list[str]:
-        """End everything; returns what had to be killed, when no process and no file is left."""
-        self._ending = True
-        if self._reconnecting is not None:
-            self._reconnecting.cancel()
-        killed: list[str] = []
-        if self._link.is_open:
-            with contextlib.suppress(JupyterDistError):
-                answer, _ = await self._link.request("shutdown", timeout_seconds=SHUTDOWN_SECONDS)
-                killed = answer["killed"]
-        if not await self._link.wait_exit(GONE_SECONDS):
-            self._link.kill_agent()
-            await self._link.wait_exit(GONE_SECONDS)
-            killed.append("The group's agent did not end by itself and was killed.")
+        """End everything; returns what had to be killed, when no process and no file is left.
+
+        Raises:
+            JupyterDistError: `timed_out`, when its agent cannot be ended; the group is kept then.
+        """
+        await self._stop_tasks()
+        process = self.agent_process()
+        keeper = AgentProcess.find(self.directory.path, process and process.parent, "keeper")
+        try:
+            killed = await self._end_agent(process)
+            if keeper is not None and not await keeper.wait(GONE_SECONDS):  # it ends what ranks had started
+                keeper.signal(signal.SIGKILL)
+        finally:
+            for held in (process, keeper):
+                if held is not None:
+                    held.close()
         await self._link.close()
         self.directory.remove()
+        self.status.silence = None
         self.status.update(state="dead")
         self._changed()
         return killed
 
+    async def _end_agent(self, process: AgentProcess | None) -> list[str]:
+        """End the agent's process in order, or kill it. Raises JupyterDistError when nothing ends it."""
+        killed: list[str] = []
+        asked = self._link.answers
+        if asked:
+            with contextlib.suppress(JupyterDistError):
+                answer, _ = await self._link.request("shutdown", timeout_seconds=SHUTDOWN_SECONDS)
+                killed = list(answer["killed"])
+        if process is None or (asked and await process.wait(GONE_SECONDS)):
+            return killed
+        process.ask_to_end()
+        if not asked and await process.wait(GONE_SECONDS):
+            return killed
+        process.signal(signal.SIGKILL)
+        if await process.wait(GONE_SECONDS):
+            return [*killed, "The group's agent did not end by itself and was killed."]
+        self._ending = False
+        self.connect()
+        message = f"The agent of group '{self.name}' (process {process.pid}) cannot be ended: the kernel holds it."
+        raise JupyterDistError("timed_out", message, "It may wait for a disk or a device. Try again later.")
+
     # -- cells ----------------------------------------------------------------------------------------
 
-    async def execute(self, code: str, ranks: str, **fields: Any) -> ExecutionModel:
+    async def execute(self, code: str, ranks: str, key: str | None = None, **fields: Any) -> ExecutionModel:
         """Run a cell on the ranks that the expression names; returns once it is queued.
+
+        A key that was used before, by this server or one before it, gives the execution of then.
 
         Raises:
             JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, `too_large`, ...
@@ -99,13 +124,23 @@ class Group(FollowedGroup):
             raise JupyterDistError("too_large", message, "Put data into a file.")
         self.status.check_takes_cells()
         chosen = list(parse_ranks(ranks, self.world_size))
-        spec = ExecutionSpec(execution_id=f"e-{secrets.token_hex(6)}", ranks=chosen, **fields)
-        answer, _ = await self._link.request("execute", payload, execution=spec.to_dict())
+        spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
+        try:
+            await self._ask("execute", payload, take=self._on_execution, execution=spec.to_dict())
+        except JupyterDistError as err:
+            if err.code not in ("timed_out", "agent_unreachable") or self.status.silence is err:
+                raise
+            hint = "The cell may still run. Ask again with the same Idempotency-Key: it never runs twice."
+            raise JupyterDistError(err.code, err.message, hint if key else _LOOK_FIRST) from err
         self.executions.set_code(spec.execution_id, code)
-        known = [model for model in self.executions.all() if model["id"] == spec.execution_id]
-        if not known:  # else the agent has told of a newer state already
-            self.executions.update(answer["execution"])
         return self.executions.get(spec.execution_id)
+
+    async def execution(self, execution_id: str) -> ExecutionModel:
+        """The execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
+        self.executions.get(execution_id)
+        if not self.executions.has_code(execution_id):
+            await self._history.fetch_code(execution_id)
+        return self.executions.get(execution_id)
 
     async def cancel(self, execution_id: str) -> None:
         """Cancel a queued execution, interrupt a running one."""
@@ -178,8 +213,7 @@ class Group(FollowedGroup):
             message = f"Group '{self.name}' has no rank {rank}."
             raise JupyterDistError("unknown_rank", message, f"Its ranks are 0 to {self.world_size - 1}.")
 
-    async def _renew(self, request: str) -> None:
-        answer, _ = await self._ask(request)
-        # The agent answers before it begins; whoever waits for the end must not see the state before.
-        self.status.fields = {**answer["group"], "state": "restarting"}
-        self._changed()
+
+def _execution_id(key: str | None) -> str:
+    """A new id; of the same key the same, so that the agent knows a cell that it has already."""
+    return f"e-{hashlib.sha256(key.encode()).hexdigest()[:24] if key else secrets.token_hex(6)}"

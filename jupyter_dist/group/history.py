@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from jupyter_dist.folding.viewstore import Record
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.launcher.directories import GroupDirectory
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import FrameDecoder, Header
 
 from .executions import Executions
-from .link import AgentLink
+from .link import PACKED_PROTOCOL, AgentLink
 from .logs import MAX_RING_BYTES, LogReader, LogRing
 
 MAX_VIEW_BYTES = 64 << 20  # of records: far more than a view shows
@@ -32,6 +34,15 @@ class History:
         self._rings: dict[int, LogRing] = {}
         self._filling = asyncio.Lock()
 
+    async def fetch_code(self, execution_id: str) -> None:
+        """Have the code of an execution at hand; when nobody has it any more, it stays unknown."""
+        with contextlib.suppress(JupyterDistError):
+            if self._link.answers and self._link.protocol >= PACKED_PROTOCOL:
+                _, payload = await self._link.request("code", execution_id=execution_id)
+                self._executions.set_code(execution_id, payload.decode("utf-8", "replace"))
+            else:
+                await self.execution_records(execution_id)
+
     async def execution_records(self, execution_id: str) -> list[Record]:
         """All records of an execution (of a huge one: its first and last)."""
         records = await self._execution_records(execution_id)
@@ -41,7 +52,7 @@ class History:
         return records
 
     async def _execution_records(self, execution_id: str) -> list[Record]:
-        if self._link.is_open:
+        if self._link.answers:
             fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": MAX_VIEW_BYTES}
             _, payload = await self._link.request("execution_records", timeout_seconds=FETCH_SECONDS, **fields)
             return self._sound(FrameDecoder().feed(payload))
@@ -86,7 +97,7 @@ class History:
         return True
 
     async def _page(self, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
-        if self._link.is_open:
+        if self._link.answers:
             fields: dict[str, Any] = {"rank": rank, "before": before, "max_bytes": max_bytes}
             answer, payload = await self._link.request("page", timeout_seconds=FETCH_SECONDS, **fields)
             return self._sound(FrameDecoder().feed(payload)), bool(answer["more"])

@@ -6,21 +6,24 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import FrameError, Header
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+from jupyter_dist.protocol.frames import FrameError, Header, pack, unpack
+from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.transport.stream import FrameStream
+from jupyter_dist.transport.tasks import start_task
 
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 15.0
 MAX_BUSY_SECONDS = 0.01
+# The first protocol whose messages carry their fields in the payload, and executions in pages.
+PACKED_PROTOCOL = 2
+
+Take = Callable[[Header, bytes], None]
 
 log = logging.getLogger(__name__)
 
@@ -41,41 +44,51 @@ class AgentLink:
         self._on_lost = on_lost
         self._stream: FrameStream | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._answers: dict[int, asyncio.Future[tuple[Header, bytes]]] = {}
+        self.protocol = PROTOCOL_VERSION  # what this agent and we speak
+        self.heard_at = 0.0  # monotonic; when it last said anything
+        self.is_silent = False  # it lives and has not answered in time
+        self._answers: dict[int, tuple[asyncio.Future[tuple[Header, bytes]], Take | None]] = {}
         self._ids = itertools.count(1)
-        self._pidfd: int | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether requests can be made."""
         return self._stream is not None
 
-    async def open(self) -> Header:
-        """Connect and return the agent's answer to `hello`.
+    @property
+    def answers(self) -> bool:
+        """Whether requests can be made, and are answered as far as is known."""
+        return self._stream is not None and not self.is_silent
+
+    async def open(self, protocol: int, take: Take, hello_seconds: float = REQUEST_SECONDS) -> None:
+        """Connect to an agent that wrote this protocol into its folder, and have its answer to `hello` taken.
 
         Raises:
-            JupyterDistError: `agent_unreachable` or `timed_out`.
+            JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
         """
+        self.protocol = min(protocol, PROTOCOL_VERSION)
         try:
             self._stream = await FrameStream.connect(str(self._path), CONNECT_SECONDS)
         except OSError as err:
             raise self._unreachable() from err
-        self._reader = asyncio.create_task(self._read(self._stream), name="from agent")
+        stream = self._stream
+        self._reader = start_task(self._read(stream), "from agent", lambda _: self._lost(stream))
+        versions = {"protocol": self.protocol, "oldest_protocol": OLDEST_PROTOCOL_VERSION}
         try:
-            hello, _ = await self.request("hello", protocol=PROTOCOL_VERSION, server=self._server_id)
-        except JupyterDistError:
+            await self.request("hello", b"", hello_seconds, take, **versions, server=self._server_id)
+        except BaseException:
             await self.close()
             raise
-        # Taken while the agent is known to live: whatever gets its number later is never signalled.
-        self._forget_process()
-        with contextlib.suppress(OSError):
-            self._pidfd = os.pidfd_open(int(hello["group"]["agent_pid"]))
-        return hello
 
     async def request(
-        self, t: str, payload: bytes = b"", timeout_seconds: float = REQUEST_SECONDS, **fields: Any
+        self,
+        t: str,
+        payload: bytes = b"",
+        timeout_seconds: float = REQUEST_SECONDS,
+        take: Take | None = None,
+        **fields: Any,
     ) -> tuple[Header, bytes]:
-        """Ask the agent and return its answer.
+        """Ask the agent and return its answer; `take` gets it in its place among all that the agent tells.
 
         Raises:
             JupyterDistError: what the agent answered, `agent_unreachable` or `timed_out`.
@@ -84,9 +97,14 @@ class AgentLink:
             raise self._unreachable()
         request_id = next(self._ids)
         answer: asyncio.Future[tuple[Header, bytes]] = asyncio.get_running_loop().create_future()
-        self._answers[request_id] = answer
+        self._answers[request_id] = answer, take
+        header = {"t": t, "id": request_id}
         try:
-            self._stream.send({"t": t, "id": request_id, **fields}, payload)
+            # A hello is understood by every version.
+            if self.protocol < PACKED_PROTOCOL or t == "hello":
+                self._stream.send({**header, **fields}, payload)
+            else:
+                self._stream.send(*pack(header, fields, payload))
             return await asyncio.wait_for(answer, timeout_seconds)
         except FrameError as err:
             raise JupyterDistError("too_large", f"The request is too large: {err}.") from err
@@ -94,31 +112,10 @@ class AgentLink:
             raise JupyterDistError(
                 "timed_out",
                 f"The group's agent did not answer '{t}' within {timeout_seconds:g} s.",
-                "The machine may be overloaded. Try again; if it persists, shut the group down.",
+                "The machine may be overloaded. It may still be done: look before you ask again.",
             ) from err
         finally:
             self._answers.pop(request_id, None)
-
-    def kill_agent(self) -> None:
-        """End an agent that does not end by itself; its ranks die with it."""
-        if self._pidfd is not None:
-            with contextlib.suppress(OSError):
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-
-    async def wait_exit(self, seconds: float) -> bool:
-        """Wait until the agent's process has ended, at most so long; whether it has."""
-        if self._pidfd is None:
-            return True
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-        loop.add_reader(self._pidfd, ended.set)  # a pidfd becomes readable when its process ends
-        try:
-            await asyncio.wait_for(ended.wait(), seconds)
-        except asyncio.TimeoutError:
-            return False
-        finally:
-            loop.remove_reader(self._pidfd)
-        return True
 
     async def close(self) -> None:
         """Drop the connection; the agent goes on. Idempotent; `on_lost` is not called."""
@@ -130,18 +127,21 @@ class AgentLink:
         if stream is not None:
             stream.close()
         self._fail_requests()
-        self._forget_process()
 
     async def _read(self, stream: FrameStream) -> None:
         with contextlib.suppress(EOFError, OSError, FrameError):
             yielded_at = time.monotonic()
             while True:
-                header, payload = await stream.recv()
+                header, payload = unpack(*await stream.recv())
+                self.heard_at = time.monotonic()
                 self._dispatch(header, payload)
                 # What is buffered already is received without a pause: a flood must leave room for others.
                 if time.monotonic() - yielded_at > MAX_BUSY_SECONDS:
                     await asyncio.sleep(0)
                     yielded_at = time.monotonic()
+        self._lost(stream)
+
+    def _lost(self, stream: FrameStream) -> None:
         stream.abort()
         if self._stream is stream:
             self._stream = None
@@ -155,23 +155,23 @@ class AgentLink:
             except Exception:  # the edge of the reading task: one bad message must not end the connection
                 log.exception("jupyter_dist: cannot handle a '%s' message", header.get("t"))
             return
-        answer = self._answers.get(header.get("id", 0))
+        answer, take = self._answers.get(header.get("id", 0), (None, None))
         if answer is None or answer.done():
             return  # it came after its deadline
-        if header.get("ok"):
-            answer.set_result((header, payload))
-        else:
+        if not header.get("ok"):
             answer.set_exception(JupyterDistError.from_dict(header.get("error")))
+            return
+        try:
+            if take is not None:
+                take(header, payload)
+            answer.set_result((header, payload))
+        except Exception as err:  # as above; whoever asked hears of it
+            answer.set_exception(err)
 
     def _fail_requests(self) -> None:
-        for answer in self._answers.values():
+        for answer, _ in self._answers.values():
             if not answer.done():
                 answer.set_exception(self._unreachable())
-
-    def _forget_process(self) -> None:
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-            self._pidfd = None
 
     def _unreachable(self) -> JupyterDistError:
         return JupyterDistError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import difflib
 import logging
 import secrets
@@ -23,6 +24,8 @@ from .warm import WarmAgents
 log = logging.getLogger(__name__)
 
 ABANDONED_SECONDS = 60.0
+ADOPT_SECONDS = 3.0
+START_HELLO_SECONDS = 15.0
 
 Listener = Callable[[Topic], None]
 
@@ -153,7 +156,7 @@ class GroupManager:
         directory = await self._launcher.launch(environment.python, environment.env)
         group = Group(directory, self.server_id, self.notify)
         try:
-            await group.attach()
+            await group.attach(START_HELLO_SECONDS)
         except JupyterDistError:
             await group.shutdown()
             raise
@@ -167,23 +170,25 @@ class GroupManager:
             return  # it went away meanwhile
         content = directory.read_group_json()
         group = Group(directory, self.server_id, self.notify)
-        try:
-            await group.attach()
-        except JupyterDistError as err:
-            log.info("jupyter_dist: the agent of %s is gone: %s", directory.path, err)
-            if content.get("spec"):
-                group.adopt_remains(content)
-            elif directory.age_seconds() > ABANDONED_SECONDS:
-                directory.remove()
-                return
-            else:
-                directory.release()  # another server may be making it at this moment
-                return
-        if group.state == "warm":
-            await group.shutdown()
+        if not content.get("spec"):
+            await self._end_unclaimed(group)
             return
+        await group.adopt(content, ADOPT_SECONDS)  # no request waits longer for one that does not answer
         self._groups[group.id] = group
         self.notify(("groups",))
+
+    async def _end_unclaimed(self, group: Group) -> None:
+        """A waiting agent whose server is gone is ended; what is left of one is removed."""
+        if group.agent_lives():
+            with contextlib.suppress(JupyterDistError):
+                await group.attach(ADOPT_SECONDS)
+                await group.shutdown()
+                return
+            await group.detach()  # it ends by itself, when no server claims it
+        elif group.directory.age_seconds() > ABANDONED_SECONDS:
+            group.directory.remove()
+        else:
+            group.directory.release()  # another server may be making it at this moment
 
     def _taken_names(self) -> list[str]:
         living = [group.name for group in self._groups.values() if not group.status.is_gone]
@@ -192,7 +197,7 @@ class GroupManager:
     def _drop_remains(self, name: str) -> None:
         """A new group of that name takes the place of a dead one."""
         for group in [group for group in self._groups.values() if group.name == name and group.status.is_gone]:
-            if not group.is_attached:
+            if not group.is_attached and not group.agent_lives():
                 del self._groups[group.id]
                 group.directory.remove()
 

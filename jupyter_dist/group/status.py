@@ -6,7 +6,6 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 _FROM_SPEC = ("name", "accelerator", "backend", "devices", "world_size", "cwd")
@@ -18,10 +17,17 @@ class GroupStatus:
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {"state": "warm", "seq": 0}
+        self.protocol = 0  # what its agent speaks
+        self.silence: JupyterDistError | None = None  # while the agent does not answer: shown instead of what it told
 
     @property
     def state(self) -> str:
         """A GroupState, or `warm` while the agent has no group yet."""
+        return self.told_state if self.silence is None else "unresponsive"
+
+    @property
+    def told_state(self) -> str:
+        """The state that the agent told last."""
         return str(self.fields["state"])
 
     @property
@@ -47,25 +53,36 @@ class GroupStatus:
     def model(self, group_id: str) -> dict[str, Any]:
         """The Group of docs/api.md."""
         spec = self.fields["spec"]
-        return {
+        shown = {
             "id": group_id,
             "environment": self.fields.get("environment") or {},
-            "protocol": PROTOCOL_VERSION,
+            "protocol": self.protocol,
             **{field: spec[field] for field in _FROM_SPEC},
             **{field: self.fields.get(field) for field in (*_FROM_STATUS, "running", "queued")},
         }
+        return shown if self.silence is None else {**shown, **self._unanswered(self.silence)}
 
     def update(self, **changes: Any) -> None:
         """Change what the server itself knows better."""
         self.fields = {**self.fields, **changes}
 
+    def _unanswered(self, silence: JupyterDistError) -> dict[str, Any]:
+        """What is known of ranks whose agent does not answer: nothing but that they had not died."""
+        ranks = [
+            {**rank, "state": "unresponsive", "message": silence.message} if rank["state"] != "dead" else rank
+            for rank in self.fields.get("ranks", [])
+        ]
+        return {"state": "unresponsive", "error": silence.to_dict(), "ranks": ranks}
+
     def mark_lost(self, error: JupyterDistError) -> None:
         """The agent is gone, and its ranks with it."""
+        self.silence = None
         dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
         self.update(state="lost", error=error.to_dict(), ranks=dead, running=[], queued=[])
 
     def take_remains(self, group_json: dict[str, Any]) -> None:
-        """Of a group whose agent ended while no server was there, group.json is all that is left."""
+        """Of a group whose agent cannot be asked, group.json is all that is known."""
+        self.protocol = int(group_json.get("protocol") or 0)
         self.fields = {
             "spec": group_json["spec"],
             "environment": group_json.get("environment"),
@@ -74,10 +91,20 @@ class GroupStatus:
             "generation": 0,
             "seq": 0,
             "ranks": [],
+            "running": [],
+            "queued": [],
         }
 
+    def check_reachable(self) -> None:
+        """Raise JupyterDistError when its agent lives and cannot be asked: what is sent now would be done later."""
+        if self.silence is not None:
+            raise self.silence
+        if self.state == "incompatible":
+            raise JupyterDistError.from_dict(self.fields["error"])
+
     def check_takes_cells(self) -> None:
-        """Raise JupyterDistError `group_not_ready` when it is gone."""
+        """Raise JupyterDistError `group_not_ready` when it is gone, or why it cannot be reached."""
+        self.check_reachable()
         if self.is_gone:
             because = (self.fields.get("error") or {}).get("message", "")
             message = f"Group '{self.name}' is {self.state}. {because}".strip()

@@ -30,6 +30,8 @@ STATUS_OF_CODE = {
     "group_not_ready": 409,
     "rank_dead": 409,
     "name_taken": 409,
+    "key_reused": 409,
+    "incompatible": 409,
     "start_failed": 409,
     "too_large": 413,
     "too_many": 429,
@@ -115,7 +117,6 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
     async def prepare(self) -> None:
         """Refuse a body that is too large before it is read."""
         await super().prepare()
-        await self.settings["jupyter_dist"].adopted()
         self._check_length(int(self.request.headers.get("Content-Length") or 0))
 
     def data_received(self, chunk: bytes) -> None:

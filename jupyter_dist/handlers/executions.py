@@ -72,7 +72,7 @@ class ExecutionHandler(DistHandler):
         await group.wait_ended(execution_id, self.query.get("wait", 0))
         view = await group.view(execution_id)
         snapshot = view.snapshot()
-        execution = group.executions.get(execution_id)
+        execution = await group.execution(execution_id)
         self.answer({"execution": execution, "seq": snapshot.seq, "items": snapshot.to_list()})
 
     @operation(
@@ -87,4 +87,4 @@ class ExecutionHandler(DistHandler):
         """Cancel it if queued, interrupt it if running."""
         group = self.group(name)
         await group.cancel(execution_id)
-        self.answer(group.executions.get(execution_id), 202)
+        self.answer(await group.execution(execution_id), 202)

@@ -88,6 +88,8 @@ def operation(declared: Operation) -> Callable[[V], V]:
     def decorate(method: V) -> V:
         @functools.wraps(method)
         async def checked(self: Any, *path: str) -> None:
+            # Not before it is known who asks; it takes seconds when a group's agent does not answer.
+            await self.settings["jupyter_dist"].adopted()
             self.query = parse_query(declared.query, self.request.query_arguments)
             self.body = parse_body(declared.body, self.read_json() if declared.body is not None else {})
             await method(self, *path)

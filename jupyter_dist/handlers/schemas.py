@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from jupyter_dist.group.group import MAX_CODE_BYTES
 from jupyter_dist.group.resolve import MAX_CPU_RANKS
 from jupyter_dist.protocol.ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
+from jupyter_dist.protocol.states import ExecutionState, GroupState, RankState
 
 MAX_PATH = 4096
 MAX_VARIABLES = 500
@@ -147,7 +148,7 @@ RANK = record(
         "local_rank": INTEGER,
         "pid": or_null(INTEGER),
         "device": STRING,
-        "state": {"enum": ["starting", "importing", "joining", "idle", "busy", "unresponsive", "dead"]},
+        "state": {"enum": list(get_args(RankState))},
         "state_at": NUMBER,
         "execution_id": or_null(STRING),
         "process_group": {"enum": ["ok", "broken", "none"]},
@@ -161,7 +162,7 @@ GROUP = record(
     {
         "id": STRING,
         "name": STRING,
-        "state": {"enum": ["starting", "ready", "degraded", "restarting", "ending", "dead", "lost"]},
+        "state": {"enum": list(get_args(GroupState))},
         "environment": ANY_OBJECT,
         "accelerator": {"enum": ["cpu", "cuda"]},
         "backend": {"enum": ["gloo", "nccl"]},
@@ -181,7 +182,7 @@ GROUP = record(
     }
 )
 
-_STATUS = {"enum": ["queued", "running", "ok", "error", "interrupted", "lost", "aborted"]}
+_STATUS = {"enum": list(get_args(ExecutionState))}
 
 EXECUTION = record(
     {

@@ -84,6 +84,7 @@ class ExecutionSubscription(Subscription):
     async def messages(self) -> list[Message]:
         """The difference to what was sent, then the execution: both of the same moment."""
         view = await self._group.view(self._execution_id)
+        await self._group.execution(self._execution_id)  # its code is at hand from now on
         snapshot = view.snapshot()
         execution = self._group.executions.get(self._execution_id)
         messages = self._view_messages(snapshot)

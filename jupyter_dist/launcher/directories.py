@@ -136,14 +136,6 @@ class GroupDirectory:
             return {}
         return believable(content)
 
-    def agent_lives(self) -> bool:
-        """Whether the process that calls itself this group's agent is one."""
-        pid = self.read_group_json().get("agent_pid")
-        try:
-            return os.fsencode(self.path) in Path(f"/proc/{int(pid)}/cmdline").read_bytes()  # type: ignore[arg-type]
-        except (OSError, TypeError, ValueError):
-            return False
-
     def age_seconds(self) -> float:
         """How long ago something was last put into it; 0 when it is gone."""
         try:

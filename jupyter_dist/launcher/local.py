@@ -14,13 +14,12 @@ from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
+from .code import PackageCode
 from .directories import GroupDirectory
 
 LAUNCH_SECONDS = 20.0
 POLL_SECONDS = 0.01
 REAP_SECONDS = 0.5
-
-BOOT_SCRIPT = Path(__file__).resolve().parent.parent / "agent" / "boot.py"
 
 # Credentials of the server: ranks run any code, and what they print is read by others.
 _SECRET_NAMES = re.compile(
@@ -48,6 +47,7 @@ class LocalLauncher:
     def __init__(self, parent: Path, preload: list[str]) -> None:
         self._parent = parent
         self._preload = preload
+        self._code = PackageCode(parent.with_name(f"{parent.name}-code"))
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def directories(self) -> list[GroupDirectory]:
@@ -87,14 +87,16 @@ class LocalLauncher:
         self._processes.clear()
         with contextlib.suppress(OSError):
             self._parent.rmdir()  # unless groups stay
+        self._code.release()
 
     def _spawn(self, python: str, directory: GroupDirectory, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
+        boot_script = self._boot_script()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         with open(os.open(directory.log_path, flags, 0o600), "ab") as log:
             try:
                 return subprocess.Popen(
                     # The keeper needs nothing but the standard library, and starts the agent with all of the user's.
-                    [python, "-I", "-S", str(BOOT_SCRIPT), "keeper", str(directory.path)],
+                    [python, "-I", "-S", str(boot_script), "keeper", str(directory.path)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -106,6 +108,14 @@ class LocalLauncher:
             except OSError as err:
                 message = f"{python} cannot be started: {err.strerror}."
                 raise JupyterDistError("bad_environment", message, "Choose another environment.") from err
+
+    def _boot_script(self) -> Path:
+        try:
+            return self._code.boot_script()
+        except OSError as err:
+            message = f"The code that a group runs cannot be written: {err.strerror}: {err.filename}."
+            hint = "Make room there, or set JUPYTER_RUNTIME_DIR."
+            raise JupyterDistError("bad_directory", message, hint) from err
 
     async def _wait_for_socket(self, process: subprocess.Popen[bytes], directory: GroupDirectory, python: str) -> None:
         deadline = time.monotonic() + LAUNCH_SECONDS

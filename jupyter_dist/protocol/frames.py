@@ -29,6 +29,27 @@ def encode_frame(header: Header, payload: bytes | memoryview = b"") -> bytes:
     return b"".join((LENGTHS.pack(len(head), len(payload)), head, payload))
 
 
+def pack(header: Header, fields: Header, payload: bytes = b"") -> tuple[Header, bytes]:
+    """Put the fields of a message before its payload: a header is small, whatever users write, name or compute."""
+    content = _encode(fields).encode()
+    return {**header, "json": len(content)}, content + payload
+
+
+def unpack(header: Header, payload: bytes) -> tuple[Header, bytes]:
+    """Return a message with all its fields, and its payload without them; one that was not packed as it is.
+
+    Raises:
+        FrameError: the payload does not begin with a JSON object of the length that the header says.
+    """
+    if "json" not in header:
+        return header, payload
+    length = header["json"]
+    if not isinstance(length, int) or not 0 < length <= len(payload):
+        raise FrameError(f"the payload has no {length!r} bytes of JSON")
+    own = {name: value for name, value in header.items() if name != "json"}
+    return {**decode_header(payload[:length]), **own}, payload[length:]
+
+
 def check_lengths(header_length: int, payload_length: int) -> None:
     """Raise FrameError when a length is over its limit."""
     if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:

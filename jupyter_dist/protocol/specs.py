@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 from .errors import bad_request
 
-PROTOCOL_VERSION = 1
+# What agents of this version speak with their server, and the oldest that its servers speak with a living agent.
+PROTOCOL_VERSION = 2
+OLDEST_PROTOCOL_VERSION = 1
 
 S = TypeVar("S", bound="Spec")
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-GroupState = Literal["starting", "ready", "degraded", "restarting", "ending", "dead", "lost"]
+# The last three are the server's: the agent lives and does not answer, lives and speaks another protocol, or ended.
+GroupState = Literal[
+    "starting", "ready", "degraded", "restarting", "ending", "dead", "unresponsive", "incompatible", "lost"
+]
 RankState = Literal["starting", "importing", "joining", "idle", "busy", "unresponsive", "dead"]
 ExecutionState = Literal["queued", "running", "ok", "error", "interrupted", "aborted", "lost"]
 RankStatus = Literal["queued", "running", "ok", "error", "interrupted", "aborted", "lost"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import Header
+from jupyter_dist.protocol.frames import Header, pack
 
 from . import completion, flight, whereabouts
 from .execution import Execution
@@ -57,7 +57,7 @@ class Control:
             self._refuse(header, err)
 
     def _answer(self, header: Header, **fields: Any) -> None:
-        self.outbox.send({"t": "answer", "id": header["id"], "ok": True, **fields})
+        self.outbox.send(*pack({"t": "answer", "id": header["id"], "ok": True}, fields))
 
     def _refuse(self, header: Header, err: BaseException) -> None:
         if "id" in header:

@@ -15,7 +15,7 @@ from pathlib import Path
 from waits import PATIENCE
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import FrameDecoder, encode_frame
+from jupyter_dist.protocol.frames import FrameDecoder, encode_frame, pack, unpack
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 
 BOOT = Path(__file__).parents[2] / "jupyter_dist" / "agent" / "boot.py"
@@ -97,7 +97,9 @@ class AgentClient:
 
     def request(self, kind: str, payload: bytes = b"", timeout: float = PATIENCE, **fields) -> tuple[dict, bytes]:
         number = next(self.ids)
-        self.sock.sendall(encode_frame({"t": kind, "id": number, **fields}, payload))
+        header = {"t": kind, "id": number}
+        message = ({**header, **fields}, payload) if kind == "hello" else pack(header, fields, payload)
+        self.sock.sendall(encode_frame(*message))
         answers: list[tuple[dict, bytes]] = []
 
         def answered() -> bool:
@@ -124,6 +126,7 @@ class AgentClient:
                 self._take(header, payload)
 
     def _take(self, header: dict, payload: bytes) -> None:
+        header, payload = unpack(header, payload)
         kind = header["t"]
         if kind == "record":
             self.records.append((header, payload))
@@ -141,7 +144,9 @@ class AgentClient:
     def hello(self) -> dict:
         header, _ = self.request("hello", protocol=PROTOCOL_VERSION, server="test")
         self.group = header["group"]
-        self.executions = {execution["id"]: execution for execution in header["executions"]}
+        if self.group["state"] != "warm":
+            listed, _ = self.request("executions", after=None)
+            self.executions.update({execution["id"]: execution for execution in listed["executions"]})
         return header
 
     def start(self, world_size: int = 2, wait: bool = True, **fields) -> None:

@@ -1,0 +1,104 @@
+"""A group's agent as a process: whether it lives is asked of the kernel, never concluded from its silence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+
+class AgentProcess:
+    """One living agent, or its keeper, held by a pidfd: whatever gets its number later is never signalled."""
+
+    def __init__(self, pid: int, pidfd: int) -> None:
+        self.pid = pid
+        self._pidfd = pidfd
+
+    @classmethod
+    def find(cls, directory: Path, pid: object, role: str = "agent") -> AgentProcess | None:
+        """The process of that role in a group's directory; None when there is none.
+
+        The number that is written in the directory may be missing, damaged or another's by now: then all are looked at.
+        """
+        if isinstance(pid, int) and (found := cls._open(directory, pid, role)) is not None:
+            return found
+        numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())
+        opened = (cls._open(directory, number, role) for number in numbers if _is(directory, number, role))
+        return next((process for process in opened if process is not None), None)
+
+    @classmethod
+    def _open(cls, directory: Path, pid: int, role: str) -> AgentProcess | None:
+        try:
+            pidfd = os.pidfd_open(pid)
+        except (OSError, OverflowError, ValueError):
+            return None
+        # Looked at once it is held: were it another's by now, it would not look like ours.
+        if _is(directory, pid, role):
+            return cls(pid, pidfd)
+        os.close(pidfd)
+        return None
+
+    def __enter__(self) -> AgentProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is stopped (SIGSTOP, a debugger), so that it cannot answer."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "tT"
+        except OSError:
+            return False
+
+    def signal(self, signum: signal.Signals) -> None:
+        """Send a signal; a process that is gone already is fine."""
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(self._pidfd, signum)
+
+    async def wait(self, seconds: float | None) -> bool:
+        """Wait until it has ended, at most so long (None: for ever); whether it has."""
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        # A descriptor of its own: two may wait at once. A pidfd becomes readable when its process ends.
+        fd = os.dup(self._pidfd)
+        loop.add_reader(fd, ended.set)
+        try:
+            await asyncio.wait_for(ended.wait(), seconds)
+        except asyncio.TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(fd)
+            os.close(fd)
+        return True
+
+    def ask_to_end(self) -> None:
+        """Have it end in order, whatever its version, also when it is stopped."""
+        self.signal(signal.SIGTERM)
+        self.signal(signal.SIGCONT)
+
+    @property
+    def parent(self) -> int | None:
+        """The number of its parent."""
+        try:
+            return int(Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Forget it; it goes on. Idempotent."""
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+def _is(directory: Path, pid: int, role: str) -> bool:
+    """Whether a process was started as this role in this directory; a zombie has no command line."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return False
+    return arguments[-2:] == [role.encode(), os.fsencode(directory)]
