@@ -15,6 +15,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
 from jupyter_dist.system.processes import end_orphans, reap
+from jupyter_dist.transport.tasks import start_task
 
 from .death import Ending
 from .ending import sweep
@@ -58,9 +59,9 @@ class Agent:
         self._starters = Starters(preload, self._process_exited)
         self._write_group_json()
         await self._link.listen()
-        lease = asyncio.create_task(self._keep_lease(), name="lease")
+        self._watch_lease()
         await self._ended.wait()
-        lease.cancel()
+        self._lease.cancel()
         await self._end()
 
     def stop(self) -> None:
@@ -114,6 +115,7 @@ class Agent:
         if group.dispatcher.queue.in_state("running"):
             message = "The other ranks run a cell, and a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait for its end.")
+        group.reform.begin_replacing()  # who asked hears of it, and of no state before
         self._begin_work(self._replace(group))
 
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
@@ -154,7 +156,14 @@ class Agent:
         return self._work is not None and not self._work.done()
 
     def _begin_work(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = asyncio.create_task(work, name="start or restart")
+        self._work = start_task(work, "start or restart", self._work_failed)
+
+    def _work_failed(self, error: BaseException) -> None:
+        """A fault of ours: the group must not be shown as starting for ever."""
+        group = self.need_group()
+        group.error = JupyterDistError("internal", f"The agent failed: {error!r:.500}", "See agent.log.")
+        group.dispatcher.close(group.error)
+        group.set_state("dead")
 
     async def _first_start(self, group: Group) -> None:
         """Start the group; a start that fails ends the agent once the server knows why."""
@@ -179,6 +188,7 @@ class Agent:
             starter = await self._starters.get(group)
         except JupyterDistError as err:
             group.tell(f"The dead ranks could not be replaced: {err}")
+            group.reform.end_replacing()
         else:
             await starter.settle()  # what the dead had started may hold memory of a device
             await group.reform.replace_dead(starter)
@@ -209,6 +219,10 @@ class Agent:
         self._link.push("sample", "sample", lambda: {"sample": sample})
 
     # -- ending ---------------------------------------------------------------------------------------
+
+    def _watch_lease(self, _: BaseException | None = None) -> None:
+        # Whatever it failed of, groups that no server wants must end.
+        self._lease = start_task(self._keep_lease(), "lease", self._watch_lease)
 
     async def _keep_lease(self) -> None:
         while True:

@@ -9,6 +9,7 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.transport.tasks import start_task
 
 from .group import Group
 from .rank_process import RankProcess
@@ -31,8 +32,8 @@ class Pulse:
         self._waiting: dict[int, tuple[tuple[str | None, ...], float]] = {}  # rank -> (cell, collective), since when
 
     def start(self) -> None:
-        """Begin."""
-        self._task = asyncio.create_task(self._run(), name="pulse")
+        """Ask from now on, until `stop`."""
+        self._task = start_task(self._run(), "pulse", lambda _: self.start())
 
     def stop(self) -> None:
         """End. Idempotent."""

@@ -111,11 +111,9 @@ class Reform:
         """
         group = self._group
         self._needed = self._interrupted = group.dispatcher.holds = False
-        group.dispatcher.is_open = False
         survivors, store_path = group.living(), group.stores.new()
         fresh = group.renew_dead(store_path)
         numbers = format_ranks(rank.rank for rank in fresh)
-        group.set_state("restarting")
         rejoining = asyncio.create_task(self._rejoin(survivors, str(store_path)), name="rejoin")
         try:
             await group.start_ranks(starter, fresh)
@@ -128,6 +126,16 @@ class Reform:
         else:
             group.tell(f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs.")
         await asyncio.gather(rejoining, return_exceptions=True)
+        self.end_replacing()
+
+    def begin_replacing(self) -> None:
+        """Let cells wait, and show it, from the moment at which it is asked for."""
+        self._group.dispatcher.is_open = False
+        self._group.set_state("restarting")
+
+    def end_replacing(self) -> None:
+        """The ranks that live are the group's from now on."""
+        group = self._group
         group.dispatcher.is_open = True
         group.set_state("degraded" if len(group.living()) < group.spec.world_size else "ready")
         group.dispatcher.pump()

@@ -10,6 +10,7 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.processes import usage_of
+from jupyter_dist.transport.tasks import start_task
 
 from .group import Group
 from .rank_process import RankProcess
@@ -34,7 +35,7 @@ class Sampler:
             self._task.cancel()
             self._task = None
         if seconds > 0:
-            self._task = asyncio.create_task(self._run(max(0.2, seconds)), name="sampler")
+            self._task = start_task(self._run(max(0.2, seconds)), "sampler")
 
     async def _run(self, seconds: float) -> None:
         ticks = IDLE_TICKS

@@ -24,6 +24,7 @@ from .warm import WarmAgents
 log = logging.getLogger(__name__)
 
 ABANDONED_SECONDS = 60.0
+MAX_KEYS = 200
 ADOPT_SECONDS = 3.0
 START_HELLO_SECONDS = 15.0
 
@@ -49,6 +50,7 @@ class GroupManager:
         self._groups: dict[str, Group] = {}
         self._starting_names: set[str] = set()
         self._listeners: set[Listener] = set()
+        self._keyed: dict[str, tuple[StartRequest, asyncio.Task[Group]]] = {}  # starts by idempotency key, newest last
         self._warm = WarmAgents(self._launch, keep_warm)
 
     # -- life -----------------------------------------------------------------------------------------
@@ -98,12 +100,30 @@ class GroupManager:
 
     # -- starting and ending ----------------------------------------------------------------------------
 
-    async def start(self, request: StartRequest) -> Group:
-        """Start a group; returns while its ranks still come up.
+    async def start(self, request: StartRequest, key: str | None = None) -> Group:
+        """Start a group; returns while its ranks still come up. The same key gives the group of before.
 
         Raises:
             JupyterDistError: one clear error per bad field; nothing is left running then.
         """
+        if key is None:
+            return await self._start(request)
+        known, start = self._keyed.get(key, (request, None))
+        if known != request:
+            message = "This idempotency key was used for another group."
+            raise JupyterDistError("key_reused", message, "Choose a new key for every group.")
+        if start is None:
+            start = asyncio.create_task(self._start(request), name="start a group")
+            self._keyed[key] = request, start
+            while len(self._keyed) > MAX_KEYS:
+                del self._keyed[next(iter(self._keyed))]
+        try:
+            return await asyncio.shield(start)
+        except JupyterDistError:  # nothing was started
+            self._keyed.pop(key, None)
+            raise
+
+    async def _start(self, request: StartRequest) -> Group:
         environment = await self.environments.get(request.environment, request.python)
         indices = await self.devices.indices() if request.accelerator != "cpu" else []
         fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())

@@ -90,6 +90,7 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
     auth_resource = AUTH_RESOURCE
     query: dict[str, Any]
     body: dict[str, Any]
+    key: str | None  # what the client calls this request, where it may ask it again
 
     def initialize(self, name: str) -> None:
         """Called by tornado for each request."""

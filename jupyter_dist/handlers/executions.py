@@ -34,12 +34,14 @@ class ExecutionsHandler(DistHandler):
             "execute",
             {202: Answer("The execution, queued or running", ref("Execution"), headers=("Location",))},
             body=EXECUTE_BODY,
+            is_keyed=True,
             body_bytes=MAX_EXECUTE_BYTES,
             errors=(
                 "unknown_group",
                 "bad_ranks",
                 "group_not_ready",
                 "rank_dead",
+                "key_reused",
                 "too_large",
                 "agent_unreachable",
                 "timed_out",
@@ -50,7 +52,7 @@ class ExecutionsHandler(DistHandler):
         """Queue a cell on the ranks."""
         group = self.group(name)
         fields = {**self.body, "owner": self.current_user.username}
-        execution = await group.execute(fields.pop("code"), fields.pop("ranks", "all"), **fields)
+        execution = await group.execute(fields.pop("code"), fields.pop("ranks", "all"), self.key, **fields)
         self.answer(execution, 202, self.url("groups", group.id, "executions", execution["id"]))
 
 

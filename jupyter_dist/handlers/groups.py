@@ -32,13 +32,14 @@ class GroupsHandler(DistHandler):
             "Start a group",
             "execute",
             {201: Answer("The group; its ranks still start", ref("Group"), headers=("Location",))},
+            is_keyed=True,
             body=START_BODY,
             errors=("bad_devices", "bad_environment", "bad_directory", "name_taken", "agent_unreachable", "timed_out"),
         )
     )
     async def post(self) -> None:
         """Start a group."""
-        group = await self.manager.start(StartRequest(**self.body))
+        group = await self.manager.start(StartRequest(**self.body), self.key)
         self.answer(group.model(), 201, self.url("groups", group.id))
 
 
@@ -61,7 +62,9 @@ class GroupHandler(DistHandler):
         """The group, at once or when it has left a state."""
         group = self.group(name)
         if (state := self.query.get("not_state")) is not None:
-            await group.wait_until(lambda: group.state != state, self.query.get("wait", 0))
+            # One that does not answer may still be in it.
+            left = lambda: state not in (group.state, group.status.told_state)  # noqa: E731
+            await group.wait_until(left, self.query.get("wait", 0))
         self.answer(group.model())
 
     @operation(
@@ -69,7 +72,7 @@ class GroupHandler(DistHandler):
             "Shut a group down",
             "execute",
             {200: Answer("Nothing of it is left; what had to be killed", record({"killed": list_of(STRING)}))},
-            errors=("unknown_group",),
+            errors=("unknown_group", "timed_out"),
         )
     )
     async def delete(self, name: str) -> None:
@@ -96,7 +99,9 @@ class InterruptHandler(DistHandler):
 
 def _renewal(summary: str, answer: str) -> Operation:
     errors = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out")
-    return Operation(summary, "execute", {202: Answer(answer, ref("Group"))}, body=body({}), errors=errors)
+    return Operation(
+        summary, "execute", {202: Answer(answer, ref("Group"))}, body=body({}), is_keyed=True, errors=errors
+    )
 
 
 class RestartHandler(DistHandler):
@@ -106,7 +111,7 @@ class RestartHandler(DistHandler):
     async def post(self, name: str) -> None:
         """End all ranks and start new ones."""
         group = self.group(name)
-        await group.restart()
+        await group.restart(self.key)
         self.answer(group.model(), 202)
 
 
@@ -121,7 +126,7 @@ class ReplaceHandler(DistHandler):
     async def post(self, name: str) -> None:
         """Give every dead rank a new process."""
         group = self.group(name)
-        await group.replace()
+        await group.replace(self.key)
         self.answer(group.model(), 202)
 
 
@@ -136,7 +141,7 @@ class ReformHandler(DistHandler):
     async def post(self, name: str) -> None:
         """Have all ranks leave the process group, if they are in one, and join a new one."""
         group = self.group(name)
-        await group.reform()
+        await group.reform(self.key)
         self.answer(group.model(), 202)
 
 
@@ -148,6 +153,7 @@ class KillHandler(DistHandler):
             "Kill one rank; the others are left alone",
             "execute",
             {202: Answer("The group, without that rank", ref("Group"))},
+            is_keyed=True,
             body=body({}),
             errors=("unknown_group", "unknown_rank", "group_not_ready", "agent_unreachable", "timed_out"),
         )
@@ -155,7 +161,7 @@ class KillHandler(DistHandler):
     async def post(self, name: str, rank: str) -> None:
         """End the rank's process, whatever it does."""
         group = self.group(name)
-        await group.kill(int(rank))
+        await group.kill(int(rank), self.key)
         self.answer(group.model(), 202)
 
 

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from .base import STATUS_OF_CODE
-from .operations import PARAMETERS, Answer, Operation, Route
+from .operations import KEY_HEADER, KEY_PATTERN, PARAMETERS, Answer, Operation, Route
 from .schemas import COMPONENTS
 
 VERBS = ("get", "post", "put", "patch", "delete")
@@ -71,11 +71,15 @@ def _operation(verb: str, path: str, declared: Operation) -> dict[str, Any]:
             **_errors(declared),
         },
     }
-    if declared.query:
-        described["parameters"] = [
-            {"name": name, "in": "query", "required": False, "schema": schema}
-            for name, schema in declared.query.items()
-        ]
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in declared.query.items()
+    ]
+    if declared.is_keyed:
+        key = {"type": "string", "pattern": f"^{KEY_PATTERN}$"}
+        text = "Chosen by the client: asked again with the same key, nothing is done twice."
+        parameters.append({"name": KEY_HEADER, "in": "header", "required": False, "description": text, "schema": key})
+    if parameters:
+        described["parameters"] = parameters
     if declared.body is not None:
         required = bool(declared.body.get("required"))
         content = {"application/json": {"schema": declared.body}}

@@ -30,6 +30,9 @@ _VALIDATOR = jsonschema.validators.extend(
     ),
 )
 
+KEY_HEADER = "Idempotency-Key"
+KEY_PATTERN = r"[A-Za-z0-9_-]{1,200}"
+
 # What may stand for a {parameter}: names and ids of ours, and never a slash.
 PARAMETERS = {
     "group": (r"[A-Za-z0-9_.-]{1,60}", "A group's id or name."),
@@ -59,6 +62,7 @@ class Operation:
     body: Schema | None = None
     query: Mapping[str, Schema] = field(default_factory=dict)
     body_bytes: int = SMALL_BYTES
+    is_keyed: bool = False  # takes the header Idempotency-Key: asked again with it, nothing is done twice
     errors: tuple[str, ...] = ()  # codes of docs/api.md beyond those that every operation has
 
 
@@ -92,6 +96,7 @@ def operation(declared: Operation) -> Callable[[V], V]:
             await self.settings["jupyter_dist"].adopted()
             self.query = parse_query(declared.query, self.request.query_arguments)
             self.body = parse_body(declared.body, self.read_json() if declared.body is not None else {})
+            self.key = parse_key(self.request.headers.get(KEY_HEADER), self) if declared.is_keyed else None
             await method(self, *path)
 
         guarded = web.authenticated(authorized(declared.action)(checked))
@@ -99,6 +104,15 @@ def operation(declared: Operation) -> Callable[[V], V]:
         return cast(V, guarded)
 
     return decorate
+
+
+def parse_key(key: str | None, handler: Any) -> str | None:
+    """The idempotency key, of this user and this address alone. Raises JupyterDistError `bad_request`."""
+    if key is None:
+        return None
+    if not re.fullmatch(KEY_PATTERN, key):
+        raise bad_request(f"The header {KEY_HEADER} is {key[:60]!r}.", "It is up to 200 letters, digits, '_' and '-'.")
+    return f"{handler.current_user.username}\n{handler.request.path}\n{key}"
 
 
 def parse_body(schema: Schema | None, body: Any) -> dict[str, Any]:
