@@ -1,0 +1,249 @@
+"""No group is lost while its agent lives: after thousands of cells, huge ones, silence, upgrades and other versions."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+from agent.harness import BOOT, AgentProcess
+from leaks import children_of
+from waits import PATIENCE, until
+
+from jupyter_dist.launcher.directories import groups_directory
+
+from .server import JupyterServer
+
+ROOT = Path(__file__).parents[2]
+PROTOCOL_1 = "78a6fb1"  # the last commit whose agents spoke protocol 1
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Where servers come and go over the same groups."""
+    home = Place(tmp_path)
+    yield home
+    home.close()
+
+
+class Place:
+    def __init__(self, home):
+        self.home = home
+        self.servers = []
+        self.agents = []
+
+    def serve(self, **options):
+        self.servers.append(JupyterServer(self.home, **options))
+        return self.servers[-1]
+
+    def agent(self, number, boot=None):
+        """An agent that no server has started: the next server finds it."""
+        parent = groups_directory(str(self.home / "runtime"))
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        process = AgentProcess(parent / f"g-{number:08x}", boot=boot or BOOT, log=self.home / f"{number}.log")
+        self.agents.append(process)
+        return process
+
+    def close(self):
+        for server in self.servers:
+            if server.process.poll() is None:
+                for group in server.ask("GET", "groups")["groups"]:
+                    server.ask("DELETE", f"groups/{group['id']}")
+            server.end(signal.SIGKILL)
+        for process in self.agents:
+            process.__exit__()
+
+
+def large(num_bytes, code):
+    """A cell of that size; with this code in its last line."""
+    return "#" + "x" * (num_bytes - len(code) - 2) + "\n" + code
+
+
+def state_of(server, name="g"):
+    return server.ask("GET", f"groups/{name}")["state"]
+
+
+def test_a_group_with_thousands_of_cells_and_huge_ones_is_adopted(place):
+    process = place.agent(1)
+    client = process.client()
+    client.start(1, name="g", group_id="g-00000001")
+    ids = [client.submit(f"x = {n}  # {'c' * 3000}", [0]) for n in range(2000)]
+    sizes = [1_000_000, 1_200_000, 5_000_000, 16_000_000]
+    huge = [client.submit(large(size, f"total = globals().get('total', 0) + {size}"), [0]) for size in sizes]
+    client.ended(huge[-1], timeout=300)
+    client.close()
+
+    began = time.monotonic()
+    server = place.serve()
+    group = server.ask("GET", "groups/g")
+    print(f"listening and adopted {time.monotonic() - began:.2f} s after the server was started")
+    assert (group["id"], group["state"], group["protocol"]) == ("g-00000001", "ready", 2)
+    listed = server.ask("GET", "groups/g/executions")["executions"]
+    assert [model["id"] for model in listed] == (ids + huge)[-2000:]
+    assert listed[0]["line"].startswith(f"x = {len(sizes)}  # ccc")
+    view = server.view("g", huge[-1])
+    assert view["execution"]["code"] == large(sizes[-1], f"total = globals().get('total', 0) + {sizes[-1]}")
+    shown = server.run("g", "total")["items"][0]["output"]["data"]["text/plain"]
+    assert shown == str(sum(sizes))
+
+    # The server's own connection is cut: it takes the group over again in the same way.
+    cutting = process.client()
+    cutting.hello()
+    cutting.wait_closed()
+    until(lambda: state_of(server) == "ready")
+    assert server.run("g", "x")["items"][0]["output"]["data"]["text/plain"] == "1999"
+
+
+def test_cells_over_a_megabyte_and_requests_asked_again(place):
+    server = place.serve()
+    server.start(2, name="g")
+    for size in (1_200_000, 15_900_000):
+        ended = server.run("g", large(size, "times = globals().get('times', 0) + 1"))
+        assert ended["execution"]["state"] == "ok"
+    code, error = server.refused("POST", "groups/g/executions", {"code": "#" * ((16 << 20) + 1)})
+    assert (code, error["code"]) == (413, "too_large")
+
+    asked = [server.ask("POST", "groups/g/executions", {"code": "times += 10"}, key="once") for _ in range(3)]
+    assert len({execution["id"] for execution in asked}) == 1
+    refused = server.refused("POST", "groups/g/executions", {"code": "times += 100"}, key="once")
+    assert (refused[0], refused[1]["code"]) == (409, "key_reused")
+    assert server.run("g", "times", "0")["items"][0]["output"]["data"]["text/plain"] == "12"
+    groups = [server.ask("POST", "groups", {"num_ranks": 1}, key="second")["id"] for _ in range(2)]
+    assert groups[0] == groups[1]
+    server.ask("DELETE", f"groups/{groups[0]}")
+
+    # What tells the server of changes is alive: a death is told, and what was asked for is done once.
+    os.kill(server.ask("GET", "groups/g")["ranks"][1]["pid"], signal.SIGKILL)
+    until(lambda: state_of(server) == "degraded")
+    restarted = [server.ask("POST", "groups/g/restart", key="again") for _ in range(2)]
+    assert [group["state"] for group in restarted] == ["restarting", "restarting"]
+    until(lambda: state_of(server) == "ready")
+    assert server.ask("POST", "groups/g/restart", key="again")["generation"] == 1
+
+
+def test_an_agent_that_is_stopped_is_shown_as_such_and_is_never_taken_for_dead(place):
+    server = place.serve()
+    group = server.start(2, name="g")
+    server.run("g", "kept = rank")
+    agent = server.agent_pid(group["id"])
+
+    os.kill(agent, signal.SIGSTOP)
+    until(lambda: state_of(server) == "unresponsive")
+    shown = server.ask("GET", "groups/g")
+    assert {rank["state"] for rank in shown["ranks"]} == {"unresponsive"}
+    assert shown["error"]["code"] == "agent_unreachable"
+    assert f"process {agent}) is stopped" in shown["error"]["message"]
+    code, error = server.refused("POST", "groups/g/executions", {"code": "kept = 'a cell that was refused'"})
+    assert (code, error["code"]) == (503, "agent_unreachable")
+    os.kill(agent, signal.SIGCONT)
+    until(lambda: state_of(server) == "ready")
+    assert server.run("g", "kept", "1")["items"][0]["output"]["data"]["text/plain"] == "1"
+
+    # A server that begins while it is stopped shows it, and has it when it goes on.
+    os.kill(agent, signal.SIGSTOP)
+    server.end(signal.SIGKILL)
+    server = place.serve()
+    assert state_of(server) == "unresponsive"
+    assert "text" in str(server.ask("GET", "groups/g/ranks/0/log"))
+    os.kill(agent, signal.SIGCONT)
+    until(lambda: state_of(server) == "ready")
+    assert server.run("g", "kept", "1")["items"][0]["output"]["data"]["text/plain"] == "1"
+
+    # Shutting it down ends its processes, whether or not it answers.
+    processes = [agent, *children_of(agent)]
+    folder = server.group_folder(group["id"])
+    os.kill(agent, signal.SIGSTOP)
+    until(lambda: state_of(server) == "unresponsive")
+    server.ask("DELETE", "groups/g")
+    assert not [pid for pid in processes if Path(f"/proc/{pid}/exe").exists()]
+    assert not folder.exists()
+
+
+def test_a_group_of_another_protocol_is_named_and_can_be_shut_down(place):
+    package = place.home / "other" / "jupyter_dist"
+    shutil.copytree(ROOT / "jupyter_dist", package, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
+    specs = package / "protocol" / "specs.py"
+    specs.write_text(specs.read_text().replace("PROTOCOL_VERSION = 2", "PROTOCOL_VERSION = 99", 1))
+    (package / "_version.py").write_text('__version__ = "99.1"\n')
+    process = place.agent(2, package / "agent" / "boot.py")
+    client = process.client()
+    client.start(1, wait=False, protocol=99, name="g", group_id="g-00000002")
+    client.close()
+
+    server = place.serve()
+    group = server.ask("GET", "groups/g")
+    assert (group["state"], group["protocol"], group["error"]["code"]) == ("incompatible", 99, "incompatible")
+    assert "jupyter_dist 99.1 (protocol 99)" in group["error"]["message"]
+    assert server.refused("POST", "groups/g/executions", {"code": "1"})[1]["code"] == "incompatible"
+    assert server.refused("POST", "groups", {"name": "g"})[1]["code"] == "name_taken"
+    assert process.process.poll() is None
+    server.ask("DELETE", "groups/g")
+    assert process.process.wait(PATIENCE) == 0
+    assert server.ask("GET", "groups") == {"groups": []}
+
+
+def test_a_group_that_the_version_before_started_is_adopted(place):
+    try:
+        archive = subprocess.run(
+            ["git", "archive", PROTOCOL_1, "jupyter_dist"], cwd=ROOT, capture_output=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip(f"the history has no commit {PROTOCOL_1} here")
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(place.home / "before", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    process = place.agent(3, place.home / "before" / "jupyter_dist" / "agent" / "boot.py")
+    client = process.client()
+    client.start(1, protocol=1, name="g", group_id="g-00000003")
+    before = client.run("kept = 7\nprint('before')", [0], timeout=PATIENCE)
+    client.close()
+
+    server = place.serve()
+    group = server.ask("GET", "groups/g")
+    assert (group["state"], group["protocol"]) == ("ready", 1)
+    assert server.view("g", before["id"])["execution"]["code"] == "kept = 7\nprint('before')"
+    assert server.run("g", "kept")["items"][0]["output"]["data"]["text/plain"] == "7"
+    server.ask("POST", "groups/g/restart")
+    until(lambda: state_of(server) == "ready")
+    assert server.run("g", "'kept' in globals()")["items"][0]["output"]["data"]["text/plain"] == "False"
+    server.ask("DELETE", "groups/g")
+    assert process.process.wait(PATIENCE) == 0
+
+
+def test_a_package_that_is_upgraded_under_a_group_changes_nothing_in_it(place):
+    installed = place.home / "installed" / "jupyter_dist"
+    shutil.copytree(ROOT / "jupyter_dist", installed, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
+    server = place.serve(env={"PYTHONPATH": f"{installed.parent}:{place.home}"})
+    group = server.start(1, name="g")
+    for room in ("agent", "rank", "objects", "transport", "protocol", "journal", "system"):
+        for path in (installed / room).rglob("*.py"):
+            path.write_text("raise SystemExit('this is the new version')\n")
+
+    zygotes = [pid for pid, command in children_of(server.agent_pid(group["id"])).items() if "zygote" in command]
+    assert zygotes
+    os.kill(zygotes[0], signal.SIGKILL)
+    until(lambda: state_of(server) == "dead")
+    server.ask("POST", "groups/g/restart")  # with a new zygote
+    until(lambda: state_of(server) == "ready")
+    ended = server.run("g", "from jupyter_dist.objects.pickling import dumps\nfrom jupyter_dist.apps import registry")
+    assert ended["execution"]["state"] == "ok", ended
+    server.ask("POST", "groups", {"name": "later", "num_ranks": 1})
+    until(lambda: state_of(server, "later") == "ready")
+
+
+def test_a_flood_of_a_child_process_hides_no_state(place):
+    server = place.serve()
+    group = server.start(2, name="g")
+    server.run("g", "import subprocess\nflood = subprocess.Popen(['yes'])", "0")
+    try:
+        killed_at = time.monotonic()
+        os.kill(group["ranks"][1]["pid"], signal.SIGKILL)
+        until(lambda: state_of(server) == "degraded")
+        print(f"told after {time.monotonic() - killed_at:.2f} s")
+    finally:
+        server.run("g", "flood.kill(); flood.wait()", "0")
