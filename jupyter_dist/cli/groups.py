@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from jupyter_dist.client.report import status_text
-from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 
 from .command import Command, add_group_argument, add_start_arguments, shown
 
@@ -69,7 +69,7 @@ class Status(Command):
     def act(self) -> int:
         """Read it once."""
         group = self.client.attach(self.options.group)
-        sample = group.memory() if group.model["state"] not in GONE_GROUP_STATES else None
+        sample = group.memory() if group.model["state"] not in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES else None
         self.tell({**group.model, "memory": sample}, status_text(group.model, sample, ""))
         return 0
 

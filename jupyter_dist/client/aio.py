@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import parse_ranks
-from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 
 from . import exchange
 from .aioexecution import AsyncExecution
@@ -58,16 +58,18 @@ class AsyncGroup:
 
     async def ready(self, not_state: str = "starting") -> AsyncGroup:
         """Wait until it has left that state. Raises why it is not ready."""
-        while self.model["state"] == not_state:
-            self.model = await self._ask("GET", params={"wait": POLL_SECONDS, "not_state": not_state})
-        if self.model["state"] in GONE_GROUP_STATES:
+        while (state := self.model["state"]) in (not_state, "unresponsive"):
+            self.model = await self._ask("GET", params={"wait": POLL_SECONDS, "not_state": state})
+            if state == "unresponsive" == self.model["state"]:
+                break
+        if self.model["state"] in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES:
             message = f"The group '{self.name}' is {self.model['state']}."
             raise JupyterDistError.from_dict(self.model["error"] or {"code": "group_not_ready", "message": message})
         return self
 
     async def submit(self, code: str, ranks: str = "all", **fields: Any) -> AsyncExecution:
         """Queue a cell; the fields of `POST .../executions` (docs/api.md) may be given."""
-        answer = await self._ask("POST", "executions", body={"code": code, "ranks": ranks, **fields})
+        answer = await self._once("executions", body={"code": code, "ranks": ranks, **fields})
         return AsyncExecution(self, answer)
 
     async def run(self, code: str, ranks: str = "all", **fields: Any) -> Result:
@@ -138,18 +140,18 @@ class AsyncGroup:
 
     async def restart(self) -> AsyncGroup:
         """Fresh processes for all ranks; returns when they are ready."""
-        self.model = await self._ask("POST", "restart")
+        self.model = await self._once("restart")
         return await self.ready("restarting")
 
     async def replace(self) -> AsyncGroup:
         """Fresh processes for dead ranks, the others keep theirs; returns when they have joined."""
-        self.model = await self._ask("POST", "replace")
+        self.model = await self._once("replace")
         return await self.ready("restarting")
 
     async def kill(self, rank: int) -> AsyncGroup:
         """End one rank's process, for when no interrupt frees it; the others keep theirs. Then `replace` it."""
         (chosen,) = parse_ranks(str(rank), self.world_size)
-        self.model = await self._ask("POST", "ranks", str(chosen), "kill")
+        self.model = await self._once("ranks", str(chosen), "kill")
         return self
 
     async def reform(self) -> AsyncGroup:
@@ -158,7 +160,7 @@ class AsyncGroup:
         Raises:
             JupyterDistError: `group_not_ready`, when a cell runs, a rank is dead, or ranks could not join.
         """
-        self.model = await self._ask("POST", "reform")
+        self.model = await self._once("reform")
         # Cells wait until it was formed, or could not be.
         if not (await self.run(ASSERT_JOINED, silent=True)).ok:
             note = (await self.status())["note"]
@@ -191,6 +193,9 @@ class AsyncGroup:
             while True:
                 await feed.wait()
                 yield feed.taken()
+
+    async def _once(self, *path: str, body: Any = None) -> Any:
+        return await self.client.api.ask_once("groups", self.id, *path, body=body)
 
     async def _ask(self, method: str, *path: str, **options: Any) -> Any:
         return await self.client.api.ask(method, "groups", self.id, *path, **options)

@@ -64,7 +64,7 @@ class AsyncClient:
     async def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> AsyncGroup:
         """Start a group: the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
         body = {key: value for key, value in {"name": name, **fields}.items() if value is not None}
-        group = AsyncGroup(self, await self.api.ask("POST", "groups", body=body))
+        group = AsyncGroup(self, await self.api.ask_once("groups", body=body))
         return await group.ready() if wait else group
 
     async def attach(self, name: str | None = None) -> AsyncGroup:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -232,16 +233,18 @@ class FollowedGroup:
 
     async def _ask_for_life(self) -> None:
         """Show within seconds that the agent does not answer any more, and that it does again."""
-        while self._is_unheard_since(float("inf")):
+        while self._is_unheard_since(math.inf):
             await asyncio.sleep(ASK_EVERY_SECONDS)
             asked_at = time.monotonic()
-            if asked_at - self._link.heard_at < ASK_EVERY_SECONDS:
-                continue
-            with contextlib.suppress(JupyterDistError):
-                await self._link.request("ping", timeout_seconds=ANSWER_SECONDS)
-            await asyncio.sleep(0.05)  # what came while this process itself was held up is heard first
-            if self._is_unheard_since(asked_at):
-                self.mark_silent()
+            if asked_at - self._link.heard_at >= ASK_EVERY_SECONDS:
+                with contextlib.suppress(JupyterDistError):
+                    await self._link.request("ping", timeout_seconds=ANSWER_SECONDS)
+                await asyncio.sleep(0.05)  # what came while this process itself was held up is heard first
+                if self._is_unheard_since(asked_at):
+                    self.mark_silent()
+                    continue
+            if self._is_unheard_since(math.inf):
+                self._mark_heard()
 
     def _is_unheard_since(self, at: float) -> bool:
         return self._link.is_open and self._link.heard_at < at

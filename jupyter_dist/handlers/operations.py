@@ -30,6 +30,7 @@ _VALIDATOR = jsonschema.validators.extend(
     ),
 )
 
+LARGE_CHARS = 1 << 20  # a text that may be so long is content, and not a field that somebody mistyped
 KEY_HEADER = "Idempotency-Key"
 KEY_PATTERN = r"[A-Za-z0-9_-]{1,200}"
 
@@ -164,6 +165,10 @@ def _bad_field(error: jsonschema.ValidationError, schema: Schema) -> JupyterDist
     name = ".".join(str(part) for part in error.absolute_path)
     field = schema["properties"].get(next(iter(error.absolute_path), ""), {})
     hint = error.schema.get("description") or field.get("description") or f"See the field '{name}' in docs/api.md."
+    if error.validator == "maxLength":
+        limit = int(error.validator_value)
+        message = f"The field '{name}' has {len(error.instance)} characters; the limit is {limit}."
+        return JupyterDistError("too_large" if limit >= LARGE_CHARS else "bad_request", message, hint)
     return bad_request(f"The field '{name}' is {_shown(error.instance)}.", hint)
 
 

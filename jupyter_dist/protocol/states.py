@@ -18,6 +18,7 @@ RankStatus = Literal["queued", "running", "ok", "error", "interrupted", "aborted
 FINAL_EXECUTION_STATES = frozenset({"ok", "error", "interrupted", "aborted", "lost"})
 STARTING_RANK_STATES = frozenset({"starting", "importing", "joining"})
 GONE_GROUP_STATES = frozenset({"ending", "dead", "lost"})
+UNREACHABLE_GROUP_STATES = frozenset({"unresponsive", "incompatible"})
 
 RANK_TRANSITIONS: dict[str, frozenset[str]] = {
     "starting": frozenset({"importing", "joining", "idle", "dead"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -24,14 +25,21 @@ BOOT = Path(__file__).parents[2] / "jupyter_dist" / "agent" / "boot.py"
 class AgentProcess:
     """`with AgentProcess(directory) as agent:`; ends it, and checks that nothing of it is left."""
 
-    def __init__(self, directory: Path, env: dict[str, str] | None = None, role: str = "agent") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        env: dict[str, str] | None = None,
+        role: str = "agent",
+        boot: Path = BOOT,
+        log: Path | None = None,
+    ) -> None:
         self.directory = directory
         directory.mkdir(mode=0o700)
-        self.log = directory.with_suffix(".log")
+        self.log = log or directory.with_suffix(".log")
         self.clients: list[AgentClient] = []
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(BOOT), role, str(directory)],
+                [sys.executable, str(boot), role, str(directory)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -91,6 +99,7 @@ class AgentClient:
         self.group: dict = {}
         self.executions: dict[str, dict] = {}
         self.samples: list[dict] = []
+        self.protocol = PROTOCOL_VERSION
 
     def close(self) -> None:
         self.sock.close()
@@ -98,7 +107,8 @@ class AgentClient:
     def request(self, kind: str, payload: bytes = b"", timeout: float = PATIENCE, **fields) -> tuple[dict, bytes]:
         number = next(self.ids)
         header = {"t": kind, "id": number}
-        message = ({**header, **fields}, payload) if kind == "hello" else pack(header, fields, payload)
+        plain = kind == "hello" or self.protocol == 1
+        message = ({**header, **fields}, payload) if plain else pack(header, fields, payload)
         self.sock.sendall(encode_frame(*message))
         answers: list[tuple[dict, bytes]] = []
 
@@ -111,6 +121,11 @@ class AgentClient:
         if not header["ok"]:
             raise JupyterDistError.from_dict(header["error"])
         return header, data
+
+    def wait_closed(self) -> None:
+        """Until the agent has another server."""
+        with contextlib.suppress(EOFError, ConnectionError):
+            self.wait(lambda: False, PATIENCE)
 
     def wait(self, condition, timeout: float = PATIENCE) -> None:
         deadline = time.monotonic() + timeout
@@ -142,14 +157,15 @@ class AgentClient:
     # -- the usual steps ------------------------------------------------------------------------------
 
     def hello(self) -> dict:
-        header, _ = self.request("hello", protocol=PROTOCOL_VERSION, server="test")
+        header, _ = self.request("hello", protocol=self.protocol, server="test")
         self.group = header["group"]
         if self.group["state"] != "warm":
             listed, _ = self.request("executions", after=None)
             self.executions.update({execution["id"]: execution for execution in listed["executions"]})
         return header
 
-    def start(self, world_size: int = 2, wait: bool = True, **fields) -> None:
+    def start(self, world_size: int = 2, wait: bool = True, protocol: int = PROTOCOL_VERSION, **fields) -> None:
+        self.protocol = protocol
         self.hello()
         spec = {
             "group_id": "g-test",

@@ -101,8 +101,10 @@ class JupyterServer:
             ):  # outside of our home, where its path is too long; kept while groups live
                 groups_directory(str(self.runtime)).rmdir()
 
-    def ask(self, method: str, path: str, body: Any = None, token: str | None = TOKEN) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, token: str | None = TOKEN, key: str | None = None) -> Any:
         headers = {"Authorization": f"token {token}"} if token else {}
+        if key is not None:
+            headers["Idempotency-Key"] = key
         data = json.dumps(body or {}).encode() if method == "POST" else None
         url = f"{self.info['url']}jupyter-dist/api/{path}"
         request = urllib.request.Request(url, data, headers, method=method)

@@ -108,6 +108,7 @@ def test_cells_over_a_megabyte_and_requests_asked_again(place):
         assert ended["execution"]["state"] == "ok"
     code, error = server.refused("POST", "groups/g/executions", {"code": "#" * ((16 << 20) + 1)})
     assert (code, error["code"]) == (413, "too_large")
+    assert "16777216" in error["message"], error
 
     asked = [server.ask("POST", "groups/g/executions", {"code": "times += 10"}, key="once") for _ in range(3)]
     assert len({execution["id"] for execution in asked}) == 1

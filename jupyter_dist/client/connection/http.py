@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import secrets
 import socket
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -18,6 +20,8 @@ CONNECT_SECONDS = 10.0
 # Starting a group probes its interpreter, shutting one down waits for its processes.
 REQUEST_SECONDS = 120.0
 MAX_BODY_BYTES = 1 << 30
+MAX_ATTEMPTS = 3
+RETRY_SECONDS = 0.3
 # Long polls of many executions at once must not wait for one another.
 MAX_REQUESTS_AT_ONCE = 1000
 
@@ -39,14 +43,30 @@ class Api:
         body: Any = None,
         params: dict[str, Any] | None = None,
         timeout_seconds: float = REQUEST_SECONDS,
+        key: str | None = None,
     ) -> Any:
         """Make a request and return its JSON.
 
         Raises:
             JupyterDistError: what the server answered, or `server_gone` when it does not.
         """
-        response = await self.fetch(method, *path, body=body, params=params, timeout_seconds=timeout_seconds)
+        response = await self.fetch(method, *path, body=body, params=params, timeout_seconds=timeout_seconds, key=key)
         return json.loads(response.body) if response.body else None
+
+    async def ask_once(self, *path: str, body: Any = None) -> Any:
+        """POST what starts or changes something; when the answer gets lost, ask again under the same key.
+
+        Nothing is done twice: the server knows the key. Raises like `ask`.
+        """
+        key = secrets.token_hex(16)
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return await self.ask("POST", *path, body=body, key=key)
+            except JupyterDistError as err:
+                if err.code not in ("timed_out", "server_gone"):
+                    raise
+                await asyncio.sleep(RETRY_SECONDS)
+        return await self.ask("POST", *path, body=body, key=key)
 
     async def fetch(
         self,
@@ -55,9 +75,12 @@ class Api:
         body: Any = None,
         params: dict[str, Any] | None = None,
         timeout_seconds: float = REQUEST_SECONDS,
+        key: str | None = None,
     ) -> HTTPResponse:
         """Make a request and return the whole answer. Raises like `ask`."""
         request = self._request(method, path, body, params, timeout_seconds)
+        if key is not None:
+            request.headers["Idempotency-Key"] = key
         if self._http is None:  # here, because it belongs to the loop that runs now
             # The simple one, also where a program has configured another: it knows resolvers.
             self._http = SimpleAsyncHTTPClient(

@@ -4,6 +4,7 @@
  */
 import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { UUID } from '@lumino/coreutils';
 import { DistError } from './errors';
 import type {
   ICompletion,
@@ -20,6 +21,11 @@ import type {
 } from './protocol';
 
 type Settings = ServerConnection.ISettings;
+
+/** Errors after which nobody knows whether a request was carried out. */
+const LOST_ANSWERS = ['server_unreachable', 'timed_out'];
+const MAX_ATTEMPTS = 3;
+const RETRY_MS = 500;
 
 /** The URL of a route below the API's root. */
 export function apiUrl(settings: Settings, ...parts: string[]): string {
@@ -70,7 +76,7 @@ export async function startGroup(
   settings: Settings,
   body: IStartRequest
 ): Promise<IGroup> {
-  return request(settings, 'POST', ['groups'], body);
+  return requestOnce(settings, ['groups'], body);
 }
 
 export async function getGroup(
@@ -99,14 +105,14 @@ export async function restartGroup(
   settings: Settings,
   group: string
 ): Promise<IGroup> {
-  return request(settings, 'POST', ['groups', group, 'restart'], {});
+  return requestOnce(settings, ['groups', group, 'restart'], {});
 }
 
 export async function replaceRanks(
   settings: Settings,
   group: string
 ): Promise<IGroup> {
-  return request(settings, 'POST', ['groups', group, 'replace'], {});
+  return requestOnce(settings, ['groups', group, 'replace'], {});
 }
 
 export async function killRank(
@@ -114,7 +120,7 @@ export async function killRank(
   group: string,
   rank: number
 ): Promise<IGroup> {
-  return request(settings, 'POST', ['groups', group, 'ranks', String(rank), 'kill'], {});
+  return requestOnce(settings, ['groups', group, 'ranks', String(rank), 'kill'], {});
 }
 
 export async function complete(
@@ -132,7 +138,7 @@ export async function reformGroup(
   settings: Settings,
   group: string
 ): Promise<IGroup> {
-  return request(settings, 'POST', ['groups', group, 'reform'], {});
+  return requestOnce(settings, ['groups', group, 'reform'], {});
 }
 
 export async function emptyCache(
@@ -155,7 +161,7 @@ export async function runExecution(
   group: string,
   body: IRunRequest
 ): Promise<IExecution> {
-  return request(settings, 'POST', ['groups', group, 'executions'], body);
+  return requestOnce(settings, ['groups', group, 'executions'], body);
 }
 
 export async function listExecutions(
@@ -219,15 +225,38 @@ export function logDownloadUrl(
   return token ? `${url}?token=${encodeURIComponent(token)}` : url;
 }
 
+/**
+ * What starts or changes something, asked again when the answer got lost: the
+ * server knows the key, and does nothing twice.
+ */
+async function requestOnce<T>(settings: Settings, path: string[], body: object): Promise<T> {
+  const key = UUID.uuid4();
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await request(settings, 'POST', path, body, undefined, key);
+    } catch (reason) {
+      const lost = reason instanceof DistError && LOST_ANSWERS.includes(reason.code);
+      if (!lost || attempt === MAX_ATTEMPTS) {
+        throw reason;
+      }
+      await new Promise(resolve => setTimeout(resolve, RETRY_MS));
+    }
+  }
+}
+
 async function request<T>(
   settings: Settings,
   method: 'GET' | 'POST' | 'DELETE',
   path: string[],
   body?: object,
-  query?: URLSearchParams
+  query?: URLSearchParams,
+  key?: string
 ): Promise<T> {
   const url = apiUrl(settings, ...path) + (query ? `?${query}` : '');
   const init: RequestInit = { method };
+  if (key) {
+    init.headers = { 'Idempotency-Key': key };
+  }
   if (body) {
     init.body = JSON.stringify(body);
   }

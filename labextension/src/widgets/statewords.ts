@@ -22,6 +22,7 @@ export function stateWord(trans: TranslationBundle, state: RankState | GroupStat
     interrupted: trans.__('interrupted'),
     aborted: trans.__('aborted'),
     dead: trans.__('dead'),
+    incompatible: trans.__('started by another version'),
     lost: trans.__('lost')
   };
   // A newer server may know more states than this page.
@@ -75,6 +76,8 @@ export function groupLight(group: IGroup): RankState {
     starting: 'starting',
     restarting: 'starting',
     ending: 'unresponsive',
+    unresponsive: 'unresponsive',
+    incompatible: 'unresponsive',
     dead: 'dead',
     lost: 'dead'
   };

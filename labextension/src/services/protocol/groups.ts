@@ -10,6 +10,10 @@ export type GroupState =
   | 'restarting'
   | 'ending'
   | 'dead'
+  /** Its agent lives and does not answer. */
+  | 'unresponsive'
+  /** Its agent lives and was started by a version that this server does not speak with. */
+  | 'incompatible'
   | 'lost';
 
 export type RankState =

@@ -123,7 +123,8 @@ function GroupHeader({ group, isOpen, onToggle }: IGroupHeaderProps): React.Reac
 function GroupButtons({ group }: { group: IGroup }): React.ReactElement {
   const { actions, trans } = useSidebar();
   const gone = group.state === 'dead' || group.state === 'lost';
-  const ending = gone || group.state === 'ending';
+  const unreachable = group.state === 'unresponsive' || group.state === 'incompatible';
+  const ending = gone || unreachable || group.state === 'ending';
   const working = group.running.length > 0 || group.ranks.some(r => r.state === 'busy' || r.state === 'unresponsive');
   return (
     <div className="jpd-Group-buttons" role="toolbar" aria-label={trans.__('Actions on %1', group.name)}>
