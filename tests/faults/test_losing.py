@@ -151,7 +151,7 @@ def test_an_agent_that_is_stopped_is_shown_as_such_and_is_never_taken_for_dead(p
     server.end(signal.SIGKILL)
     server = place.serve()
     assert state_of(server) == "unresponsive"
-    assert "text" in str(server.ask("GET", "groups/g/ranks/0/log"))
+    assert "kept = rank" in str(server.ask("GET", "groups/g/ranks/0/log")["records"])
     os.kill(agent, signal.SIGCONT)
     until(lambda: state_of(server) == "ready")
     assert server.run("g", "kept", "1")["items"][0]["output"]["data"]["text/plain"] == "1"
