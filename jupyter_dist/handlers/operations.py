@@ -113,7 +113,9 @@ def parse_key(key: str | None, handler: Any) -> str | None:
         return None
     if not re.fullmatch(KEY_PATTERN, key):
         raise bad_request(f"The header {KEY_HEADER} is {key[:60]!r}.", "It is up to 200 letters, digits, '_' and '-'.")
-    return f"{handler.current_user.username}\n{handler.request.path}\n{key}"
+    # Whoever has the server's token is somebody new with each request.
+    user = "" if handler.token_authenticated else handler.current_user.username
+    return f"{user}\n{handler.request.path}\n{key}"
 
 
 def parse_body(schema: Schema | None, body: Any) -> dict[str, Any]:
