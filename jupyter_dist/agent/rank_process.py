@@ -9,11 +9,12 @@ import socket
 import time
 from typing import Any, Protocol
 
+from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header, unpack
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.protocol.states import RankState, check_rank_transition
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, RankState, check_rank_transition
 from jupyter_dist.system.processes import signal_same
 from jupyter_dist.transport.stream import FrameStream
 
@@ -24,6 +25,8 @@ from .pipes import RankPipes
 # A process that lives on without its channel (after execv, say) can be of no use to anyone.
 MUTE_SECONDS = 2.0
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output"})
+
+PROCESS_GROUPS = ("ok", "broken", "none")
 
 log = logging.getLogger(__name__)
 
@@ -241,19 +244,27 @@ class RankProcess:
     def _on_output(self, header: Header, payload: bytes) -> None:
         kind = header["msg_type"]
         if kind in OUTPUT_KINDS:
-            self._journal.append(kind, payload, rank=self.rank, execution_id=header["execution_id"])
+            self._keep(kind, payload, execution_id=header["execution_id"])
 
     def _on_reply(self, header: Header, _: bytes) -> None:
         if header["execution_id"] != self.execution_id:
             return
-        fields = {name: header[name] for name in ("execution_id", "status", "seconds")}
-        self._journal.append("rank_end", rank=self.rank, **fields)
+        if header["status"] not in FINAL_EXECUTION_STATES or header.get("process_group", "ok") not in PROCESS_GROUPS:
+            raise ValueError("a reply that makes no sense")
+        self._keep("rank_end", **{name: header[name] for name in ("execution_id", "status", "seconds")})
         self.execution_id = None
         self._forget_interrupt()
         self.collective_seq = header.get("collective_seq")
         self.process_group = header.get("process_group", "ok")
         self.set_state("idle")
         self._listener.rank_replied(self, header)
+
+    def _keep(self, kind: str, payload: bytes = b"", **fields: Any) -> None:
+        """Append what the rank said to the journal. Raises ValueError when no reader would believe it."""
+        fields["rank"] = self.rank
+        if not is_sound({"seq": 1, "at": 0.0, "kind": kind, **fields}, self.spec.world_size):
+            raise ValueError(f"a {kind} that makes no sense")
+        self._journal.append(kind, payload, **fields)
 
     def _forget_interrupt(self) -> None:
         self.interrupted_at, self.ignores_interrupt = None, False
@@ -268,6 +279,6 @@ class RankProcess:
         self._keep_text(name, data, self._last_execution_id)
 
     def _keep_text(self, name: str, data: bytes, execution_id: str | None) -> None:
-        self._journal.append("stream", data, rank=self.rank, execution_id=execution_id, name=name)
+        self._keep("stream", data, execution_id=execution_id, name=name)
         if name == "stderr":
             self.last_words.add(data)

@@ -51,9 +51,7 @@ _SPEC: dict[str, Callable[[Any], bool]] = {
     "accelerator": lambda value: value in ("cpu", "cuda"),
     "backend": lambda value: value in ("gloo", "nccl"),
     "cwd": _is_text,
-    "devices": lambda value: (
-        isinstance(value, list) and all(_is_count(item, 0, MAX_RANKS) for item in value[:MAX_RANKS])
-    ),
+    "devices": _is_devices,
 }
 
 _FIELDS: dict[str, Callable[[Any], bool]] = {

@@ -13,6 +13,7 @@ from agent.harness import AgentProcess
 
 from jupyter_dist.agent.death import ZYGOTE_KILLED, Ending, OutOfMemory, describe
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.frames import encode_frame
 
 
 def test_an_idle_rank_that_is_killed_is_named(pair):
@@ -168,15 +169,28 @@ def test_the_real_out_of_memory_killer(small_cgroup, make_agent):
     assert "out of memory" in str(execution["error"]) or "MemoryError" in str(client.records)
 
 
-def test_a_rank_that_speaks_junk_is_ended_and_named(pair):
-    code = """
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"junk" * 1000,
+        encode_frame({"t": "stream", "name": "nonsense", "execution_id": None}, b"x"),
+        encode_frame({"t": "output", "msg_type": "display_data", "execution_id": 10**9}, b"{}"),
+        encode_frame({"t": "nonsense"}),
+    ],
+    ids=["bytes", "stream", "output", "message"],
+)
+def test_a_rank_that_speaks_junk_is_ended_and_named(pair, said):
+    code = (
+        f"said = {said!r}"
+        + """
 import os, stat
 for name in os.listdir('/proc/self/fd') if rank == 1 else ():
     try:
-        if int(name) >= 100 and stat.S_ISSOCK(os.fstat(int(name)).st_mode): os.write(int(name), b'junk' * 1000)
+        if int(name) >= 100 and stat.S_ISSOCK(os.fstat(int(name)).st_mode): os.write(int(name), said)
     except OSError: pass
 import time; time.sleep(1000 * (rank == 1))
 """
+    )
     execution = pair.run(code)
     assert execution["state"] == "lost"
     assert execution["error"]["message"].startswith("Rank 1 ")
