@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-typescript test-browser lint bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-typescript test-browser test-browser-1 test-browser-2 lint bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -28,8 +28,19 @@ test-python: .venv/ready
 test-typescript: .venv/ready
 	npm run --silent test
 
-test-browser: .venv/ready browser
-	cd ui-tests && npm ci --silent --no-audit --no-fund && npx playwright test
+# Half of the files each, with a JupyterLab and a Chromium of its own; each half says what it did when it is done.
+HALVES := test-browser-1 test-browser-2
+PORT ?= 1898
+
+test-browser: .venv/ready browser ui-tests/node_modules
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(HALVES)
+
+$(HALVES): test-browser-%:
+	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* npx playwright test --shard $*/2 --output test-results/$*
+
+ui-tests/node_modules: ui-tests/package-lock.json
+	cd ui-tests && npm ci --silent --no-audit --no-fund
+	touch $@
 
 lint: .venv/ready  ## Style, types, import rules
 	$(BIN)/ruff check jupyter_dist tests benchmarks
@@ -41,8 +52,8 @@ lint: .venv/ready  ## Style, types, import rules
 bench: .venv/ready  ## The figures of docs/benchmarks.md, against rivals in the same run
 	$(BIN)/python -m benchmarks
 
-screenshots: .venv/ready browser  ## The pictures of docs/images
-	cd ui-tests && npm ci --silent --no-audit --no-fund && npx playwright test --config screenshots.config.js
+screenshots: .venv/ready browser ui-tests/node_modules  ## The pictures of docs/images
+	cd ui-tests && npx playwright test --config screenshots.config.js
 
 setup: .venv/ready
 

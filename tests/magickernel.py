@@ -54,13 +54,18 @@ class Kernel:
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 break
             _take(cell, message["msg_type"], message["content"])
-        cell.status = self.client.get_shell_msg(timeout=PATIENCE)["content"]["status"]
+        cell.status = self._reply(request)["status"]
         return cell
+
+    def _reply(self, request):
+        """The answer to that request: a kernel that was asked again and again whether it is ready has more to say."""
+        while (message := self.client.get_shell_msg(timeout=PATIENCE))["parent_header"].get("msg_id") != request:
+            pass
+        return message["content"]
 
     def complete(self, code, cursor_pos=None):
         """All that the code up to the cursor can become."""
-        self.client.complete(code, cursor_pos)
-        content = self.client.get_shell_msg(timeout=PATIENCE)["content"]
+        content = self._reply(self.client.complete(code, cursor_pos))
         assert content["status"] == "ok"
         return [code[: content["cursor_start"]] + match for match in content["matches"]]
 

@@ -34,8 +34,9 @@ export default defineConfig({
   testDir: './tests',
   workers: 1,
   retries: 0,
-  timeout: 60000,
-  expect: { timeout: 15000 },
+  // Safety nets, many times what a busy machine needs: only a fault waits this long.
+  timeout: 300000,
+  expect: { timeout: 60000 },
   reporter: 'list',
   use: {
     baseURL: `http://localhost:${port}`,

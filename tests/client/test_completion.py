@@ -1,8 +1,7 @@
 """Names of ranks in the kernel's completion."""
 
-import time
-
 import pytest
+from waits import until
 
 from jupyter_dist.magics.completion import Place, place_of
 
@@ -77,15 +76,19 @@ def test_names_are_known_while_a_rank_is_busy_or_silent(named):
     assert "Nothing was put into the kernel." in text
     named.run("%dipper shared_group")
     named.run("busy = shared_group.submit('import time\\nwhile True: time.sleep(0.01)', '0')")
-    time.sleep(0.3)
+    _wait_running(named)
     assert named.complete("%%rank 0\nmodel_") == ["%%rank 0\nmodel_there"]
     assert named.complete("%%rank 0\nmodel_there.") == []
     named.run("busy.cancel(); busy.result()")
     # It holds the interpreter: nothing on that rank can answer.
     named.run("stuck = shared_group.submit('import ctypes\\nctypes.PyDLL(None).usleep(5_000_000)', '0')")
-    time.sleep(0.3)
+    _wait_running(named)
     assert named.complete("%%rank 0\nmodel_") == ["%%rank 0\nmodel_there"]
     assert named.run("stuck.result().raise_for_error()").status == "ok"
+
+
+def _wait_running(named):
+    until(lambda: named.run("print(len(shared_group.status()['running']))").text == "1\n")
 
 
 def test_the_kernels_namespace_stays_its_own(named):

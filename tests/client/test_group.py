@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from waits import until
+from waits import PATIENCE, until
 
 from jupyter_dist.client import AsyncClient, Group, JupyterDistError, RankError, connect
 from jupyter_dist.client.bundle import RANKS_MIME
@@ -65,17 +65,23 @@ def test_a_future_is_submitted_awaited_and_cancelled(group):
         running.result(0.2)
     queued.cancel()
     running.cancel()
-    assert running.result(20).state == "interrupted"
-    assert queued.result(20).state == "aborted"
+    assert running.result(PATIENCE).state == "interrupted"
+    assert queued.result(PATIENCE).state == "aborted"
     assert running.done()
 
 
 def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
     group.run("kept = 'still here'")
-    timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
+
+    def interrupt():
+        until(lambda: group.status()["running"])
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
-        group.run("import time\ntime.sleep(60)", stream=lambda result: None)
+        group.run("import time\ntime.sleep(1000)", stream=lambda result: None)
+    thread.join()
     assert group.run("kept").values == {0: "'still here'", 1: "'still here'"}
     assert group.status()["state"] == "ready"
 

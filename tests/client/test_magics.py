@@ -10,7 +10,7 @@ import pytest
 from magickernel import kernel_of
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from waits import PATIENCE
+from waits import PATIENCE, until
 
 from jupyter_dist.client.bundle import RANKS_MIME
 
@@ -74,14 +74,20 @@ def test_output_streams_live(kernel):
     assert len(cell.displays) == 1
 
 
-def test_an_interrupt_keeps_the_ranks(kernel):
-    kernel.run("kept = rank + 100")
+@pytest.fixture
+def interrupt(kernel, client):
+    """Interrupt the kernel once its cell runs on the ranks."""
 
     def interrupt():
-        time.sleep(1)
+        until(lambda: client.attach("train-it").status()["running"])
         kernel.manager.interrupt_kernel()
 
-    cell = kernel.run("import time\ntime.sleep(60)", after=interrupt)
+    return interrupt
+
+
+def test_an_interrupt_keeps_the_ranks(kernel, interrupt):
+    kernel.run("kept = rank + 100")
+    cell = kernel.run("import time\ntime.sleep(1000)", after=interrupt)
     assert cell.status == "error"
     assert cell.error.startswith("KeyboardInterrupt: the ranks were interrupted")
     assert cell.bundle["state"] == "interrupted"
@@ -164,11 +170,7 @@ while True:
 """
 
 
-def test_what_an_interrupt_could_not_do_is_said(kernel):
-    def interrupt():
-        time.sleep(1)
-        kernel.manager.interrupt_kernel()
-
+def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
     cell = kernel.run(STUBBORN.format(then="if rank == 1: os._exit(3)\n        raise"), after=interrupt)
     assert cell.error.startswith("KeyboardInterrupt: rank 1 died; the others and their variables are still there")
     while "degraded" not in kernel.run("%dist_status").text:

@@ -157,7 +157,7 @@ export async function startGroup(
     .poll(async () => {
       const url = `/jupyter-dist/api/groups/${GROUP}`;
       return (await (await request.get(url)).json()).state;
-    }, { timeout: 50000 })
+    })
     .toBe('ready');
 }
 

@@ -50,7 +50,7 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   await lab.openNotebook(page, 'magics.ipynb', { kernel: KERNEL });
   await runCell(page, 0);
   const init = await runCell(page, 1);
-  await expect(init.node).toContainText("Group 'magics': 2 ranks ready", { timeout: 40000 });
+  await expect(init.node).toContainText("Group 'magics': 2 ranks ready");
 
   // The same output as the picker's cells have.
   const folded = await runCell(page, 2);

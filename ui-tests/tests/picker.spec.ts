@@ -121,7 +121,7 @@ test('a group that is started from the picker is the one its notebook runs on', 
     const cell = lab.cell(page, 0);
     await cell.editor.click();
     await page.keyboard.press('Control+Enter');
-    await expect(cell.summary).toContainText('2 ranks \u00b7 ok', { timeout: 30000 });
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
     await lab.saveNotebook(page);
     expect(lab.readNotebook('fresh.ipynb').metadata.jupyter_dist).toEqual({ group: 'fresh', ranks: 'all' });
   } finally {

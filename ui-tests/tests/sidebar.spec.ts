@@ -30,11 +30,11 @@ test('starts a group by keyboard, and shuts it down', async ({ page }) => {
   await form.getByLabel('Ranks').fill('3');
   await form.getByLabel('Ranks').press('Enter');
   await expect(form).toHaveCount(0);
-  await expect(card(page, 'train').locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(3, { timeout: 30000 });
+  await expect(card(page, 'train').locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(3);
   await expect(page.locator('.jpd-Status')).toHaveText('train: 3 ranks, idle');
   await card(page, 'train').getByRole('button', { name: 'Shut down train' }).click();
   await page.getByRole('button', { name: 'Shut Down', exact: true }).click();
-  await expect(card(page, 'train')).toHaveCount(0, { timeout: 15000 });
+  await expect(card(page, 'train')).toHaveCount(0);
 });
 
 test('escape closes the form', async ({ page }) => {
@@ -74,13 +74,13 @@ test('a rank that nothing frees is named, killed alone, and replaced', async ({ 
   await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'busy');
   await row(page, 'train', 1).hover();
   await page.getByRole('button', { name: 'Interrupt rank 1' }).click();
-  await expect(row(page, 'train', 1)).toContainText('C code holds the interpreter', { timeout: 10000 });
+  await expect(row(page, 'train', 1)).toContainText('C code holds the interpreter');
   await row(page, 'train', 1).getByRole('button', { name: 'Kill rank 1' }).click();
   await expect(page.getByRole('dialog')).toContainText('The other ranks keep theirs');
   await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
   await expect(row(page, 'train', 1)).toContainText('was killed (on request)');
   await card(page, 'train').getByRole('button', { name: 'Replace dead ranks' }).click();
-  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle', { timeout: 30000 });
+  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle');
   await run(request, 'train', 'dist.barrier(); print("kept by", globals().get("kept"))', { wait: true });
   await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
   await expect(page.getByRole('log', { name: 'Output of rank 0' })).toContainText('kept by 0');
@@ -93,7 +93,7 @@ test('says why a rank is dead, and replaces it', async ({ page, request }) => {
   await expect(row(page, 'train', 1)).toContainText('code 3');
   await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'idle');
   await card(page, 'train').getByRole('button', { name: 'Replace dead ranks' }).click();
-  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle', { timeout: 30000 });
+  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'idle');
   await expect(card(page, 'train').getByRole('status')).toContainText('the other ranks keep theirs');
   await expect(card(page, 'train').getByRole('button', { name: 'Replace dead ranks' })).toHaveCount(0);
 });
@@ -104,9 +104,7 @@ test('forms a process group anew that a cell destroyed', async ({ page, request 
   const button = card(page, 'train').getByRole('button', { name: 'Form process group anew' });
   await button.focus();
   await page.keyboard.press('Enter');
-  await expect(card(page, 'train').getByRole('status')).toContainText('formed anew; all variables are kept', {
-    timeout: 30000
-  });
+  await expect(card(page, 'train').getByRole('status')).toContainText('formed anew; all variables are kept');
   await expect(button).toHaveCount(0);
   await run(request, 'train', 'dist.barrier()\nprint("kept", kept)', { wait: true });
   await row(page, 'train', 1).getByRole('button', { name: /^Rank 1:/ }).click();
@@ -150,7 +148,7 @@ test('the memory chart follows a change of theme at once', async ({ page, reques
     await command(page, 'apputils:change-theme', { theme });
     await expect(page.locator('body')).toHaveAttribute('data-jp-theme-light', isLight);
     // Idle ranks are sampled every few seconds: it must not wait for that.
-    await expect(chart.locator('canvas')).toBeVisible({ timeout: 3000 });
+    await expect(chart.locator('canvas')).toBeVisible();
   }
 });
 
