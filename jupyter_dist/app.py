@@ -51,6 +51,18 @@ class DistApp(ExtensionApp):
         default_value="keep",
         help="What happens to groups when the server stops in order: they stay for the next one, or they end.",
     ).tag(config=True)
+    journal_bytes = Int(
+        0,
+        min=0,
+        help="How much of each group's output is kept on disk, in bytes; the oldest goes first. 0: a tenth of the file"
+        " system, at most 16 GiB, or 1 GiB where it is in memory (a tmpfs).",
+    ).tag(config=True)
+    user_journal_bytes = Int(
+        0,
+        min=0,
+        help="The same for all groups of this user together. 0: a quarter of the file system, at most 64 GiB, or 2 GiB"
+        " in memory.",
+    ).tag(config=True)
     preload_modules = List(
         Unicode(),
         help="Modules that are imported once and then shared by all ranks, besides torch and IPython.",
@@ -88,6 +100,8 @@ class DistApp(ExtensionApp):
                 start_timeout_seconds=self.start_timeout_seconds,
                 lease_seconds=self.lease_seconds,
                 preload=list(self.preload_modules),
+                journal_bytes=self.journal_bytes,
+                user_journal_bytes=self.user_journal_bytes,
             ),
             keep_warm=self.warm_environment,
         )

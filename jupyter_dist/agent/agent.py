@@ -82,7 +82,13 @@ class Agent:
             raise bad_request("This agent has its group already.")
         self._environment = environment
         self.lease_seconds = spec.lease_seconds
-        self.group = Group(spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed)
+        try:
+            self.group = Group(
+                spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed
+            )
+        except OSError as err:
+            hint = "Make room there, or set JUPYTER_RUNTIME_DIR to a folder that can be written to."
+            raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
         self._sampler = Sampler(self.group, self._sampled)
         self._pulse = Pulse(self.group)

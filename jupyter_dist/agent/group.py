@@ -44,7 +44,9 @@ class Group:
         on_execution: Callable[[Execution], None],
     ) -> None:
         self.spec = spec
-        self.journal = JournalWriter(directory / "journal", on_records, on_group)
+        self.journal = JournalWriter(
+            directory / "journal", on_records, on_group, spec.journal_bytes, spec.user_journal_bytes
+        )
         self.dispatcher = Dispatcher(self.journal, on_execution)
         self.ranks: list[RankProcess] = []
         self.state: GroupState = "starting"
@@ -213,6 +215,7 @@ class Group:
             "state": self.state,
             "spec": self.spec.to_dict(),
             "generation": self.generation,
+            "disk": self.journal.disk or None,
             "note": " ".join(filter(None, (self.note, self.journal.disk))) or None,
             "error": self.error.to_dict() if self.error else None,
             "started_at": self.started_at,

@@ -14,7 +14,8 @@ from .agent import Agent
 
 def main(argument: str) -> int:
     """Run an agent in the group directory `argument` until it ends."""
-    os.umask(0o077)
+    # What we write is private; what cells write has the umask of whoever started the server (rank/birth.py).
+    os.environ["JUPYTER_DIST_UMASK"] = f"{os.umask(0o077):o}"
     adopt_orphans()
     asyncio.run(_serve(Path(argument)))
     return 0

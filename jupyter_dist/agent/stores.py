@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 
@@ -18,6 +19,8 @@ class Stores:
         self._number += 1
         for stale in (before, self.current()):
             stale.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a full disk: the ranks will say so
+            self.current().touch(0o600)  # private, whatever the umask of the ranks that fill it
         return self.current()
 
     def current(self) -> Path:

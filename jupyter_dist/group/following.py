@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import logging
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,7 @@ ASK_EVERY_SECONDS = 1.5
 ANSWER_SECONDS = 2.5
 HELLO_SECONDS = 60.0  # for one that is stopped and goes on: it finds the question, and need not be asked again
 
-log = logging.getLogger(__name__)
+_DIGITS = re.compile(r"[\d.]+")
 
 Topic = tuple[Any, ...]
 
@@ -319,7 +320,10 @@ class FollowedGroup:
         return False
 
     def _on_group(self, header: Header, payload: bytes) -> None:
-        self.status.fields = header["group"]
+        before, self.status.fields = self.status.fields.get("disk"), header["group"]
+        disk = self.status.fields.get("disk")
+        if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its figures change all the time
+            log.warning("jupyter_dist: group '%s': %s", self.name, disk)
         self._changed()
 
     def _on_execution(self, header: Header, payload: bytes) -> None:

@@ -38,6 +38,8 @@ class GroupDefaults:
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
     preload: list[str] = field(default_factory=list)
+    journal_bytes: int = 0
+    user_journal_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ def resolve_spec(
         "preload": defaults.preload,
         "start_timeout_seconds": defaults.start_timeout_seconds,
         "lease_seconds": defaults.lease_seconds,
+        "journal_bytes": defaults.journal_bytes,
+        "user_journal_bytes": defaults.user_journal_bytes,
     }
 
 

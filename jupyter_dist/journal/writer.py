@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import Any
 
 from jupyter_dist.protocol.frames import Header, encode_frame
 
+from .quota import Quota
 from .record import PREFIX_BYTES, record_prefix
 from .unkept import Unkept
 
 SEGMENT_BYTES = 16 << 20
 TELL_SECONDS = 1.0
+LOOK_SECONDS = 5.0
+_DIGITS = re.compile(r"[\d.]+")
 
 
 class JournalWriter:
@@ -29,8 +33,10 @@ class JournalWriter:
         directory: Path,
         on_append: Callable[[], None] = lambda: None,
         on_disk: Callable[[], None] = lambda: None,
-        max_bytes: int = 16 << 30,
+        max_bytes: int = 0,
+        user_bytes: int = 0,
     ) -> None:
+        """`max_bytes` of this journal, `user_bytes` of all journals of this user's groups; 0: as Quota chooses."""
         self.directory = directory
         self._on_append = on_append
         self._on_disk = on_disk  # told when `disk` has something to say
@@ -39,17 +45,27 @@ class JournalWriter:
         self._last_trouble = ""
         self.last_seq = 0
         self.unkept = Unkept()
-        self._max_bytes = max_bytes
         self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
         self._fd = -1
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._quota = Quota(directory, max_bytes, user_bytes)
+        self._allowed = self._quota.allowed()
+        self._warning = ""
+        self._is_cut = False  # the quota has taken segments
+        self._looked_at = 0.0
+        self._looked_bytes = 0  # written since it was looked how much room there is
 
     @property
     def disk(self) -> str:
-        """What people should know of the disk; empty as long as it was never full."""
+        """What people should know of the disk; empty as long as there is room and it was never full."""
         if self._is_full:
             return f"The journal's disk is full: {self.unkept} were not kept so far."
-        return self._last_trouble
+        return " ".join(filter(None, (self._last_trouble, self._warning)))
+
+    @property
+    def num_bytes(self) -> int:
+        """What it has on disk."""
+        return sum(size for _, size in self._segments)
 
     def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
         """Write one record and return its `seq`; 0 when the disk did not take it."""
@@ -59,8 +75,11 @@ class JournalWriter:
         frame = encode_frame(header, payload)
         if self._write(frame):
             self.last_seq += 1
+            self._looked_bytes += len(frame)
             self._on_append()
-            return self.last_seq
+            seq = self.last_seq
+            self._look()
+            return seq
         if kind != "note":
             self._hand_over(header, payload)
         self._tell_full()
@@ -91,9 +110,26 @@ class JournalWriter:
             self.unkept.forget()
             self._on_disk()
 
+    def _look(self) -> None:
+        """Now and then: is there room? What is new to people goes into the journal, and to who is told of the disk."""
+        now = time.monotonic()
+        if self._looked_bytes < self._quota.look_bytes and (
+            now - self._looked_at < LOOK_SECONDS or not self._looked_bytes
+        ):
+            return
+        self._looked_at, self._looked_bytes = now, 0
+        self._allowed = self._quota.allowed()
+        self._drop_oldest()
+        before, self._warning = self._warning, self._quota.warning(self.num_bytes, self._allowed, self._is_cut)
+        if self._warning != before:
+            # Figures change all the time; the log has the news once.
+            if _DIGITS.sub("", self._warning) not in ("", _DIGITS.sub("", before)):
+                self.append("note", self._warning.encode(), rank=None, execution_id=None)
+            self._on_disk()
+
     def _write(self, frame: bytes) -> bool:
         try:
-            if self._fd < 0 or self._segments[-1][1] >= SEGMENT_BYTES:
+            if self._fd < 0 or self._segments[-1][1] >= min(SEGMENT_BYTES, self._quota.group_bytes // 4):
                 self._open_segment()
             written = os.writev(self._fd, [record_prefix(frame), frame])
         except OSError:
@@ -115,9 +151,10 @@ class JournalWriter:
         self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        while len(self._segments) > 1 and sum(size for _, size in self._segments) > self._max_bytes:
+        while len(self._segments) > 1 and self.num_bytes > self._allowed:
             first_seq, _ = self._segments.pop(0)
             segment_path(self.directory, first_seq).unlink(missing_ok=True)
+            self._is_cut = True
 
 
 def segment_path(directory: Path, first_seq: int) -> Path:

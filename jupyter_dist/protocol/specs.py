@@ -51,6 +51,8 @@ class GroupSpec(Spec):
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
+    journal_bytes: int = 0  # quota of its journal; 0: what suits the file system
+    user_journal_bytes: int = 0  # of the journals of all groups beside it
 
 
 @dataclass(frozen=True)

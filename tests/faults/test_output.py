@@ -129,11 +129,12 @@ def test_a_page_goes_on_while_the_disk_is_full(small_disk, tmp_path):
         assert view["items"][0]["output"]["text"] == "".join(lines)
         time.sleep(0.1)  # states are gathered before they are told
         note = server.ask("GET", "groups/g")["note"]
-        assert re.search(r"disk is full: \d+ bytes of output were not kept so far", note), note
+        # A short record may have found room behind the last long one: then it was full.
+        assert re.search(r"disk (is|was) full: \d+ bytes of output were not kept", note), note
         (small_disk / "ballast").unlink()
         assert server.run("g", "print('here again')", "0")["items"][0]["output"]["text"] == "here again\n"
         log = server.download("g", 0)
-        unkept = int(re.search(r"full: (\d+) bytes of output were not kept", log)[1])
+        unkept = sum(map(int, re.findall(r"full: (\d+) bytes of output were not kept", log)))
         kept = sum(len(line) for line in log.splitlines(True) if line in lines)
         assert kept + unkept == sum(map(len, lines))
         assert unkept > 0
@@ -169,7 +170,7 @@ def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent
         return sum(int(number) for text in texts for number in re.findall(r"(\d+) of them not shown", text))
 
     client.wait(lambda: len(client.text(0, execution["id"])) + dropped() == 100_000 * 51)
-    streams = [(header, len(payload)) for header, payload in client.records if header["kind"] == "stream"]
+    streams = [(header, len(payload)) for header, payload in client.records if header.get("name") == "stdout"]
     kept = sum(size for header, size in streams if header.get("kept", True))
     assert 0 < kept < 100_000 * 51
     (small_disk / "ballast").unlink()

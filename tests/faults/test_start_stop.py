@@ -174,7 +174,12 @@ def test_nothing_is_open_to_others_whatever_the_umask(make_agent, umask):
     for path in [process.directory, *process.directory.rglob("*")]:
         if not path.is_symlink():
             assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
-    assert client.run("import os; old = os.umask(0); os.umask(old); assert old == 0o077, oct(old)")["state"] == "ok"
+    # What cells write has the user's: that of the server when it started the group's agent.
+    code = f"import os; old = os.umask(0); os.umask(old); assert old == {umask}, oct(old)"
+    assert client.run(code + "; assert 'JUPYTER_DIST_UMASK' not in os.environ")["state"] == "ok"
+    code = "dist.destroy_process_group(); dist.init_process_group(); dist.barrier()"
+    assert client.run(code)["state"] == "ok"
+    assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in process.directory.glob("store-*"))
 
 
 def test_sigterm_ends_everything_in_order(make_agent):
