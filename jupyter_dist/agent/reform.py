@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.transport.tasks import start_task
 
 from .ending import DIE_SECONDS, wait_gone
 from .rank_process import RankProcess
@@ -91,7 +92,14 @@ class Reform:
 
     def _begin(self) -> None:
         self._group.dispatcher.is_open = False
-        self._task = asyncio.create_task(self._run(), name="reform")
+        self._task = start_task(self._run(), "reform", self._failed)
+
+    def _failed(self, error: BaseException) -> None:
+        """A fault of ours: cells that wait for a new process group must not wait for ever."""
+        group = self._group
+        group.tell(f"The process group could not be re-created ({error!r:.200}). Restart the group.")
+        group.dispatcher.is_open = True
+        group.dispatcher.pump()
 
     def _tell_who_left(self) -> None:
         left = [rank.rank for rank in self._group.living() if rank.process_group == "none"]

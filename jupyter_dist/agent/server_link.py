@@ -143,7 +143,6 @@ class ServerLink:
             self._stream.abort()  # the newest server wins: the older one crashed or is on its way out
         self._end_sender()
         self._stream = stream
-        self._cursor = None
         self._changes.clear()
         self.last_contact = time.monotonic()
         # A connection on which nothing is sent any more is worse than none: the server makes a new one.
@@ -155,6 +154,12 @@ class ServerLink:
         if self._sender is not None:
             self._sender.cancel()
             self._sender = None
+        self._close_cursor()
+
+    def _close_cursor(self) -> None:
+        if self._cursor is not None:
+            self._cursor.close()
+            self._cursor = None
 
     async def _answer(self, stream: FrameStream, header: Header, payload: bytes) -> None:
         identity = {"t": "answer", "id": header.get("id")}
@@ -175,6 +180,7 @@ class ServerLink:
                 raise bad_request("Only the server that said hello last can follow.")
             if self._journal is None:
                 raise bad_request("There is no group to follow yet.")
+            self._close_cursor()
             self._cursor = JournalCursor(self._journal.directory, int(header["since"]))
             self._journal.unkept.follow(True)
             self._something.set()

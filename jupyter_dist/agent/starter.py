@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -20,10 +20,11 @@ from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.processes import CLEANER_SECONDS
 from jupyter_dist.transport.stream import FrameStream
+from jupyter_dist.transport.tasks import start_task
 
 from .death import SHIM_KILLED, ZYGOTE_KILLED, Ending
 
-OnExit = Callable[[int, Ending], Awaitable[None]]  # pid, how it ended
+OnExit = Callable[[int, Ending], Coroutine[Any, Any, None]]  # pid, how it ended
 
 SETTLE_SECONDS = CLEANER_SECONDS + 1.0
 
@@ -150,7 +151,7 @@ class Zygote:
 
     def _tell_exit(self, pid: int, ending: Ending) -> None:
         self._living.discard(pid)
-        task = asyncio.ensure_future(self._on_exit(pid, ending))
+        task = start_task(self._on_exit(pid, ending), f"exit of {pid}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -177,7 +178,7 @@ class FreshProcesses:
         parent_end.sendall(encode_frame(spec_frame))
         parent_end.setblocking(False)
         born: asyncio.Future[Born] = asyncio.get_running_loop().create_future()
-        watch = asyncio.create_task(self._watch(process, parent_end, born), name=f"rank {spec.rank} exit")
+        watch = start_task(self._watch(process, parent_end, born), f"rank {spec.rank} exit")
         self._shims[process.pid] = (process, watch)
         return await born
 

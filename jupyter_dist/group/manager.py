@@ -58,7 +58,11 @@ class GroupManager:
     async def adopt(self) -> None:
         """Take over the groups that another server left, living or not; those that are here already stay."""
         directories = [found for found in self._launcher.directories() if found.group_id not in self._groups]
-        await asyncio.gather(*(self._adopt_one(directory) for directory in directories))
+        found = await asyncio.gather(*map(self._adopt_one, directories), return_exceptions=True)
+        for directory, outcome in zip(directories, found, strict=True):
+            if isinstance(outcome, Exception):  # what is wrong with one group must not keep the others from pages
+                log.error("jupyter_dist: cannot adopt %s", directory.path, exc_info=outcome)
+                directory.release()
 
     async def stop(self, end_groups: bool) -> None:
         """Leave all groups to the next server, or end them. Idempotent."""

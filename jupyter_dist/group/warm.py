@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from jupyter_dist.launcher.environments import Environment
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.transport.tasks import start_task
 
 from .group import Group
 
@@ -51,13 +52,13 @@ class WarmAgents:
         waiting = self._waiting.get(key)
         if key in self._warming or (waiting is not None and waiting.is_attached) or not _memory_suffices():
             return
-        self._warming[key] = asyncio.create_task(self._start(key, environment), name="warm an agent")
+        self._warming[key] = start_task(self._start(key, environment), "warm an agent")
 
     def warm_next(self, environment: Environment) -> None:
         """After a claim: let the next one wait, if that is wanted."""
         key = _key(environment)
         if self._keep_warm and key not in self._warming and key not in self._waiting and _memory_suffices():
-            self._warming[key] = asyncio.create_task(self._start(key, environment, 2.0), name="warm the next agent")
+            self._warming[key] = start_task(self._start(key, environment, 2.0), "warm the next agent")
 
     async def stop(self) -> None:
         """End all waiting agents. Idempotent."""

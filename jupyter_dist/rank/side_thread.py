@@ -49,8 +49,11 @@ class SideThread(threading.Thread):
             while True:
                 self._step()
         except (OSError, EOFError):  # the agent is gone, and with it everybody who could use this rank
-            self._wire.close()
-            exit_now(1)
+            pass
+        except BaseException:  # a fault of ours: a rank that nobody can ask any more must not seem to be there
+            complain()
+        self._wire.close()
+        exit_now(1)
 
     def _step(self) -> None:
         writing = select.POLLOUT if self._wire.is_blocked else 0

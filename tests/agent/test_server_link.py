@@ -1,0 +1,96 @@
+"""What the agent tells its server, and in which order, over a real socket and from a real journal."""
+
+import asyncio
+import contextlib
+import logging
+
+from waits import PATIENCE
+
+from jupyter_dist.agent.server_link import ServerLink, answer
+from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol.frames import unpack
+from jupyter_dist.transport.stream import FrameStream
+from jupyter_dist.transport.tasks import start_task
+
+
+@contextlib.asynccontextmanager
+async def listening(tmp_path):
+    async def hello(_header, _payload):
+        return answer()
+
+    async def follow(header, _payload):
+        return answer()
+
+    link = ServerLink(tmp_path / "agent.sock", {"hello": hello, "follow": follow})
+    link.use_journal(JournalWriter(tmp_path / "journal", link.records_grew))
+    await link.listen()
+    try:
+        yield link
+    finally:
+        await link.close()
+        link._journal.close()
+
+
+async def connected(link):
+    stream = await FrameStream.connect(str(link._path), PATIENCE)
+    stream.send({"t": "hello", "id": 1})
+    stream.send({"t": "follow", "id": 2, "since": 0})
+    return stream
+
+
+async def told(stream, *kinds, count):
+    found = []
+    while len(found) < count:
+        header, _ = unpack(*await asyncio.wait_for(stream.recv(), PATIENCE))
+        if header["t"] in kinds:
+            found.append(header)
+    return found
+
+
+async def test_a_message_that_cannot_be_made_costs_only_itself(tmp_path, caplog):
+    async with listening(tmp_path) as link:
+        stream = await connected(link)
+        await told(stream, "answer", count=2)
+
+        def broken():
+            raise ValueError("no such thing")
+
+        link.push("one", "group", broken, at_once=True)
+        link.push("two", "group", lambda: {"group": {"state": "ready"}}, at_once=True)
+        dropped, group = await told(stream, "dropped", "group", count=2)
+        assert (dropped["about"], dropped["key"]) == ("group", "one")
+        assert "no such thing" in dropped["error"]["message"]
+        assert group["group"] == {"state": "ready"}
+        assert "no such thing" in caplog.text
+        stream.abort()
+
+
+async def test_state_goes_ahead_of_output_and_an_end_after_what_was_said_before_it(tmp_path):
+    async with listening(tmp_path) as link:
+        for _ in range(8):
+            link._journal.append("stream", b"x" * (1 << 20), rank=0, execution_id="e-1", name="stdout")
+        stream = await connected(link)
+        await told(stream, "answer", count=2)
+        link.push("e-1", "execution", lambda: {"execution": {"id": "e-1"}}, after_seq=8, at_once=True)
+        link.push("group", "group", lambda: {"group": {}}, at_once=True)
+        for _ in range(8):
+            link._journal.append("stream", b"y" * (1 << 20), rank=0, execution_id="e-2", name="stdout")
+        order = [
+            (header["t"], header.get("seq")) for header in await told(stream, "record", "group", "execution", count=18)
+        ]
+        seqs = [seq for _, seq in order if seq is not None]
+        assert seqs == list(range(1, 17))
+        assert order.index(("group", None)) < order.index(("record", 4))
+        assert order.index(("record", 8)) < order.index(("execution", None)) < order.index(("record", 12))
+        stream.abort()
+
+
+async def test_a_task_that_fails_is_logged_and_its_owner_told(caplog):
+    async def fail():
+        raise ValueError("for a reason")
+
+    told = asyncio.get_running_loop().create_future()
+    with caplog.at_level(logging.ERROR):
+        start_task(fail(), "what was to be done", told.set_result)
+        assert str(await asyncio.wait_for(told, PATIENCE)) == "for a reason"
+    assert "what was to be done" in caplog.text
