@@ -1,4 +1,4 @@
-"""What group.json may say: a rank can write it, too, and a server builds a group of it when the agent is gone."""
+"""What group.json may say: a rank can write it, too, and a server shows a group of it until the agent is heard."""
 
 from __future__ import annotations
 
@@ -15,10 +15,22 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 
 
 def believable(content: Any) -> dict[str, Any]:
-    """The fields of a group.json that make sense; those that do not are left out, a spec as a whole."""
+    """A group.json without what makes no sense.
+
+    What a group cannot be shown without has a stand-in: a living group is not to be taken for none.
+    """
     if not isinstance(content, dict):
         return {}
-    return {name: value for name, value in content.items() if name not in _FIELDS or _FIELDS[name](value)}
+    found = {name: value for name, value in content.items() if name not in _FIELDS or _FIELDS[name](value)}
+    if content.get("spec") is not None:
+        found["spec"] = _spec(content["spec"])
+    return found
+
+
+def _spec(value: Any) -> dict[str, Any]:
+    given = value if isinstance(value, dict) else {}
+    needed = {name: given[name] if check(given.get(name)) else other for name, (check, other) in _SPEC.items()}
+    return {**given, **needed}
 
 
 def _is_text(value: Any) -> bool:
@@ -33,10 +45,6 @@ def _is_time(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _is_spec(value: Any) -> bool:
-    return isinstance(value, dict) and all(name in value and check(value[name]) for name, check in _SPEC.items())
-
-
 def _is_environment(value: Any) -> bool:
     return isinstance(value, dict) and len(value) <= 100 and all(v is None or _is_text(v) for v in value.values())
 
@@ -45,18 +53,21 @@ def _is_devices(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MAX_RANKS and all(_is_count(item, 0, MAX_RANKS) for item in value)
 
 
-_SPEC: dict[str, Callable[[Any], bool]] = {
-    "name": lambda value: _is_text(value) and bool(_NAME.match(value)),
-    "world_size": lambda value: _is_count(value, 1, MAX_RANKS),
-    "accelerator": lambda value: value in ("cpu", "cuda"),
-    "backend": lambda value: value in ("gloo", "nccl"),
-    "cwd": _is_text,
-    "devices": _is_devices,
+# Each with what stands in for it. Values of a later version are left as they are.
+_SPEC: dict[str, tuple[Callable[[Any], bool], Any]] = {
+    "name": (lambda value: _is_text(value) and bool(_NAME.match(value)), "damaged"),
+    "world_size": (lambda value: _is_count(value, 1, MAX_RANKS), 1),
+    "accelerator": (_is_text, "cpu"),
+    "backend": (_is_text, "gloo"),
+    "cwd": (_is_text, ""),
+    "devices": (_is_devices, []),
 }
 
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     "agent_pid": lambda value: _is_count(value, 1, 1 << 31),
     "created_at": _is_time,
     "environment": lambda value: value is None or _is_environment(value),
-    "spec": lambda value: value is None or _is_spec(value),
+    "protocol": lambda value: _is_count(value, 0, 1 << 31),
+    "version": _is_text,
+    "spec": lambda value: value is None,  # else see above
 }

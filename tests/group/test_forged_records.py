@@ -71,7 +71,8 @@ def lost_group(folder: Path) -> FollowedGroup:
     """A group of which the journal alone is left."""
     (folder / "journal").mkdir()
     group = Group(GroupDirectory(folder), "s-1", lambda topic: None)
-    group.adopt_remains({"spec": SPEC})
+    group.status.take_remains({"spec": SPEC})
+    group.mark_lost("")
     execution = {"id": "e-good", "state": "ok", "ranks": "0-2", "begin_seq": 1, "statuses": []}
     group.executions.update(execution)
     return group
@@ -191,11 +192,21 @@ def test_whatever_stands_in_group_json_the_group_can_be_shown_or_is_none(data):
     with tempfile.TemporaryDirectory() as folder:
         directory = GroupDirectory(Path(folder))
         (Path(folder) / "group.json").write_bytes(data)
-        assert not directory.agent_lives()
         content = directory.read_group_json()
+        group = Group(directory, "s-1", lambda topic: None)
+        assert not group.agent_lives()
         if content.get("spec"):
-            group = Group(directory, "s-1", lambda topic: None)
-            group.adopt_remains(content)
+            group.status.take_remains(content)
+            group.mark_lost("")
+            group.mark_silent()
             shown = group.model()
             json.dumps(shown, allow_nan=False)
             assert 1 <= shown["world_size"] <= 4096
+
+
+def test_a_group_whose_file_is_damaged_is_still_a_group(tmp_path):
+    directory = GroupDirectory(tmp_path)
+    (tmp_path / "group.json").write_text(json.dumps({"agent_pid": "x", "spec": {**SPEC, "world_size": 10**9}}))
+    assert directory.read_group_json() == {"spec": {**SPEC, "world_size": 1}}
+    (tmp_path / "group.json").write_text(json.dumps({"spec": 7, "protocol": 2}))
+    assert directory.read_group_json()["spec"]["name"] == "damaged"
