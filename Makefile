@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-typescript test-browser test-browser-1 test-browser-2 lint bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-typescript test-browser test-browser-1 test-browser-2 test-browser-beside lint bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -17,26 +17,28 @@ test: .venv/ready browser  ## All tests: unit, real ranks, TypeScript, real brow
 	@$(PYTHON) .ci/parts.py test-python test-typescript test-browser
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
-# its server and group. What chance kills and what floods the disk comes last, alone.
+# its server and group; the long files begin first (tests/conftest.py).
 JOBS ?= 3
-ALONE := tests/chaos
 
 test-python: .venv/ready
-	$(BIN)/python -m pytest tests $(ALONE:%=--ignore %) --numprocesses $(JOBS) --dist loadfile
-	$(BIN)/python -m pytest $(ALONE)
+	$(BIN)/python -m pytest tests --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 test-typescript: .venv/ready
 	npm run --silent test
 
-# Half of the files each, with a JupyterLab and a Chromium of its own; each half says what it did when it is done.
-HALVES := test-browser-1 test-browser-2
+# Two at a time: half of the files each, and what needs other extensions. Each has a JupyterLab and a Chromium of its own,
+# and says what it did when it is done.
+BROWSER := test-browser-1 test-browser-2 test-browser-beside
 PORT ?= 1898
 
 test-browser: .venv/ready browser ui-tests/node_modules
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(HALVES)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going $(BROWSER)
 
-$(HALVES): test-browser-%:
+test-browser-1 test-browser-2: test-browser-%:
 	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* npx playwright test --shard $*/2 --output test-results/$*
+
+test-browser-beside:
+	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)3 npx playwright test --config beside.config.ts --output test-results/beside
 
 ui-tests/node_modules: ui-tests/package-lock.json
 	cd ui-tests && npm ci --silent --no-audit --no-fund
@@ -58,15 +60,16 @@ screenshots: .venv/ready browser ui-tests/node_modules  ## The pictures of docs/
 setup: .venv/ready
 
 # Frameworks bring torch along: the one that is there stays. fastai would bring torchvision and spacy as well.
-FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no-deps.txt
+FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no-deps.txt ui-tests/requirements.txt
 
 .venv/ready: pyproject.toml package.json package-lock.json $(FRAMEWORKS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)"
+	npm ci --silent --no-audit --no-fund & npm=$$!; \
+		$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)" && wait $$npm
 	$(BIN)/pip list --disable-pip-version-check --format=freeze | grep '^torch==' > .venv/constraints.txt
-	npm ci --silent --no-audit --no-fund
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt \
-		--editable ".[test]" --requirement tests/frameworks/requirements.txt
+		--editable ".[test]" --requirement tests/frameworks/requirements.txt \
+		--requirement ui-tests/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --requirement tests/frameworks/requirements-no-deps.txt
 	touch $@
 

@@ -41,8 +41,13 @@ def pytest_configure(config):
     settings.register_profile("expressions", max_examples=10 * examples, deadline=None)
 
 
+# What takes a minute or more begins first, so that no process is left alone with it at the end.
+LONG = ("test_chaos", "test_examples", "test_server_agent", "test_keeper", "test_death", "test_magics")
+
+
 def pytest_collection_modifyitems(items):
-    """Tests marked `gpu` are skipped where the NVIDIA driver is not; those that need two GPUs look for themselves."""
+    """Long files first. Tests marked `gpu` are skipped where the NVIDIA driver is not."""
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if not Path("/dev/nvidiactl").exists():
         for item in items:
             if item.get_closest_marker("gpu"):

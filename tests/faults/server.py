@@ -23,7 +23,15 @@ from jupyter_dist.launcher.directories import groups_directory
 
 TOKEN = "a-token-that-must-be-seen-nowhere"
 # What JupyterLab and its friends bring along takes longer to load than the rest of the server.
-OTHERS = ("jupyterlab", "jupyter_lsp", "jupyter_server_terminals", "notebook", "notebook_shim")
+OTHERS = (
+    "jupyterlab",
+    "jupyter_lsp",
+    "jupyter_server_fileid",
+    "jupyter_server_terminals",
+    "jupyter_server_ydoc",
+    "notebook",
+    "notebook_shim",
+)
 
 
 class JupyterServer:
