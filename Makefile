@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-typescript test-browser test-browser-1 test-browser-2 test-browser-beside lint bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-browser-beside matrix lint bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -14,7 +14,7 @@ lab: .venv/ready  ## Open the same notebook in JupyterLab
 	$(BIN)/jupyter lab examples/ddp_digits.ipynb
 
 test: .venv/ready browser  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
-	@$(PYTHON) .ci/parts.py test-python test-typescript test-browser
+	@$(PYTHON) .ci/parts.py test-python test-versions test-typescript test-browser
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).
@@ -22,6 +22,12 @@ JOBS ?= 3
 
 test-python: .venv/ready
 	$(BIN)/python -m pytest tests --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
+
+test-versions: .venv/ready  ## A group on the oldest IPython 8, the newest 8 and the oldest 9
+	$(BIN)/python tests/matrix/run.py --quick
+
+matrix: .venv/ready  ## All versions whose torch is a build for the CPU; docs/compatibility.md is made of what ran
+	$(BIN)/python tests/matrix/run.py
 
 test-typescript: .venv/ready
 	npm run --silent test
@@ -77,4 +83,4 @@ browser:
 	@sh .ci/browser
 
 clean:
-	rm -rf .venv node_modules lib jupyter_dist/labextension jupyter_dist/_version.py ui-tests/node_modules *.tsbuildinfo
+	rm -rf .venv .matrix node_modules lib jupyter_dist/labextension jupyter_dist/_version.py ui-tests/node_modules *.tsbuildinfo

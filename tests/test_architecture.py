@@ -9,6 +9,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from matrix import table
+
+from jupyter_dist.launcher import requirements
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "jupyter_dist").rglob("*.py"))
@@ -64,6 +67,7 @@ OF_PYTHON = {
     "_fork_exec",
     "_asdict",
     "_replace",
+    "_default_context",
 }
 OF_PROTOCOLS = {"_render_traceback_"}  # of IPython's documentation
 
@@ -132,3 +136,20 @@ def test_what_is_imported_is_declared_and_nothing_else():
     imported = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}
     imported -= sys.stdlib_module_names | {"jupyter_dist"} | BROUGHT_BY_USERS
     assert {MODULES.get(name, name) for name in names} == imported
+
+
+def test_the_table_of_versions_is_made_of_what_ran():
+    runs = table.load()
+    assert table.TABLE.read_text() == table.render(runs)
+    assert not [run for run in runs if run["result"] == "failed"]
+
+
+def test_the_oldest_versions_that_are_declared_have_run():
+    ran = [run for run in table.load() if run["result"] == "passed"]
+    for name, least in (
+        ("python", requirements.MIN_PYTHON),
+        ("torch", requirements.MIN_TORCH),
+        ("ipython", requirements.MIN_IPYTHON),
+    ):
+        versions = {tuple(map(int, run[name].split(".")[:2])) for run in ran if run[name]}
+        assert least in versions, name

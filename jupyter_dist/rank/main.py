@@ -216,6 +216,7 @@ def _prepare_process(spec: RankSpec) -> None:
     last_words_fd = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
     faulthandler.enable(last_words_fd)
     faulthandler.register(signal.SIGUSR2, last_words_fd)
+    spawning.fork_by_default()
     process_group.use_threads()
     process_group.reseed(spec.accelerator)
 

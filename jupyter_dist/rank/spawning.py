@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _posixsubprocess
 import functools
+import multiprocessing
 import os
 import subprocess
 from collections.abc import Callable
@@ -26,6 +27,17 @@ def install(before: Callable[[], None]) -> None:
     _posixsubprocess.fork_exec = fork_exec
     if hasattr(subprocess, "_fork_exec"):  # Python 3.11 and later keep their own reference
         subprocess._fork_exec = fork_exec
+
+
+def fork_by_default() -> None:
+    """Start workers by `fork` unless the user chooses otherwise, as Python did before 3.14.
+
+    Since then a server process forks them, which does not know what a cell defined: a DataLoader whose data set is
+    a class of the notebook would fail. Nothing is chosen here, so `set_start_method` still works once, as documented.
+    """
+    default: Any = multiprocessing.get_context.__self__  # type: ignore[attr-defined]
+    if multiprocessing.get_start_method(allow_none=True) is None and hasattr(default, "_default_context"):
+        default._default_context = multiprocessing.get_context("fork")
 
 
 def _wrap(function: Callable[..., Any], before: Callable[[], None]) -> Callable[..., Any]:

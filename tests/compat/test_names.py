@@ -3,13 +3,15 @@
 import _posixsubprocess
 import atexit
 import io
+import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from jupyter_dist.rank import ipython_compat, torch_compat
+from jupyter_dist.rank import ipython_compat, nccl, torch_compat
 
 
 def test_this_ipython_has_all_that_ranks_use():
@@ -70,3 +72,41 @@ def test_python_has_the_names_that_ranks_use():
     assert io.TextIOWrapper(io.BytesIO())._CHUNK_SIZE
     assert hasattr(subprocess, "_fork_exec") == (sys.version_info >= (3, 11))
     assert callable(os.register_at_fork)
+    assert hasattr(multiprocessing.get_context.__self__, "_default_context")
+
+
+def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch):
+    def refuses():
+        raise AttributeError("no attribute 'abort'")
+
+    monkeypatch.setattr(nccl, "ABORT_SECONDS", 60)
+    monkeypatch.setattr(torch_compat, "abort_nccl", lambda: None)
+    assert nccl.abort() is None
+    monkeypatch.setattr(torch_compat, "abort_nccl", refuses)
+    assert nccl.abort() == "torch raised AttributeError: no attribute 'abort'"
+    may_end = threading.Event()
+    monkeypatch.setattr(torch_compat, "abort_nccl", may_end.wait)
+    monkeypatch.setattr(nccl, "ABORT_SECONDS", 0.01)
+    assert "has not ended" in nccl.abort()
+    assert "has not ended" in nccl.abort()  # the same attempt: no second one beside it
+    assert [thread.name for thread in threading.enumerate()].count("abort NCCL") == 1
+    may_end.set()
+    monkeypatch.setattr(nccl, "ABORT_SECONDS", 60)
+    nccl._running.join()
+    assert nccl.abort() is None
+
+
+class _OldBackend:
+    """What a process group over NCCL has in torch 2.5."""
+
+    def __init__(self, calls):
+        self._shutdown = lambda: calls.append("shutdown")
+        self._group_start = self._group_end = lambda: None
+
+
+def test_nccl_groups_of_torch_without_abort_are_aborted_by_their_backend(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch_compat, "_nccl_of", lambda group: _OldBackend(calls))
+    monkeypatch.setattr(torch_compat, "process_groups", lambda: [object(), object()])
+    torch_compat.abort_nccl()
+    assert calls == ["shutdown", "shutdown"]

@@ -29,7 +29,7 @@ from jupyter_dist.rank.preload import OPTIONAL
 class ZygoteClient:
     """Starts ranks; knows how they ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: tuple[str, ...] = (), **env: str) -> None:
         self._sock, child = socket.socketpair()
         self._decoder = FrameDecoder()
         self._messages: list[Header] = []
@@ -44,9 +44,10 @@ class ZygoteClient:
                     "OPENBLAS_NUM_THREADS": "1",
                     "JUPYTER_DIST_AGENT_PID": str(os.getpid()),
                     "JUPYTER_DIST_OPTIONAL_PRELOAD": ",".join(OPTIONAL),
+                    **env,
                 },
             )
-        self._sock.sendall(encode_frame({"t": "preload", "modules": []}))
+        self._sock.sendall(encode_frame({"t": "preload", "modules": list(modules)}))
         self.warm = self.wait("warm")
 
     def fork(self, spec: RankSpec, fds: list[int]) -> int:
