@@ -19,6 +19,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .death import Ending
 from .ending import sweep
+from .environment import check_open_files, free_port
 from .execution import Execution
 from .group import Group
 from .pulse import Pulse
@@ -82,6 +83,8 @@ class Agent:
             raise bad_request("This agent has its group already.")
         self._environment = environment
         self.lease_seconds = spec.lease_seconds
+        check_open_files(spec.world_size)
+        free_port()
         try:
             self.group = Group(
                 spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed

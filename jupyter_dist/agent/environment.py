@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import socket
 from pathlib import Path
 
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import GroupSpec, RankSpec
 
+USUAL_FILES = 1024
+RANK_FILES = 160  # our own descriptors begin at 100, out of the way of the user's (rank/main.py)
+AGENT_FILES, FILES_PER_RANK = 40, 8
 
-def rank_environment(spec: GroupSpec, local_rank: int, master_port: int) -> dict[str, str]:
+
+def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) -> dict[str, str]:
     """Return what a rank's environment has beyond the agent's own. What the user set in `spec.env` wins."""
     environment = {
         # torchrun's, which Fabric, Accelerate, fastai and plain scripts read. One node: rank == local_rank.
@@ -21,8 +28,8 @@ def rank_environment(spec: GroupSpec, local_rank: int, master_port: int) -> dict
         "GROUP_WORLD_SIZE": "1",
         "ROLE_RANK": str(local_rank),
         "ROLE_WORLD_SIZE": str(spec.world_size),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(master_port),
+        "MASTER_ADDR": master[0],
+        "MASTER_PORT": str(master[1]),
         "TORCHELASTIC_RUN_ID": spec.group_id,  # Fabric: "launched by torchrun, do not fork"
         "FORK_LAUNCHED": "1",  # Accelerate: end_training() must not destroy the process group
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # torchrun's default
@@ -55,7 +62,7 @@ def _device_environment(spec: GroupSpec) -> dict[str, str]:
     }
 
 
-def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, master_port: int) -> RankSpec:
+def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, master: tuple[str, int]) -> RankSpec:
     """Return what a rank's process is told of itself. One node: rank == local_rank."""
     return RankSpec(
         group_id=spec.group_id,
@@ -70,13 +77,42 @@ def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, mas
         cwd=spec.cwd,
         store_path=str(store_path),
         generation=generation,
-        env=rank_environment(spec, rank, master_port),
+        env=rank_environment(spec, rank, master),
         join_timeout_seconds=spec.start_timeout_seconds,
     )
 
 
-def free_port() -> int:
-    """Return a loopback port that is free now, for scripts that call init_process_group("env://") themselves."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port() -> tuple[str, int]:
+    """Return loopback's address and a port that is free now, for scripts that call init_process_group("env://").
+
+    Raises:
+        JupyterDistError: `bad_environment`, when this machine has no loopback.
+    """
+    for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(family) as probe,
+            socket.socket(family, socket.SOCK_DGRAM) as route,
+        ):
+            route.connect((address, 9))  # sends nothing; refused where the interface is down
+            probe.bind((address, 0))
+            return address, int(probe.getsockname()[1])
+    message = "This machine has no loopback network (127.0.0.1 or ::1), over which ranks meet."
+    raise JupyterDistError("bad_environment", message, "Bring it up, for example with 'ip link set lo up'.")
+
+
+def check_open_files(world_size: int) -> None:
+    """Raise JupyterDistError `bad_environment` when so many ranks need more open files than this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = max(RANK_FILES, AGENT_FILES + FILES_PER_RANK * world_size)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        message = f"Only {soft} files may be open in a process here (ulimit -n); {world_size} ranks need {needed}."
+        raise JupyterDistError("bad_environment", message, "Raise the limit and start the server again.")
+
+
+def widen_open_files() -> None:
+    """Take what the hard limit gives, where the soft limit on open files is below the usual one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = USUAL_FILES if hard == resource.RLIM_INFINITY else min(hard, USUAL_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -69,9 +69,9 @@ class Group:
         """Make the ranks of a new generation, without processes yet."""
         store_path = self.stores.new()
         self.reform.forget()
-        port = free_port()
+        master = free_port()
         self.ranks = [
-            RankProcess(rank_spec(self.spec, rank, store_path, self.generation, port), self.journal, self)
+            RankProcess(rank_spec(self.spec, rank, store_path, self.generation, master), self.journal, self)
             for rank in range(self.spec.world_size)
         ]
         self._by_pid = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from jupyter_dist.system.processes import adopt_orphans
 
 from .agent import Agent
+from .environment import widen_open_files
 
 
 def main(argument: str) -> int:
@@ -17,6 +18,7 @@ def main(argument: str) -> int:
     # What we write is private; what cells write has the umask of whoever started the server (rank/birth.py).
     os.environ["JUPYTER_DIST_UMASK"] = f"{os.umask(0o077):o}"
     adopt_orphans()
+    widen_open_files()
     asyncio.run(_serve(Path(argument)))
     return 0
 

@@ -29,28 +29,78 @@ MAX_GROUP_JSON_BYTES = 1 << 20
 def groups_directory(runtime_dir: str) -> Path:
     """The directory of all groups of this Jupyter runtime directory, made and checked.
 
+    Places that somebody else could rename or replace come last.
+
     Raises:
         JupyterDistError: `bad_directory`, when no place is private and short enough.
     """
     # Outside of the runtime directory its name keeps the groups of different ones apart.
-    digest = hashlib.sha256(runtime_dir.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(os.fsencode(runtime_dir)).hexdigest()[:8]
+    name = f"jupyter_dist-{os.getuid()}-{digest}"
     candidates = [Path(runtime_dir) / "jupyter_dist"]
     if xdg := os.environ.get("XDG_RUNTIME_DIR"):
         candidates.append(Path(xdg) / f"jupyter_dist-{digest}")
-    candidates.append(Path(tempfile.gettempdir()) / f"jupyter_dist-{os.getuid()}-{digest}")
-    candidates.append(Path("/tmp") / f"jupyter_dist-{os.getuid()}-{digest}")  # noqa: S108 - checked below
+    candidates += [Path(tempfile.gettempdir()) / name, Path("/tmp") / name]  # noqa: S108 - checked below
     problems = []
-    for candidate in candidates:
+    for candidate in sorted(candidates, key=lambda path: not _is_safe_above(path)):
         if len(os.fsencode(str(candidate) + _LONGEST)) > MAX_SOCKET_PATH_BYTES:
             problems.append(f"{candidate} is too long a path for a unix socket")
             continue
         try:
-            make_private(candidate)
+            return _claim(candidate)
         except (OSError, JupyterDistError) as err:
             problems.append(str(err))
-            continue
-        return candidate
-    raise JupyterDistError("bad_directory", "There is no private directory for groups.", "; ".join(problems) + ".")
+    hint = "; ".join(problems) + ". Set JUPYTER_RUNTIME_DIR to a folder of your own."
+    raise JupyterDistError("bad_directory", "There is no private directory for groups.", hint)
+
+
+def _claim(candidate: Path) -> Path:
+    """This directory; where another user has taken its name, one beside it that cannot be guessed."""
+    try:
+        make_private(candidate)
+    except JupyterDistError:
+        found = candidate.lstat()
+        if candidate.name == "jupyter_dist" or (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()):
+            raise  # our own, and open: the hint says what to do
+        return _claim_beside(candidate)
+    return candidate
+
+
+def _claim_beside(candidate: Path) -> Path:
+    prefix = candidate.name + "-"
+    for path in sorted(candidate.parent.glob(prefix + "*")):  # of an earlier server
+        with contextlib.suppress(OSError, JupyterDistError):
+            make_private(path)
+            return path
+    # Short: the room for the socket's path was measured without it.
+    path = candidate.parent / (prefix + secrets.token_hex(4))
+    make_private(path)
+    return path
+
+
+def _is_safe_above(path: Path) -> bool:
+    """Whether nobody but root and this user can rename what lies there: no open directory without the sticky bit."""
+    for above in path.parents:
+        with contextlib.suppress(OSError):  # it is made when it is needed
+            mode = above.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                return False
+    return True
+
+
+def is_private(directory: Path) -> bool:
+    """Whether it is a directory of this user that nobody else can enter; its name may be another's by now."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def bad_directory(directory: Path, err: OSError) -> JupyterDistError:
+    """What to tell people when nothing can be written there."""
+    hint = "Make room there, or set JUPYTER_RUNTIME_DIR to a folder that can be written to."
+    return JupyterDistError("bad_directory", f"{directory}: {err.strerror or err}.", hint)
 
 
 def make_private(directory: Path) -> None:
@@ -80,11 +130,20 @@ class GroupDirectory:
 
     @classmethod
     def create(cls, parent: Path) -> GroupDirectory:
-        """Make a new one, held by this server."""
-        make_private(parent)
+        """Make a new one, held by this server.
+
+        Raises:
+            JupyterDistError: `bad_directory`, when the system refuses it: no space, read-only, somebody else's.
+        """
         directory = cls(parent / f"g-{secrets.token_hex(4)}")
-        make_private(directory.path)
-        if not directory.hold():
+        try:
+            make_private(parent)
+            make_private(directory.path)
+            is_held = directory.hold()
+        except OSError as err:
+            directory.remove()
+            raise bad_directory(parent, err) from err
+        if not is_held:
             raise JupyterDistError("bad_directory", f"Another server took {directory.path}.", "Try again.")
         return directory
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import re
@@ -13,12 +14,16 @@ import time
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system import disk
 
 from .code import PackageCode
-from .directories import GroupDirectory
+from .directories import GroupDirectory, bad_directory, is_private
 
 LAUNCH_SECONDS = 20.0
 POLL_SECONDS = 0.01
+# What an agent needs to come up: group.json, its socket, the journal's folder.
+LEAST_BYTES = 16 << 10
+LEAST_FILES = 8
 REAP_SECONDS = 0.5
 
 # Credentials of the server: ranks run any code, and what they print is read by others.
@@ -52,7 +57,9 @@ class LocalLauncher:
 
     def directories(self) -> list[GroupDirectory]:
         """The group directories on disk."""
-        paths = (path for path in self._parent.glob("g-*") if path.is_dir() and not path.is_symlink())
+        if not is_private(self._parent):  # in an open folder others may have put theirs in its place
+            return []
+        paths = (path for path in self._parent.glob("g-*") if is_private(path))
         return [GroupDirectory(path) for path in sorted(paths)]
 
     async def launch(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
@@ -92,7 +99,11 @@ class LocalLauncher:
     def _spawn(self, python: str, directory: GroupDirectory, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
         boot_script = self._boot_script()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        with open(os.open(directory.log_path, flags, 0o600), "ab") as log:
+        try:
+            log_fd = os.open(directory.log_path, flags, 0o600)
+        except OSError as err:
+            raise bad_directory(directory.path, err) from err
+        with open(log_fd, "ab") as log:
             try:
                 return subprocess.Popen(
                     # The keeper needs nothing but the standard library, and starts the agent with all of the user's.
@@ -121,6 +132,7 @@ class LocalLauncher:
         deadline = time.monotonic() + LAUNCH_SECONDS
         while not directory.socket_path.exists():
             if process.poll() is not None:
+                _check_room(directory.path)
                 words = directory.log_tail() or "It printed nothing."
                 message = f"The group's agent in {python} ended with code {process.returncode} before it was up."
                 raise JupyterDistError("bad_environment", message, words)
@@ -130,3 +142,13 @@ class LocalLauncher:
                 message = f"The group's agent in {python} was not up within {LAUNCH_SECONDS:g} s."
                 raise JupyterDistError("timed_out", message, directory.log_tail() or "Try again.")
             await asyncio.sleep(POLL_SECONDS)
+
+
+def _check_room(path: Path) -> None:
+    """Raise JupyterDistError `bad_directory` when nothing can be written there: an agent cannot even say so."""
+    try:
+        is_full = disk.free_bytes(path) < LEAST_BYTES or disk.free_files(path) in range(LEAST_FILES)
+    except OSError as err:
+        raise bad_directory(path, err) from err
+    if is_full:
+        raise bad_directory(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))

@@ -3,12 +3,15 @@
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from jupyter_dist.launcher.directories import MAX_SOCKET_PATH_BYTES, GroupDirectory, groups_directory, make_private
+from jupyter_dist.launcher.local import LocalLauncher
 from jupyter_dist.protocol.errors import JupyterDistError
 
 
@@ -81,3 +84,54 @@ def test_a_damaged_group_json_is_no_group_json(tmp_path):
     assert group.read_group_json() == {}
     assert group.log_tail() == ""
     group.release()
+
+
+def test_a_runtime_path_of_any_bytes_has_a_place(runtime):
+    """Under LC_ALL=C too, where Python takes a path's bytes for what they are."""
+    name = os.fsdecode(bytes(runtime) + b"/\xff\xfc")
+    found = groups_directory(name)
+    assert found == Path(name) / "jupyter_dist"
+    assert GroupDirectory.create(found).path.parent == found
+    code = "import sys; from jupyter_dist.launcher.directories import groups_directory as g; g(sys.argv[1])"
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    subprocess.run([sys.executable, "-c", code, os.fsencode(str(runtime)) + "/ü".encode()], check=True, env=environment)
+
+
+def test_a_folder_that_anybody_may_rename_comes_last(runtime, monkeypatch):
+    open_to_all = runtime / "all"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    xdg = runtime / "xdg"
+    xdg.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(xdg))
+    assert groups_directory(str(open_to_all / "runtime")).parent == xdg
+    open_to_all.chmod(0o1777)  # as /tmp is: nobody renames what is another's
+    assert groups_directory(str(open_to_all / "runtime")).parent == open_to_all / "runtime"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a directory to somebody else")
+def test_a_planted_name_costs_another_name_and_the_next_server_finds_that(runtime, monkeypatch):
+    short = Path(tempfile.mkdtemp(prefix="jd", dir="/tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    long = str(runtime / ("x" * 120))
+    expected = groups_directory(long)
+    os.chown(expected, 65534, 65534)
+    other = groups_directory(long)
+    assert (other.parent, other != expected) == (short, True)
+    assert groups_directory(long) == other
+    os.chown(other, 65534, 65534)
+    assert groups_directory(long) not in (expected, other)
+    shutil.rmtree(short)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a directory to somebody else")
+def test_groups_of_somebody_else_are_not_listed(tmp_path):
+    parent = tmp_path / "groups"
+    mine, theirs = (GroupDirectory.create(parent) for _ in range(2))
+    launcher = LocalLauncher(parent, [])
+    os.chown(theirs.path, 65534, 65534)
+    assert [found.path for found in launcher.directories()] == [mine.path]
+    os.chown(parent, 65534, 65534)  # theirs, put in the place of ours
+    assert launcher.directories() == []
+    mine.release()
+    theirs.release()
