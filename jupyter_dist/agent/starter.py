@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
+from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame, pack
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.processes import CLEANER_SECONDS
 from jupyter_dist.transport.stream import FrameStream
@@ -82,7 +82,7 @@ class Zygote:
         """Have the zygote fork. Raises JupyterDistError `start_failed` when it does not."""
         number = next(self._ids)
         forked = self._forks[number] = asyncio.get_running_loop().create_future()
-        frame = encode_frame({"t": "fork", "id": number, "spec": spec.to_dict()})
+        frame = encode_frame(*pack({"t": "fork", "id": number}, {"spec": spec.to_dict()}))
         try:
             socket.send_fds(self._sock, [frame], list(fds))
             return await asyncio.wait_for(forked, 10.0)
@@ -174,8 +174,8 @@ class FreshProcesses:
         except OSError as err:
             parent_end.close()
             raise _not_forked(str(err.strerror)) from err
-        spec_frame = {"t": "spec", "spec": spec.to_dict(), "fds": list(fds), "preload": self._preload}
-        parent_end.sendall(encode_frame(spec_frame))
+        spec_frame = pack({"t": "spec"}, {"spec": spec.to_dict(), "fds": list(fds), "preload": self._preload})
+        parent_end.sendall(encode_frame(*spec_frame))
         parent_end.setblocking(False)
         born: asyncio.Future[Born] = asyncio.get_running_loop().create_future()
         watch = start_task(self._watch(process, parent_end, born), f"rank {spec.rank} exit")

@@ -15,12 +15,14 @@ import os
 import secrets
 import shutil
 import threading
+import time
 from pathlib import Path
 
 from .directories import make_private
 
 PACKAGE = Path(__file__).resolve().parent.parent
 BOOT_PATH = Path("jupyter_dist", "agent", "boot.py")
+ABANDONED_SECONDS = 600.0
 # What only the server imports.
 _LEFT_OUT = frozenset({"app.py", "devices", "folding", "group", "handlers", "launcher", "labextension"})
 
@@ -54,10 +56,7 @@ class PackageCode:
         if self._fd is not None:
             os.close(self._fd)
         self._fd = self._folder = None
-        for folder in self._parent.glob("code-*"):
-            _remove_if_unused(folder)
-        with contextlib.suppress(OSError):
-            self._parent.rmdir()
+        remove_unused(self._parent)
 
     def _hold(self) -> Path:
         make_private(self._parent)
@@ -98,6 +97,18 @@ class PackageCode:
             return all((package / name).read_bytes() == content for name, (content, _) in self._sources.items())
         except OSError:
             return False
+
+
+def remove_unused(parent: Path) -> None:
+    """Remove the copies that neither a group nor a server runs, also those that a killed server has left."""
+    for folder in parent.glob("code-*"):
+        _remove_if_unused(folder)
+    for folder in parent.glob("new-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        parent.rmdir()
 
 
 def _is_for_groups(path: Path) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+from itertools import starmap
 
-from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
+from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame, unpack
 from jupyter_dist.protocol.specs import RankSpec
 
 from . import birth, shim
@@ -31,6 +32,6 @@ def _become_rank(header: Header) -> int:
 def _read_spec(sock: socket.socket) -> Header:
     decoder = FrameDecoder()
     while data := sock.recv(1 << 16):
-        for header, _ in decoder.feed(data):
+        for header, _ in starmap(unpack, decoder.feed(data)):
             return header
     raise EOFError("the agent went away before it sent a spec")

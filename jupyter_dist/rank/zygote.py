@@ -19,10 +19,11 @@ import traceback
 from collections import deque
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
+from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame, unpack
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below, end_orphans
 
@@ -93,7 +94,7 @@ class Zygote:
         except ConnectionResetError:  # the agent left with an answer unread
             return False
         self._fds.extend(fds)
-        for header, _payload in self._decoder.feed(data):
+        for header, _ in starmap(unpack, self._decoder.feed(data)):
             if header["t"] == "preload":
                 self._warm(header["modules"])
             else:
@@ -107,7 +108,7 @@ class Zygote:
 
             preload(modules)
         except BaseException as err:  # whatever an import raises, the agent must hear of it
-            report = {"t": "failed", "ename": type(err).__name__, "evalue": str(err)}
+            report = {"t": "failed", "ename": type(err).__name__, "evalue": str(err)[:4000]}
             self._send(report, traceback.format_exc().encode())
             return
         reason = _why_unsafe()

@@ -19,6 +19,7 @@ from typing import Any
 
 from waits import PATIENCE
 
+from jupyter_dist.launcher.code import remove_unused
 from jupyter_dist.launcher.directories import groups_directory
 
 TOKEN = "a-token-that-must-be-seen-nowhere"
@@ -107,7 +108,9 @@ class JupyterServer:
             with contextlib.suppress(
                 OSError
             ):  # outside of our home, where its path is too long; kept while groups live
-                groups_directory(str(self.runtime)).rmdir()
+                parent = groups_directory(str(self.runtime))
+                remove_unused(parent.with_name(f"{parent.name}-code"))  # a killed server does not
+                parent.rmdir()
 
     def ask(self, method: str, path: str, body: Any = None, token: str | None = TOKEN, key: str | None = None) -> Any:
         headers = {"Authorization": f"token {token}"} if token else {}

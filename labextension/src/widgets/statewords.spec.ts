@@ -21,6 +21,8 @@ it.each<[GroupState, RankState[], string, RankState]>([
   ['degraded', ['dead', 'idle'], '2 ranks, 1 dead', 'dead'],
   ['ready', ['idle', 'joining'], '2 ranks, 1 starting', 'joining'],
   ['dead', ['dead'], '1 rank, dead', 'dead'],
+  ['unresponsive', ['unresponsive', 'dead'], '2 ranks, does not answer', 'unresponsive'],
+  ['incompatible', [], '0 ranks, started by another version', 'unresponsive'],
   ['lost', ['idle'], '1 rank, lost', 'dead']
 ])('%s %j is "%s", light %s', (state, ranks, words, light) => {
   expect(groupSummary(trans, group(state, ranks), 3.4)).toBe(words);
