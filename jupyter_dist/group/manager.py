@@ -206,7 +206,11 @@ class GroupManager:
         if group.agent_lives():
             with contextlib.suppress(JupyterDistError):
                 await group.attach(ADOPT_SECONDS)
-                await group.shutdown()
+                if group.state == "warm":
+                    await group.shutdown()
+                else:  # a rank removed the file that says it
+                    self._groups[group.id] = group
+                    self.notify(("groups",))
                 return
             await group.detach()  # it ends by itself, when no server claims it
         elif group.directory.age_seconds() > ABANDONED_SECONDS:
