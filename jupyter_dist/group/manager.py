@@ -231,7 +231,7 @@ class GroupManager:
 
     def _names_hint(self, wanted: str) -> str:
         if not self._groups:
-            return "No group is running. Start one with POST /groups."
+            return "No group is running: start one."
         names = [f"{group.name} ({group.world_size} ranks)" for group in self.all()]
         near = difflib.get_close_matches(wanted, [group.name for group in self.all()], 1)
         return (f"Did you mean '{near[0]}'? " if near else "") + f"Groups now: {', '.join(names[:20])}."

@@ -111,6 +111,8 @@ export interface IDistExecutions {
   readonly followed: ISignal<IDistExecutions, string>;
   /** Submit code; resolves when the server has queued it. */
   run(group: string, request: IRunRequest): Promise<IExecution>;
+  /** Whether it was submitted from this page: its output may do what the page's user may. */
+  isOwn(execution: string): boolean;
   /** Cancel if queued, interrupt if running. */
   cancel(group: string, execution: string): Promise<void>;
   /** Follow an execution's view. */

@@ -78,12 +78,14 @@ test('cells of two notebooks queue, and an interrupt stops the one that runs', a
     await expect(a.items.first()).toContainText('from a');
     await runFirst(other);
     await expect(b.summary).toContainText('queued');
+    await expect(b.summary).toContainText(/after cell \[\d+\] of a\.ipynb, running for \d/);
     // Whose cell it waits for, and that it waits.
     await expect(group.locator('.jpd-RankRow').first()).toContainText('a.ipynb');
     await expect(waiting).toBeVisible();
     // The waiting notebook's own interrupt takes back its cell, and no more.
     await other.locator('[data-jp-item-name="interrupt"]').click();
     await expect(b.prompt).toHaveText('[ ]:');
+    await expect(b.node).toContainText('Cancelled before it ran.');
     await expect(waiting).toHaveCount(0);
     await expect(a.summary).toContainText('running');
     await runFirst(other);

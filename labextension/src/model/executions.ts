@@ -13,6 +13,7 @@ import {
   IViewMessage,
   TopicMessage
 } from '../services/protocol';
+import { translation } from '../services/translation';
 import type {
   IDistExecutions,
   IDistService,
@@ -40,8 +41,14 @@ export class ExecutionsModel implements IDistExecutions {
     return this._followed;
   }
 
-  run(group: string, request: IRunRequest): Promise<IExecution> {
-    return this._service.run(group, request);
+  async run(group: string, request: IRunRequest): Promise<IExecution> {
+    const execution = await this._service.run(group, request);
+    this._own.add(execution.id);
+    return execution;
+  }
+
+  isOwn(execution: string): boolean {
+    return this._own.has(execution);
   }
 
   cancel(group: string, execution: string): Promise<void> {
@@ -80,6 +87,7 @@ export class ExecutionsModel implements IDistExecutions {
     { model: FollowedExecution; count: number }
   >();
   private _followed = new Signal<this, string>(this);
+  private _own = new Set<string>();
   private _service: ExecutionsSource;
 }
 
@@ -187,11 +195,12 @@ export class FollowedExecution
 
   private _recover(): void {
     if (++this._gaps > MAX_GAPS) {
+      const trans = translation();
       this._fail(
         new DistError({
           code: 'bad_response',
-          message: 'The output of the ranks could not be followed.',
-          hint: 'Reload the page. The whole output is in the rank output panel.'
+          message: trans.__('The output of the ranks could not be followed.'),
+          hint: trans.__('Reload the page. The whole output is in the rank output panel.')
         })
       );
       return;

@@ -79,8 +79,20 @@ describe('LogModel', () => {
     }
     const lines = log.blocks.reduce((sum, block) => sum + block.lines, 0);
     expect(lines).toBeLessThanOrEqual(1000);
-    expect(lines + log.droppedLines).toBe(4001);
+    expect(lines + log.olderLines!).toBe(4001);
     expect(log.hasOlder).toBe(true);
+  });
+
+  it('counts only what it has seen: of what is above the first page nobody knows the lines', () => {
+    const log = new LogModel({ lines: 300, characters: 1e9 });
+    log.load(page([say(10, 'a\n'.repeat(200))], true));
+    log.append([say(11, 'b\n'.repeat(200))], 11, 0);
+    expect([log.hasOlder, log.olderLines]).toEqual([true, null]);
+    const whole = new LogModel({ lines: 300, characters: 1e9 });
+    whole.load(page([begin(1)]));
+    whole.append([say(9, 'a\n'.repeat(200))], 9, 7);
+    whole.append([say(10, 'b\n'.repeat(200))], 10, 0);
+    expect([whole.hasOlder, whole.olderLines]).toEqual([true, null]);
   });
 
   it('keeps the separator of what is left of an execution', () => {
@@ -107,7 +119,7 @@ describe('LogModel', () => {
     log.load(page([begin(1), say(2, 'a\n'.repeat(200))]));
     log.keepsTop = true;
     log.append([say(3, 'b\n'.repeat(200)), end(4)], 4, 0);
-    expect([log.atEnd, log.droppedLines]).toEqual([false, 0]);
+    expect([log.atEnd, log.olderLines]).toEqual([false, 0]);
     expect(summary(log.blocks)[1].startsWith('stdout:a')).toBe(true);
   });
 

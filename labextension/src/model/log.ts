@@ -63,9 +63,9 @@ export class LogModel {
     return this._atEnd;
   }
 
-  /** Lines that were in the window and were dropped at its top since it was last loaded. */
-  get droppedLines(): number {
-    return this._droppedLines;
+  /** How many lines of the log are above the window; null: more than the page has ever seen. */
+  get olderLines(): number | null {
+    return this._olderLines;
   }
 
   /** Records that came while the window was elsewhere. */
@@ -79,6 +79,7 @@ export class LogModel {
     this._seq = page.seq;
     this._first = page.first;
     this._hasOlder = page.more;
+    this._olderLines = page.more ? null : 0;
     page.records.forEach(record => this._builder.add(record));
     this._trimTop();
     this._changed.emit();
@@ -111,6 +112,7 @@ export class LogModel {
   prepend(page: ILogPage): void {
     const { blocks } = this._builder;
     const older = this._build(page.records.filter(record => record.seq < this.first));
+    this._olderLines = page.more ? null : 0;
     const cut = blocks.splice(0, boundary(blocks));
     if (cut.length > 0 && cut[0].kind === 'execution') {
       blocks.unshift(cut[0]);
@@ -182,7 +184,7 @@ export class LogModel {
     while (this._isTooMuch(lines + 1, characters) && count < blocks.length - 1) {
       lines -= blocks[count].lines;
       characters -= blocks[count].characters;
-      this._droppedLines += blocks[count].lines;
+      this._dropped(blocks[count]);
       count += 1;
     }
     if (count > 0) {
@@ -192,9 +194,15 @@ export class LogModel {
       const separator = lostSeparator(gone, blocks);
       if (separator) {
         blocks.unshift({ ...separator, id: this._nextId(), seq: blocks[0].seq, continued: true });
-        this._droppedLines -= separator.lines;
+        this._olderLines = this._olderLines === null ? null : this._olderLines - separator.lines;
       }
     }
+  }
+
+  /** Nobody knows how many lines are in what did not come. */
+  private _dropped(block: LogBlock): void {
+    const isCounted = this._olderLines !== null && block.kind !== 'gap';
+    this._olderLines = isCounted ? this._olderLines! + block.lines : null;
   }
 
   private _trimBottom(): void {
@@ -214,7 +222,7 @@ export class LogModel {
 
   private _reset(): void {
     this._builder = new BlockBuilder(this._nextId);
-    this._droppedLines = 0;
+    this._olderLines = null;
     this._unseen = 0;
     this._atEnd = true;
   }
@@ -226,7 +234,7 @@ export class LogModel {
   private _first = 1;
   private _hasOlder = false;
   private _atEnd = true;
-  private _droppedLines = 0;
+  private _olderLines: number | null = 0;
   private _unseen = 0;
   private _keepsTop = false;
   private readonly _changed = new Signal<this, void>(this);

@@ -3,6 +3,7 @@
  * that runs, and nothing that ran while nobody looked, may be lost.
  */
 import { FINAL_STATES, IErrorBody, IExecution, IRanksBundle } from '../services/protocol';
+import { translation } from '../services/translation';
 
 /** A cell as found in the file. */
 export interface IFoundCell {
@@ -73,10 +74,11 @@ export function lostError(error: IErrorBody): IErrorBody {
   if (error.code !== 'unknown_execution' && error.code !== 'unknown_group') {
     return error;
   }
+  const trans = translation();
   return {
     code: 'lost',
-    message: 'The server no longer knows this execution; its end was not seen.',
-    hint: 'Its group was shut down, or the server has forgotten it. Run the cell again.'
+    message: trans.__('The server no longer knows this execution; its end was not seen.'),
+    hint: trans.__('Its group was shut down, or the server has forgotten it. Run the cell again.')
   };
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { parseRanks } from './ranks';
 import { getCellTarget, METADATA_KEY, resolveTarget, setCellTarget, setNotebookTarget } from './target';
 
 class Metadata {
@@ -52,4 +53,11 @@ describe('setting a target', () => {
     setCellTarget(notebook, undefined);
     expect(notebook.values.size).toBe(0);
   });
+});
+
+it('takes no more of a hostile file than it needs to say what is wrong', () => {
+  const notebook = new Metadata({ group: 'x'.repeat(1e6), ranks: '0,'.repeat(1e6) });
+  const target = resolveTarget(notebook, new Metadata())!;
+  expect(target.group).toHaveLength(200);
+  expect(() => parseRanks(target.ranks, 2)).toThrow('longer than');
 });

@@ -2,6 +2,10 @@
  * Where a cell goes: the kernel, or ranks of a group. Kept in the metadata of
  * the notebook, and of a cell that has its own.
  */
+import { MAX_EXPRESSION_LENGTH } from './ranks';
+
+/** No group's name is as long; a cut one is that of no group, and is said to be unknown. */
+const MAX_NAME = 200;
 
 /** The key in the metadata of notebooks and cells. */
 export const METADATA_KEY = 'jupyter_dist';
@@ -33,7 +37,7 @@ export interface IHasMetadata {
 export function getNotebookTarget(notebook: IHasMetadata): Target {
   const { group, ranks } = fields(notebook);
   return typeof group === 'string' && group
-    ? { group, ranks: expression(ranks) }
+    ? { group: group.slice(0, MAX_NAME), ranks: expression(ranks) }
     : null;
 }
 
@@ -57,7 +61,7 @@ export function getCellTarget(cell: IHasMetadata): CellTarget {
     return undefined;
   }
   return {
-    ...(typeof group === 'string' && group ? { group } : {}),
+    ...(typeof group === 'string' && group ? { group: group.slice(0, MAX_NAME) } : {}),
     ranks: expression(ranks)
   };
 }
@@ -97,5 +101,6 @@ function fields(model: IHasMetadata): Record<string, unknown> {
 }
 
 function expression(ranks: unknown): string {
-  return typeof ranks === 'string' && ranks.trim() ? ranks : 'all';
+  // One letter too many is enough for an error that says so.
+  return typeof ranks === 'string' && ranks.trim() ? ranks.slice(0, MAX_EXPRESSION_LENGTH + 1) : 'all';
 }

@@ -6,7 +6,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { DEFAULT_LIMITS, ILogLimits } from '../model/log';
 import type { IGroup } from '../services/protocol';
-import { CommandIDs, IDistGroups, IDistService } from '../tokens';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../tokens';
 import { LogMainArea } from '../widgets/logpanel/mainarea';
 import { GroupChoice } from './groupchoice';
 
@@ -17,11 +17,12 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: "The rank output panel: each rank's whole log across cells.",
   autoStart: true,
-  requires: [IDistService, IDistGroups, IRenderMimeRegistry],
+  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry],
   optional: [INotebookTracker, ILayoutRestorer, ISettingRegistry, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
+    executions: IDistExecutions,
     groups: IDistGroups,
     rendermime: IRenderMimeRegistry,
     notebooks: INotebookTracker | null,
@@ -35,7 +36,7 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
     const choice = new GroupChoice(groups, notebooks, trans);
     const limits = readLimits(settings);
     const create = async (group: IGroup): Promise<LogMainArea> =>
-      new LogMainArea({ service, groups, group, rendermime, trans, limits: await limits() });
+      new LogMainArea({ service, executions, groups, group, rendermime, trans, limits: await limits() });
     app.commands.addCommand(CommandIDs.openLog, {
       label: trans.__('Show Rank Output'),
       describedBy: { args: ARGS },
@@ -44,8 +45,7 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
         await (restore ? groups.ready : undefined);
         const chosen = await choice.resolve(group, trans.__('Show Rank Output'));
         if (chosen) {
-          const isGiven = typeof rank === 'number';
-          await open(app, tracker, notebooks, chosen, isGiven ? rank : null, create, restore === true);
+          await open(app, tracker, notebooks, chosen, rankOf(chosen, rank), create, restore === true);
         }
       }
     });
@@ -53,6 +53,12 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
     restore(restorer, tracker);
   }
 };
+
+/** The rank that was asked for, if the group has it: a stored layout may say anything. */
+function rankOf(group: IGroup, rank: unknown): number | null {
+  const isRank = Number.isInteger(rank) && (rank as number) >= 0 && (rank as number) < group.world_size;
+  return isRank ? (rank as number) : null;
+}
 
 const ARGS = {
   type: 'object',
@@ -99,12 +105,18 @@ function readLimits(registry: ISettingRegistry | null): () => Promise<ILogLimits
   return async () => {
     try {
       const settings = await registry?.load(ID);
-      const lines = Number(settings?.composite.maxLines) || DEFAULT_LIMITS.lines;
-      const kilobytes = Number(settings?.composite.maxKilobytes) || DEFAULT_LIMITS.characters / 1024;
+      const lines = bounded(settings?.composite.maxLines, 100000) ?? DEFAULT_LIMITS.lines;
+      const kilobytes = bounded(settings?.composite.maxKilobytes, 65536) ?? DEFAULT_LIMITS.characters / 1024;
       return { lines, characters: kilobytes * 1024 };
     } catch {
       // Without its schema the extension still works, with what is built in.
       return DEFAULT_LIMITS;
     }
   };
+}
+
+/** A positive number within reason; null for anything else that a setting may say. */
+function bounded(value: unknown, max: number): number | null {
+  const number = Number(value);
+  return number > 0 ? Math.min(number, max) : null;
 }

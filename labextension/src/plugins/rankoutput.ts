@@ -6,8 +6,9 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { WaitingModel } from '../model/waiting';
 import { RANKS_MIME } from '../services/protocol';
-import { CommandIDs, IDistExecutions, IDistGroups } from '../tokens';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../tokens';
 import { RanksRenderer } from '../widgets/rankoutput/renderer';
 
 const ID = 'jupyter-dist:rank-output';
@@ -18,10 +19,11 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'Renders what ranks said: folded, and rank by rank.',
   autoStart: true,
-  requires: [IDistExecutions, IDistGroups, IRenderMimeRegistry],
+  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry],
   optional: [INotebookTracker, ITranslator, ISettingRegistry],
   activate: (
     app: JupyterFrontEnd,
+    service: IDistService,
     executions: IDistExecutions,
     groups: IDistGroups,
     rendermime: IRenderMimeRegistry,
@@ -31,6 +33,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     void followSettings(settings);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const waiting = new WaitingModel(groups, service);
     const openLog = (group: string, rank: number): void => {
       void app.commands.execute(CommandIDs.openLog, { group, rank });
     };
@@ -46,7 +49,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
               executions,
               trans,
               openLog,
-              isConnected: () => groups.connected
+              isConnected: () => groups.connected,
+              waitsFor: execution => waiting.of(execution)
             })
         },
         10

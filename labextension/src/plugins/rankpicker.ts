@@ -9,6 +9,7 @@ import {
   nullTranslator,
   TranslationBundle
 } from '@jupyterlab/translation';
+import type { ReactiveToolbar } from '@jupyterlab/ui-components';
 import type { Widget } from '@lumino/widgets';
 import type { IGroup } from '../services/protocol';
 import { CommandIDs, IDistGroups, IDistGuard } from '../tokens';
@@ -17,6 +18,7 @@ import { PickerModel } from '../widgets/rankpicker/pickermodel';
 import { RankChoice } from '../widgets/rankpicker/rankchoice';
 import { RanksOffNotice } from '../widgets/rankpicker/ranksoff';
 import { TargetSelect } from '../widgets/rankpicker/targetselect';
+import { ToolbarFit } from '../widgets/rankpicker/toolbarfit';
 import { focusPicker } from '../widgets/rankpicker/toolbarkeys';
 
 const SELECT_ITEM = 'rank-target';
@@ -71,29 +73,18 @@ function choiceOf(model: PickerModel, guard: IDistGuard | null, trans: Translati
   return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans });
 }
 
-/**
- * Show the second part of the picker while there is a group to choose from.
- * The toolbar measures an item once: it is put in anew when its width changes.
- */
+/** Show the second part of the picker while there is a group to choose from. */
 function showChoice(
   panel: NotebookPanel,
   model: PickerModel,
   choice: Widget
 ): void {
-  panel.disposed.connect(() => choice.dispose(), choice);
-  let width = '';
-  const update = (): void => {
-    const { target, group } = model;
-    const next = target ? `${group?.world_size ?? 0}` : '';
-    if (next === width || panel.isDisposed) {
-      return;
-    }
-    width = next;
-    choice.parent = null;
-    if (target && !panel.toolbar.insertAfter(SELECT_ITEM, CHOICE_ITEM, choice)) {
-      panel.toolbar.addItem(CHOICE_ITEM, choice);
-    }
-  };
+  const fit = new ToolbarFit(panel.toolbar as ReactiveToolbar, choice, SELECT_ITEM, CHOICE_ITEM);
+  panel.disposed.connect(() => {
+    fit.dispose();
+    choice.dispose();
+  }, choice);
+  const update = (): void => fit.show(model.target ? (model.group?.world_size ?? 0) : null);
   model.changed.connect(update, choice);
   // The first part is in the toolbar only after its factory has returned.
   void panel.revealed.then(update);

@@ -2,9 +2,11 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { ExecutionsModel } from '../model/executions';
 import { GroupsModel } from '../model/groups';
 import { DistService } from '../services/service';
+import { setTranslation } from '../services/translation';
 import { IDistExecutions, IDistGroups, IDistService } from '../tokens';
 
 /** The server as one object. */
@@ -13,8 +15,11 @@ export const servicePlugin: JupyterFrontEndPlugin<IDistService> = {
   description: 'Provides the jupyter_dist server: REST and the WebSocket.',
   autoStart: true,
   provides: IDistService,
-  activate: (app: JupyterFrontEnd): IDistService =>
-    new DistService(app.serviceManager.serverSettings)
+  optional: [ITranslator],
+  activate: (app: JupyterFrontEnd, translator: ITranslator | null): IDistService => {
+    setTranslation((translator ?? nullTranslator).load('jupyter_dist'));
+    return new DistService(app.serviceManager.serverSettings);
+  }
 };
 
 /** All groups, always current. */

@@ -14,6 +14,7 @@ import type {
   Topic,
   TopicMessage
 } from './protocol';
+import { translation } from './translation';
 
 /** Who follows a topic. */
 export interface ITopicHandler {
@@ -182,10 +183,11 @@ export class Channel implements IDisposable {
 
   /** Tell who asked for too much, and leave the connection to the others. */
   private _refuse({ topic, handlers }: ITopicEntry): void {
+    const trans = translation();
     const error = {
       code: 'too_large',
-      message: 'The request is too large for the server.',
-      hint: 'The id of a group or of an execution is damaged. Run the cell again.'
+      message: trans.__('The request is too large for the server.'),
+      hint: trans.__('The id of a group or of an execution is damaged. Run the cell again.')
     };
     for (const handler of [...handlers]) {
       handler.receive({ type: 'error', error, request: { ...topic } });

@@ -2,7 +2,7 @@
  * The REST API, one function per route. Used inside services only; the rest
  * of the extension sees DistService.
  */
-import { PageConfig, URLExt } from '@jupyterlab/coreutils';
+import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import { DistError } from './errors';
@@ -19,6 +19,7 @@ import type {
   IStartRequest,
   IView
 } from './protocol';
+import { translation } from './translation';
 
 type Settings = ServerConnection.ISettings;
 
@@ -26,6 +27,12 @@ type Settings = ServerConnection.ISettings;
 const LOST_ANSWERS = ['server_unreachable', 'timed_out'];
 const MAX_ATTEMPTS = 3;
 const RETRY_MS = 500;
+
+/** Something to download; release it when the browser has it. */
+export interface IDownload {
+  readonly url: string;
+  release(): void;
+}
 
 /** The URL of a route below the API's root. */
 export function apiUrl(settings: Settings, ...parts: string[]): string {
@@ -40,9 +47,10 @@ export function apiUrl(settings: Settings, ...parts: string[]): string {
 /** One step of a path, and never a step up, whoever made the id. */
 function segment(part: string): string {
   if (part === '' || part === '.' || part === '..') {
+    const trans = translation();
     throw new DistError({
       code: 'bad_request',
-      message: `'${part}' is not the id of anything.`,
+      message: trans.__("'%1' is not the id of anything.", part),
       hint: ''
     });
   }
@@ -206,23 +214,38 @@ export async function getLog(
   return request(settings, 'GET', path, undefined, query);
 }
 
-/** The address of a rank's whole log, for a download link. */
-export function logDownloadUrl(
-  settings: Settings,
-  group: string,
-  rank: number
-): string {
-  const url = apiUrl(
-    settings,
-    'groups',
-    group,
-    'ranks',
-    String(rank),
-    'log',
-    'download'
-  );
-  const token = PageConfig.getToken();
-  return token ? `${url}?token=${encodeURIComponent(token)}` : url;
+/** The address of a rank's whole log. Without a token: addresses stay in histories and in the logs of proxies. */
+export function logDownloadUrl(settings: Settings, group: string, rank: number): string {
+  return apiUrl(settings, 'groups', group, 'ranks', String(rank), 'log', 'download');
+}
+
+/**
+ * An address that the browser can download a rank's whole log from, with its cookie. Where the page has none, because
+ * another server delivered it, the log is fetched with the token in a header, and lies in the page's memory until released.
+ */
+export async function logDownload(settings: Settings, group: string, rank: number): Promise<IDownload> {
+  const url = logDownloadUrl(settings, group, rank);
+  if (await hasCookie(settings, group)) {
+    return { url, release: () => undefined };
+  }
+  const response = await ServerConnection.makeRequest(url, { method: 'GET' }, settings);
+  if (!response.ok) {
+    throw new DistError(errorBody(response, await response.text()), response.status);
+  }
+  const object = URL.createObjectURL(await response.blob());
+  return { url: object, release: () => URL.revokeObjectURL(object) };
+}
+
+/** Whether the server knows the browser by its cookie alone. */
+async function hasCookie(settings: Settings, group: string): Promise<boolean> {
+  try {
+    const url = apiUrl(settings, 'groups', group);
+    const response = await fetch(url, { credentials: 'same-origin', redirect: 'manual' });
+    return response.ok;
+  } catch {
+    // Another origin, which lets only requests with the token through.
+    return false;
+  }
 }
 
 /**
@@ -264,10 +287,11 @@ async function request<T>(
   try {
     response = await ServerConnection.makeRequest(url, init, settings);
   } catch {
+    const trans = translation();
     throw new DistError({
       code: 'server_unreachable',
-      message: 'The Jupyter server did not answer.',
-      hint: 'Is it still running, and is the network up?'
+      message: trans.__('The Jupyter server did not answer.'),
+      hint: trans.__('Is it still running, and is the network up?')
     });
   }
   const text = await response.text();
@@ -287,12 +311,13 @@ function errorBody(response: Response, text: string): IErrorBody {
   } catch {
     // Not ours: a proxy's page, or a server without the extension.
   }
+  const trans = translation();
   const missing = response.status === 404;
   return {
     code: missing ? 'not_found' : 'bad_response',
-    message: `The server answered ${response.status} ${response.statusText}.`,
+    message: trans.__('The server answered %1 %2.', response.status, response.statusText),
     hint: missing
-      ? 'Is the server extension enabled? See: jupyter server extension list.'
+      ? trans.__('Is the server extension enabled? See: jupyter server extension list.')
       : ''
   };
 }

@@ -21,6 +21,8 @@ import type {
 } from './protocol';
 import * as restapi from './restapi';
 
+export type { IDownload } from './restapi';
+
 /** The server, as one object. Every promise may reject with a DistError. */
 export interface IService extends IDisposable {
   /** All groups, whenever one changed; the first soon after connecting. */
@@ -69,7 +71,10 @@ export interface IService extends IDisposable {
     rank: number,
     page: { tail?: number; before?: number }
   ): Promise<ILogPage>;
+  /** Where a rank's whole log lies; it takes the browser's cookie. */
   logDownloadUrl(group: string, rank: number): string;
+  /** An address that the browser can download it from, whatever it needs. */
+  logDownload(group: string, rank: number): Promise<restapi.IDownload>;
 }
 
 export class DistService implements IService {
@@ -192,6 +197,10 @@ export class DistService implements IService {
 
   logDownloadUrl(group: string, rank: number): string {
     return restapi.logDownloadUrl(this._settings, group, rank);
+  }
+
+  logDownload(group: string, rank: number): Promise<restapi.IDownload> {
+    return restapi.logDownload(this._settings, group, rank);
   }
 
   private _channel: Channel;

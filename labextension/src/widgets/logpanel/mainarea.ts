@@ -15,9 +15,11 @@ export class LogMainArea extends MainAreaWidget<LogPanel> {
     this.title.label = trans.__('Rank output: %1', group.name);
     this.title.icon = ranksIcon;
     this.title.closable = true;
-    this._tools = new LogToolbar(this.content, trans, rank =>
-      service.logDownloadUrl(group.id, rank)
-    );
+    this._tools = new LogToolbar(this.content, trans, {
+      url: rank => service.logDownloadUrl(group.id, rank),
+      fetch: rank => service.logDownload(group.id, rank),
+      name: rank => `${group.id}-rank-${rank}.log`
+    });
     this.toolbar.addItem('tools', this._tools);
     this.toolbar.node.setAttribute('aria-label', trans.__('Rank output tools'));
     this.node.addEventListener('keydown', this, true);

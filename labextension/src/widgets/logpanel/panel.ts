@@ -6,13 +6,14 @@ import type { Message } from '@lumino/messaging';
 import { PanelLayout, Title, Widget } from '@lumino/widgets';
 import type { ILogLimits } from '../../model/log';
 import type { IGroup, IRank } from '../../services/protocol';
-import type { IDistGroups, IDistService } from '../../tokens';
+import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { stateWord } from '../statewords';
 import { RankLog } from './ranklog';
 import { RankTabs } from './tabs';
 
 export interface ILogPanelOptions {
   readonly service: IDistService;
+  readonly executions: Pick<IDistExecutions, 'isOwn'>;
   readonly groups: IDistGroups;
   readonly group: IGroup;
   readonly limits: ILogLimits;

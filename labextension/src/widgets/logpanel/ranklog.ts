@@ -4,7 +4,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { ILogLimits, LogModel } from '../../model/log';
 import { LogFeed } from '../../model/logfeed';
-import type { IDistService } from '../../tokens';
+import type { IDistExecutions, IDistService } from '../../tokens';
 import { LogView } from './logview';
 import type { IBlockContext } from './renderblock';
 import { LogSearch } from './search';
@@ -14,6 +14,7 @@ const SEARCH_SHARE = 0.2;
 
 export interface IRankLogOptions {
   readonly service: IDistService;
+  readonly executions: Pick<IDistExecutions, 'isOwn'>;
   readonly group: string;
   readonly rank: number;
   readonly limits: ILogLimits;
@@ -32,6 +33,7 @@ export class RankLog extends Widget {
     this.view = new LogView(this.log, {
       rendermime: options.rendermime,
       trans: options.trans,
+      isTrusted: execution => execution !== null && options.executions.isOwn(execution),
       fillGap: gap => void this._feed.fill(gap)
     });
     this.view.node.setAttribute('aria-label', options.trans.__('Output of rank %1', options.rank));
@@ -124,20 +126,20 @@ export class RankLog extends Widget {
 
   private _updateNotices(): void {
     const trans = this._trans;
-    const { droppedLines, unseen } = this.log;
+    const { olderLines, hasOlder, unseen } = this.log;
     const isEmpty = this.log.blocks.length === 0;
     let above = '';
     if (this._feed.error) {
       above = trans.__('The log could not be read: %1', this._feed.error);
-    } else if (droppedLines > 0) {
+    } else if (hasOlder && olderLines) {
       above = trans._n(
-        '%1 older line is no longer in view.',
-        '%1 older lines are no longer in view.',
-        droppedLines,
-        droppedLines.toLocaleString()
+        '%1 older line is not in view.',
+        '%1 older lines are not in view.',
+        olderLines,
+        olderLines.toLocaleString()
       );
-    } else if (this.log.hasOlder) {
-      above = trans.__('There is older output.');
+    } else if (hasOlder) {
+      above = trans.__('Older lines are not in view.');
     } else if (isEmpty) {
       above = this._feed.isLoading ? trans.__('Reading the log\u2026') : trans.__('This rank has said nothing yet.');
     }

@@ -18,6 +18,8 @@ import { stateWord } from '../statewords';
 export interface IBlockContext {
   readonly rendermime: IRenderMimeRegistry;
   readonly trans: TranslationBundle;
+  /** Whether the output of an execution may run scripts: others write into this log too. */
+  readonly isTrusted: (execution: string | null) => boolean;
   readonly fillGap: (gap: IGapBlock) => void;
 }
 
@@ -97,7 +99,7 @@ export class BlockNode {
   private _renderOutput(block: IOutputBlock): void {
     this._area?.dispose();
     this._area = new SimplifiedOutputArea({
-      model: new OutputAreaModel({ values: [block.output], trusted: true }),
+      model: new OutputAreaModel({ values: [block.output], trusted: this._context.isTrusted(block.executionId) }),
       rendermime: this._context.rendermime
     });
     Widget.attach(this._area, this.node);

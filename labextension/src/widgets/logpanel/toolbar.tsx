@@ -8,14 +8,25 @@ import {
 } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect, useRef } from 'react';
+import { Notification } from '@jupyterlab/apputils';
+import type { IDownload } from '../../services/service';
 import { useSignal } from '../hooks';
 import { clearViewIcon } from '../icons';
 import type { LogPanel } from './panel';
 import type { RankLog } from './ranklog';
 import { LogToolButton } from './toolbutton';
 
+/** The whole log of a rank, as a file. */
+export interface ILogDownload {
+  /** Where it lies: what the link shows. */
+  url(rank: number): string;
+  /** An address that the browser can take it from. */
+  fetch(rank: number): Promise<IDownload>;
+  name(rank: number): string;
+}
+
 export class LogToolbar extends ReactWidget {
-  constructor(panel: LogPanel, trans: TranslationBundle, download: (rank: number) => string) {
+  constructor(panel: LogPanel, trans: TranslationBundle, download: ILogDownload) {
     super();
     this.addClass('jpd-LogToolbar');
     this._panel = panel;
@@ -38,14 +49,17 @@ export class LogToolbar extends ReactWidget {
 
   private readonly _panel: LogPanel;
   private readonly _trans: TranslationBundle;
-  private readonly _download: (rank: number) => string;
+  private readonly _download: ILogDownload;
   private _isFocusWanted = false;
 }
+
+/** The browser has begun to save by then. */
+const RELEASE_MS = 60000;
 
 interface IToolsProps {
   readonly panel: LogPanel;
   readonly trans: TranslationBundle;
-  readonly download: (rank: number) => string;
+  readonly download: ILogDownload;
   /** Called when the tools are on the page. */
   readonly ready: () => void;
 }
@@ -79,8 +93,12 @@ function LogTools({ log, trans, download, ready }: ILogToolsProps): React.ReactE
       />
       <a
         className="jpd-LogTool"
-        href={download(log.rank)}
-        download
+        href={download.url(log.rank)}
+        download={download.name(log.rank)}
+        onClick={event => {
+          event.preventDefault();
+          void save(download, log.rank);
+        }}
         title={trans.__('Download the whole log of rank %1', log.rank)}
         aria-label={trans.__('Download the whole log of rank %1', log.rank)}
       >
@@ -88,6 +106,20 @@ function LogTools({ log, trans, download, ready }: ILogToolsProps): React.ReactE
       </a>
     </>
   );
+}
+
+/** Have the browser save a log. */
+async function save(download: ILogDownload, rank: number): Promise<void> {
+  try {
+    const { url, release } = await download.fetch(rank);
+    const link = document.createElement('a');
+    link.href = url;
+    link.download = download.name(rank);
+    link.click();
+    setTimeout(release, RELEASE_MS);
+  } catch (reason) {
+    Notification.error(reason instanceof Error ? reason.message : String(reason));
+  }
 }
 
 function Search({ log, trans }: { log: RankLog; trans: TranslationBundle }): React.ReactElement {

@@ -66,8 +66,8 @@ export class ItemRow {
     this._ranks = ranks;
     this._isCommon = isCommon;
     const text = rankSetLabel(this._context.trans, ranks);
-    this._label.textContent = text;
-    // Long sets are cut off by the gutter's width.
+    // Long sets go on in the next line, between two numbers; very long ones are in the title.
+    this._label.replaceChildren(...text.split(/(?<=,)/).flatMap(part => [part, document.createElement('wbr')]));
     this._label.title = text;
     this.node.classList.toggle('jpd-mod-common', isCommon);
     const lowest = lowestRank(ranks) ?? 0;

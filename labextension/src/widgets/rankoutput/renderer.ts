@@ -9,8 +9,10 @@ import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { parseBundle } from '../../model/parsebundle';
 import { includesRank } from '../../model/ranks';
+import type { Awaited } from '../../model/waiting';
 import {
   FINAL_STATES,
+  IExecution,
   IRanksBundle,
   RANKS_MIME
 } from '../../services/protocol';
@@ -19,6 +21,7 @@ import { ItemList } from './itemlist';
 import { fromBundle, fromFollowed, IShown } from './shown';
 import { summarize } from './summary';
 import { RankTabBar, TabId } from './tabbar';
+import { waitWords } from './waitwords';
 
 /** How often running times are redrawn. */
 const CLOCK_MS = 1000;
@@ -34,6 +37,8 @@ export interface IRanksRendererOptions {
   openLog(group: string, rank: number): void;
   /** Whether the server can tell what is new. */
   isConnected(): boolean;
+  /** What a queued execution waits for. */
+  waitsFor(execution: IExecution): Awaited | null;
 }
 
 export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
@@ -177,7 +182,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const isOpen = !FINAL_STATES.has(shown.state);
     const isStale = isOpen && this._isStale();
     this.node.dataset.connected = String(!isStale);
-    const summary = summarize(trans, shown, now, isStale);
+    const summary = summarize(trans, shown, now, isStale, isStale ? null : this._waiting(now));
     if (this._summary.textContent !== summary) {
       this._summary.textContent = summary;
     }
@@ -189,6 +194,16 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       clearTimeout(this._clock);
       this._clock = setTimeout(() => this._schedule(), CLOCK_MS);
     }
+  }
+
+  /** Only what the server says is queued waits for anything; a file may say so for ever. */
+  private _waiting(now: number): string | null {
+    const execution = this._followed?.execution;
+    if (execution?.state !== 'queued') {
+      return null;
+    }
+    const awaited = this._options.waitsFor(execution);
+    return awaited && waitWords(this._options.trans, awaited, execution.notebook, now);
   }
 
   private _isStale(): boolean {

@@ -10,14 +10,18 @@ import type { IShown, IShownRank } from './shown';
 /** Not more than this many ranks are named in the summary. */
 const MAX_NAMED = 4;
 
-/** "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `isStale`: nobody can tell whether it still is so. */
+/** "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `isStale`: nobody can tell whether it still is so; `waiting`: what it waits for. */
 export function summarize(
   trans: TranslationBundle,
   shown: IShown,
   now: number,
-  isStale: boolean
+  isStale: boolean,
+  waiting: string | null = null
 ): string {
   const parts = [states(trans, shown)];
+  if (waiting) {
+    parts.push(waiting);
+  }
   const { startedAt, endedAt } = shown;
   if (startedAt && (endedAt || shown.state === 'running')) {
     parts.push(formatSeconds(Math.max(0, (endedAt ?? now) - startedAt)));

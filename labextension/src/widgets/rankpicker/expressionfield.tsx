@@ -61,7 +61,7 @@ export function ExpressionField(
         aria-label={trans.__('Ranks as an expression')}
         aria-invalid={error !== null}
         aria-describedby={error && isFocused ? id : undefined}
-        title={error?.message ?? trans.__('Ranks: all, 0, 0-3, 0-3,7, ::2, !0')}
+        title={error?.message ?? `${text}\n${trans.__('Ranks: all, 0, 0-3, 0-3,7, ::2, !0')}`}
       />
       {error && isFocused && (
         <Floating anchor={input}>

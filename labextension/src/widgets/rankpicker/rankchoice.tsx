@@ -1,17 +1,18 @@
 /** The second part of the picker: which ranks of the group. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget } from '@jupyterlab/ui-components';
+import { caretDownEmptyThinIcon, ReactWidget } from '@jupyterlab/ui-components';
 import React, { useRef, useState } from 'react';
+import { formatRanks } from '../../model/ranks';
 import type { IGroup } from '../../services/protocol';
 import { useSignal } from '../hooks';
 import { ExpressionField } from './expressionfield';
 import { Floating } from './floating';
 import type { PickerModel } from './pickermodel';
 import { RankToggles } from './ranktoggles';
+import type { ChoiceForm } from './toolbarfit';
 import { moveInPicker } from './toolbarkeys';
 
-/** Up to this many ranks stand in the toolbar; more are in a grid below it. */
-const MAX_INLINE = 16;
+/** Ranks in a row of the grid below the button. */
 const GRID_COLUMNS = 8;
 
 interface IRankChoiceProps {
@@ -26,104 +27,147 @@ export class RankChoice extends ReactWidget {
     this.node.addEventListener('keydown', moveInPicker);
   }
 
+  /** How much of it stands in the toolbar. */
+  get form(): ChoiceForm {
+    return this._form;
+  }
+  set form(form: ChoiceForm) {
+    this._form = form;
+    this.node.dataset.form = form;
+    this.update();
+  }
+
   dispose(): void {
     this.node.removeEventListener('keydown', moveInPicker);
     super.dispose();
   }
 
   render(): React.ReactElement {
-    return <RankChoiceBody {...this._props} />;
+    return <RankChoiceBody {...this._props} form={this._form} />;
   }
+
+  private _form: ChoiceForm = 'button';
 }
 
-function RankChoiceBody(props: IRankChoiceProps): React.ReactElement | null {
+type IBodyProps = IRankChoiceProps & { form: ChoiceForm };
+
+function RankChoiceBody({ form, ...props }: IBodyProps): React.ReactElement | null {
   const { model, trans } = props;
   useSignal(model.changed);
-  const { target, group, isOverride } = model;
+  const { target, group } = model;
   if (!target) {
     return null;
   }
-  return (
+  const rest = (
     <>
-      {group && <Chips {...props} group={group} />}
       <ExpressionField
         value={target.ranks}
         worldSize={group?.world_size ?? null}
         trans={trans}
         onCommit={expression => model.chooseExpression(expression)}
       />
-      <button
-        type="button"
-        className="jpd-RankChoice-own"
-        aria-pressed={isOverride}
-        title={trans.__('Choose for the selected cells only')}
-        onClick={() => model.setOverride(!isOverride)}
-      >
-        {trans.__('This cell')}
-      </button>
+      <OwnButton {...props} />
+    </>
+  );
+  const toggles = group && <Toggles {...props} group={group} isInline={form === 'full'} />;
+  if (form === 'button') {
+    return (
+      <GridButton {...props} group={group} isMarked={model.isOverride}>
+        {group && <AllButton {...props} group={group} />}
+        {toggles}
+        <div className="jpd-RankGrid-rest">{rest}</div>
+      </GridButton>
+    );
+  }
+  return (
+    <>
+      {group && <AllButton {...props} group={group} />}
+      {form === 'full'
+        ? toggles
+        : group && (
+            <GridButton {...props} group={group}>
+              {toggles}
+            </GridButton>
+          )}
+      {rest}
     </>
   );
 }
 
-type IChipsProps = IRankChoiceProps & { group: IGroup };
-
-function Chips({ model, trans, group }: IChipsProps): React.ReactElement {
-  const chosen = model.ranks;
-  const size = group.world_size;
-  const isAll = chosen.length === size;
-  const toggles = (
-    <RankToggles
-      group={group}
-      chosen={chosen}
-      trans={trans}
-      columns={size > MAX_INLINE ? GRID_COLUMNS : undefined}
-      onToggle={rank => model.toggleRank(rank)}
-    />
+/** Whether the choice is for the selected cells only. */
+function OwnButton({ model, trans }: IRankChoiceProps): React.ReactElement {
+  return (
+    <button
+      type="button"
+      className="jpd-RankChoice-own"
+      aria-pressed={model.isOverride}
+      title={trans.__('Choose for the selected cells only')}
+      onClick={() => model.setOverride(!model.isOverride)}
+    >
+      {trans.__('This cell')}
+    </button>
   );
-  const all = (
+}
+
+type IGroupProps = IRankChoiceProps & { group: IGroup };
+
+function AllButton({ model, trans, group }: IGroupProps): React.ReactElement {
+  return (
     <button
       type="button"
       className="jpd-RankChoice-all"
-      aria-pressed={isAll}
+      aria-pressed={model.ranks.length === group.world_size}
       title={trans.__('Run cells on all ranks')}
       onClick={() => model.chooseExpression('all')}
     >
       {trans.__('All')}
     </button>
   );
-  if (size <= MAX_INLINE) {
-    return (
-      <>
-        {all}
-        {toggles}
-      </>
-    );
-  }
-  const label = trans.__('%1 of %2', chosen.length, size);
+}
+
+function Toggles({ model, trans, group, isInline }: IGroupProps & { isInline: boolean }): React.ReactElement {
   return (
-    <>
-      {all}
-      <GridButton label={label} trans={trans}>
-        {toggles}
-      </GridButton>
-    </>
+    <RankToggles
+      group={group}
+      chosen={model.ranks}
+      trans={trans}
+      columns={isInline ? undefined : GRID_COLUMNS}
+      onToggle={rank => model.toggleRank(rank)}
+    />
   );
 }
 
-interface IGridButtonProps {
-  label: string;
-  trans: TranslationBundle;
+/** Which ranks, in as few letters as possible: "8 of 8", "0-2,4"; and in words. */
+function chosenWords({ model, trans }: IRankChoiceProps, group: IGroup | null): { label: string; title: string } {
+  const { ranks, target } = model;
+  if (!group || ranks.length === 0) {
+    const label = target?.ranks ?? '';
+    return { label, title: trans.__('Ranks of the next cell: %1', label) };
+  }
+  const size = group.world_size;
+  const count = trans.__('%1 of %2', ranks.length, size);
+  const set = formatRanks(ranks);
+  const title = trans.__('Ranks of the next cell: %1 (%2)', set, count);
+  return { label: ranks.length === size ? count : set, title };
+}
+
+interface IGridButtonProps extends IRankChoiceProps {
+  group: IGroup | null;
+  /** The choice is for the selected cells only, and nothing else says so. */
+  isMarked?: boolean;
   children: React.ReactNode;
 }
 
 function GridButton(props: IGridButtonProps): React.ReactElement {
-  const { label, trans, children } = props;
+  const { trans, group, isMarked, children } = props;
   const [isOpen, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const close = (): void => {
     setOpen(false);
     button.current?.focus();
   };
+  const { label, title } = chosenWords(props, group);
+  const words = isMarked ? trans.__('%1, this cell only', title) : title;
   return (
     <>
       <button
@@ -132,10 +176,13 @@ function GridButton(props: IGridButtonProps): React.ReactElement {
         className="jpd-RankChoice-grid"
         aria-haspopup="dialog"
         aria-expanded={isOpen}
-        title={trans.__('Choose ranks')}
+        aria-label={words}
+        data-own={isMarked === true}
+        title={words}
         onClick={() => setOpen(!isOpen)}
       >
-        {label}
+        <span className="jpd-RankChoice-label">{label}</span>
+        <caretDownEmptyThinIcon.react tag="span" width="12px" />
       </button>
       {isOpen && (
         <Floating anchor={button} onClose={close}>

@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
+import type { IGroup } from '../../services/protocol';
 import { useSignal } from '../hooks';
 import { stateWord } from '../statewords';
 import type { PickerModel } from './pickermodel';
@@ -39,6 +40,8 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
   useSignal(model.changed);
   const { target, group, groups } = model;
   const selected = target ? (group?.name ?? target.group) : KERNEL;
+  // The field is as wide as any, and cuts a long name off.
+  const shown = !target ? trans.__('Kernel') : group ? groupLabel(trans, group) : trans.__('%1 (not running)', target.group);
   const onChange = (event: React.ChangeEvent<HTMLSelectElement>): void => {
     const { value } = event.target;
     if (value === START) {
@@ -54,18 +57,12 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
       value={selected}
       onChange={onChange}
       aria-label={trans.__('Run cells on')}
-      title={trans.__('Where cells run: the kernel, or a group of ranks')}
+      title={`${shown}\n${trans.__('Where cells run: the kernel, or a group of ranks')}`}
     >
       <option value={KERNEL}>{trans.__('Kernel')}</option>
-      {groups.map(({ id, name, state, world_size: size }) => (
-        <option key={id} value={name}>
-          {trans._n(
-            '%2 (%1 rank, %3)',
-            '%2 (%1 ranks, %3)',
-            size,
-            name,
-            stateWord(trans, state)
-          )}
+      {groups.map(one => (
+        <option key={one.id} value={one.name}>
+          {groupLabel(trans, one)}
         </option>
       ))}
       {target && !group && (
@@ -76,4 +73,8 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
       <option value={START}>{trans.__('Start group\u2026')}</option>
     </HTMLSelect>
   );
+}
+
+function groupLabel(trans: TranslationBundle, { name, state, world_size: size }: IGroup): string {
+  return trans._n('%2 (%1 rank, %3)', '%2 (%1 ranks, %3)', size, name, stateWord(trans, state));
 }

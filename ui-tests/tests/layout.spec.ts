@@ -1,0 +1,95 @@
+/** What is always in sight: which ranks the next cell goes to, however narrow the notebook and however many the ranks. */
+import { expect, Locator, Page, test } from '@playwright/test';
+import * as lab from './lab';
+import { command, run, shutdownAll, startGroup } from './ranks';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(async ({ request }) => {
+  test.setTimeout(240000);
+  await startGroup(request, 'two', 2);
+  await startGroup(request, 'eight', 8);
+  await startGroup(request, 'many', 32);
+});
+test.afterAll(({ request }) => shutdownAll(request));
+
+const toolbar = (page: Page): Locator => page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-NotebookPanel-toolbar');
+const choice = (page: Page): Locator => toolbar(page).locator('.jpd-RankChoice');
+
+/** Whether all of it is in the toolbar's room, and nothing of it in the toolbar's menu. */
+async function isInSight(page: Page): Promise<boolean> {
+  return toolbar(page).evaluate(bar => {
+    const item = bar.querySelector('.jpd-RankChoice');
+    const select = bar.querySelector('.jpd-TargetSelect');
+    const room = bar.getBoundingClientRect();
+    return [item, select].every(node => {
+      const box = node?.getBoundingClientRect();
+      return box !== undefined && box.width > 20 && box.left >= room.left && box.right <= room.right;
+    });
+  });
+}
+
+test('the picker is in sight at every width, and says which ranks', async ({ page }) => {
+  test.setTimeout(240000);
+  const shots = process.env.SCREENSHOTS;
+  lab.writeNotebook('layout.ipynb', ['print("line of", rank)\nprint("all")'], lab.onRanks('all', 'eight'));
+  await lab.openNotebook(page, 'layout.ipynb');
+  await command(page, 'jupyter-dist:show-sidebar');
+  await expect(page.getByRole('region', { name: 'Group eight' })).toBeVisible();
+  const select = page.getByLabel('Run cells on');
+  for (const [name, size] of [['two', 2], ['eight', 8], ['many', 32]] as const) {
+    await select.selectOption(name);
+    for (const width of [1280, 1440, 1920]) {
+      await page.setViewportSize({ width, height: 900 });
+      await expect.poll(() => isInSight(page), { message: `${name} at ${width}` }).toBe(true);
+      const form = await choice(page).getAttribute('data-form');
+      if (form === 'full') {
+        await expect(choice(page).getByRole('button', { name: /^Rank \d+, / })).toHaveCount(size);
+      } else {
+        await expect(choice(page).locator('.jpd-RankChoice-grid')).toHaveText(`${size} of ${size}`);
+      }
+      test.info().annotations.push({ type: `${name} at ${width}`, description: form! });
+      if (shots) {
+        await page.screenshot({ path: `${shots}/${name}-${width}.png` });
+      }
+    }
+  }
+});
+
+test('a long set of ranks is chosen, named and read where there is little room', async ({ page }) => {
+  lab.writeNotebook('narrow.ipynb', ['if rank % 2: print("odd", rank % 2)\nelse: print("even")'], lab.onRanks('all', 'eight'));
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await lab.openNotebook(page, 'narrow.ipynb');
+  await command(page, 'jupyter-dist:show-sidebar');
+  await expect(page.getByRole('region', { name: 'Group eight' })).toBeVisible();
+  const button = choice(page).getByRole('button', { name: 'Ranks of the next cell: 0-7 (8 of 8)' });
+  await expect(button).toBeVisible();
+  await button.click();
+  const grid = page.getByRole('dialog', { name: 'Choose ranks' });
+  for (const rank of [0, 1, 2, 4, 6, 7]) {
+    await grid.getByRole('button', { name: `Rank ${rank}, idle` }).click();
+  }
+  await page.keyboard.press('Escape');
+  const chosen = choice(page).getByRole('button', { name: /Ranks of the next cell: 0-2,4,6-7 \(6 of 8\)/ });
+  await expect(chosen).toBeVisible();
+  await expect(chosen).toContainText('0-2,4,6-7');
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 0).summary).toContainText('6 ranks \u00b7 ok');
+  const label = lab.cell(page, 0).node.locator('.jpd-RankItem-ranks').filter({ hasText: '0,2,4,6' });
+  await expect(label).toHaveAttribute('title', 'ranks 0,2,4,6');
+  const isClipped = await label.evaluate(node => node.scrollWidth > node.clientWidth || node.scrollHeight > node.clientHeight + 1);
+  expect(isClipped).toBe(false);
+});
+
+test('a queued cell says which ranks of which cell it waits for', async ({ page, request }) => {
+  await run(request, 'two', 'import time; time.sleep(60)');
+  lab.writeNotebook('waits.ipynb', ['print("at last")'], lab.onRanks('all', 'two'));
+  await lab.openNotebook(page, 'waits.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.summary).toContainText(/queued \u00b7 after cell \[\d+\] of train\.ipynb, running for \d/);
+  await request.post('/jupyter-dist/api/groups/two/interrupt', { data: { ranks: 'all' } });
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+});
