@@ -50,7 +50,8 @@ def test_strategy(ranks, strategy):
 @pytest.mark.parametrize("start_method", ["popen", "fork", "spawn"])
 def test_strategy_as_an_object(ranks, start_method):
     strategy = "from lightning.fabric.strategies import DDPStrategy"
-    trained(ranks, f"accelerator='cpu', devices=2, strategy=DDPStrategy(start_method='{start_method}')", strategy)
+    arguments = f"accelerator='cpu', devices=2, strategy=DDPStrategy(start_method='{start_method}')"
+    assert trained(ranks, arguments, strategy) == "DDPStrategy"
 
 
 def test_strategy_dp_becomes_ddp_on_cpu(ranks):
@@ -79,12 +80,13 @@ print(tuple(net.weight.grad.to_local().shape))
 
 @pytest.mark.parametrize("accelerator", ["cpu", "auto"])
 def test_accelerator(ranks, accelerator):
-    trained(ranks, f"accelerator='{accelerator}', devices=2")
+    assert trained(ranks, f"accelerator='{accelerator}', devices=2") == "DDPStrategy"
+    assert ranks.agree("print(type(fabric.accelerator).__name__, fabric.device)") == "CPUAccelerator cpu"
 
 
 @pytest.mark.parametrize("devices", ["2", "'2'"])
 def test_devices(ranks, devices):
-    trained(ranks, f"accelerator='cpu', devices={devices}")
+    assert trained(ranks, f"accelerator='cpu', devices={devices}") == "DDPStrategy"
 
 
 REFUSED = {
@@ -103,6 +105,7 @@ def test_what_this_group_is_not_is_refused_in_a_sentence(ranks, arguments):
 
 def test_num_nodes(ranks):
     trained(ranks, "accelerator='cpu', devices=2, num_nodes=1")
+    assert ranks.agree("print(fabric.strategy.num_nodes)") == "1"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +113,10 @@ def test_num_nodes(ranks):
 )
 def test_precision(ranks, precision):
     trained(ranks, f"accelerator='cpu', devices=2, precision={precision!r}")
+    wanted = precision if "-" in str(precision) else f"{precision}-true"
+    if wanted == "16-mixed":  # Lightning's own choice on a CPU
+        wanted = "bf16-mixed"
+    assert ranks.agree("print(fabric.strategy.precision.precision)") == wanted
 
 
 PLUGINS = {
