@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from leaks import adopt_orphans, pytest_sessionfinish  # noqa: F401 (a hook)
 from shared import SharedAgent, SharedServer
 
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
@@ -35,6 +36,7 @@ def pytest_configure(config):
 
     What is left out is a third of the cost of a start. tests/rank and tests/frameworks import all that users' do.
     """
+    adopt_orphans()
     os.environ.setdefault("JUPYTER_DIST_OPTIONAL_PRELOAD", "numpy")
     examples = config.getoption("--fuzz-examples")
     settings.register_profile("channels", max_examples=examples, deadline=None)

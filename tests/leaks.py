@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import os
 import re
+import shutil
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from jupyter_dist.launcher.directories import GroupDirectory
+from jupyter_dist.system.processes import (
+    adopt_orphans,
+    command_line,
+    descendants,
+    removes_shared_memory,
+    send_signal,
+)
 
 SETTLE_SECONDS = 30.0  # on a busy machine; what has not ended by then, never will
-_PR_SET_CHILD_SUBREAPER = 36
+# torch's have their maker in their name; Python's shared memory and semaphores, and loky's, have not.
+_SHARED_MEMORY = re.compile(r"torch_(\d+)_|psm_|sem\.mp-|sem\.loky-|loky-")
 # What tests share on purpose (tests/shared.py), with all below it: whoever lends it looks after it.
 OUTLIVING: set[int] = set()
 
 
-def adopt_orphans() -> None:
-    """Whatever a process of a test leaves behind becomes a child of the test run, and is seen."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def pytest_configure():
+    adopt_orphans()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Whatever failed, and wherever: nothing of this run goes on without it."""
+    if not session.config.getoption("numprocesses", None):  # else each worker does it for itself
+        end_all(list(children_of(os.getpid())))
+
+
+def end_all(pids: Iterable[int]) -> None:
+    """Kill these, and what they start meanwhile; what removes shared memory ends by itself."""
+    for pid in pids:
+        send_signal(pid, signal.SIGKILL)
+        for below_it in descendants(pid):
+            if not removes_shared_memory(below_it):
+                send_signal(below_it, signal.SIGKILL)
 
 
 def children_of(root: int) -> dict[int, str]:
     """The living processes below `root`, with their commands."""
-    parents: dict[int, int] = {}
-    ended = set()  # but their children may not know it yet
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            fields = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()
-            parents[int(name)] = int(fields[1])
-            if fields[0] in "ZX":
-                ended.add(int(name))
-    found, frontier = {}, {root}
-    while frontier:
-        frontier = {pid for pid, parent in parents.items() if parent in frontier}
-        found.update({pid: _command(pid) for pid in frontier - ended})
+    found = {pid: b" ".join(command_line(pid)).decode(errors="replace")[:200] for pid in descendants(root)}
     return {pid: command for pid, command in found.items() if "multiprocessing.resource_tracker" not in command}
 
 
@@ -53,13 +66,22 @@ def descriptors() -> dict[int, str]:
 
 
 def abandoned_shared_memory() -> set[str]:
-    """Segments of torch and Python whose makers are gone."""
-    abandoned = set()
-    for name in os.listdir("/dev/shm"):
-        maker = re.match(r"torch_(\d+)_", name)
-        if maker and not Path("/proc", maker[1]).exists():
-            abandoned.add(name)
-    return abandoned
+    """What torch and Python left in /dev/shm: its maker is gone, or nobody has it open any more."""
+    names = {name: _SHARED_MEMORY.match(name) for name in os.listdir("/dev/shm")}
+    abandoned = {name for name, found in names.items() if found and found[1] and not Path("/proc", found[1]).exists()}
+    anonymous = {name for name, found in names.items() if found and not found[1]}  # the name does not tell whose
+    return abandoned | (anonymous - _open_shared_memory() if anonymous else set())
+
+
+def _open_shared_memory() -> set[str]:
+    found = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            maps = Path("/proc", name, "maps").read_text(errors="replace")
+            found |= {line.rpartition("/dev/shm/")[2] for line in maps.splitlines() if "/dev/shm/" in line}
+            links = (os.readlink(link) for link in Path("/proc", name, "fd").iterdir())
+            found |= {link.removeprefix("/dev/shm/") for link in links if link.startswith("/dev/shm/")}
+    return found
 
 
 @contextlib.contextmanager
@@ -82,13 +104,15 @@ def nothing_left() -> Iterator[None]:
     while (left := _left(*before, directories)) and time.monotonic() < deadline:
         gc.collect()
         time.sleep(0.02)
+    if left:
+        _end_what_is_left(before[0], directories, abandoned_shared_memory() - before[3])
     assert not left, left
 
 
 def _left(
     processes: set[int], num_fds: int, threads: set[threading.Thread], segments: set[str], directories: list[Path]
 ) -> list[str]:
-    expected = processes.union(OUTLIVING, *(children_of(root) for root in OUTLIVING))
+    expected = _expected(processes)
     left = [f"process {pid}: {cmd}" for pid, cmd in children_of(os.getpid()).items() if pid not in expected]
     left += [f"thread {thread.name}" for thread in set(threading.enumerate()) - threads if not thread.daemon]
     left += [f"/dev/shm/{name}" for name in abandoned_shared_memory() - segments]
@@ -99,8 +123,14 @@ def _left(
     return left
 
 
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
-    except OSError:
-        return "?"
+def _end_what_is_left(processes: set[int], directories: list[Path], segments: set[str]) -> None:
+    """The test has failed; the next one begins on a clean machine."""
+    end_all(pid for pid in children_of(os.getpid()) if pid not in _expected(processes))
+    for path in directories:
+        shutil.rmtree(path, ignore_errors=True)
+    for name in segments:
+        Path("/dev/shm", name).unlink(missing_ok=True)
+
+
+def _expected(processes: set[int]) -> set[int]:
+    return processes.union(OUTLIVING, *(children_of(root) for root in OUTLIVING))

@@ -19,6 +19,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.frames import FrameDecoder, encode_frame, pack, unpack
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 
+LEASE_SECONDS = 120.0  # of a group whose test run was killed
 BOOT = Path(__file__).parents[2] / "jupyter_dist" / "agent" / "boot.py"
 
 
@@ -174,6 +175,7 @@ class AgentClient:
             "accelerator": "cpu",
             "backend": "gloo",
             "cwd": str(self.agent.directory.parent),
+            "lease_seconds": LEASE_SECONDS,
             **fields,
         }
         self.request("start", spec=GroupSpec(**spec).to_dict())

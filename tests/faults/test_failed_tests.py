@@ -1,0 +1,63 @@
+"""A test that fails, times out, or breaks in a fixture leaves no process behind: a run of tests is its own proof."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from jupyter_dist.system.processes import command_line, processes
+
+TESTS = Path(__file__).parents[1]
+
+FAILING = """
+import multiprocessing.shared_memory, os, subprocess, time
+import pytest
+from leaks import nothing_left
+from agent.harness import AgentProcess
+
+@pytest.fixture
+def breaks(tmp_path):
+    AgentProcess(tmp_path / "g").client()
+    raise ValueError
+
+@pytest.fixture
+def watched(monkeypatch):
+    monkeypatch.setattr("leaks.SETTLE_SECONDS", 0.1)
+    with nothing_left():
+        yield
+
+def test_error_in_a_fixture(breaks):
+    pass
+
+@pytest.mark.timeout(2)
+def test_timeout(tmp_path):
+    subprocess.Popen(["sleep", "987654"], start_new_session=True)
+    if os.fork() == 0:
+        subprocess.Popen(["sleep", "987655"], start_new_session=True)
+        os._exit(0)
+    time.sleep(60)
+
+def test_that_is_watched(watched):
+    subprocess.Popen(["sleep", "987656"])
+    # Nobody is to remove it: as after a tracker that was killed.
+    open("/dev/shm/psm_of_a_test_that_failed", "x").close()
+
+def test_after_it():
+    assert b"987656" not in b"".join(open(f"/proc/{p}/cmdline", "rb").read() for p in os.listdir("/proc") if p.isdigit())
+    assert not os.path.exists("/dev/shm/psm_of_a_test_that_failed")
+"""
+
+
+def test_a_run_with_failures_leaves_nothing(tmp_path):
+    (tmp_path / "test_failing.py").write_text(FAILING)
+    environment = {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"}
+    command = [sys.executable, "-m", "pytest", "-p", "leaks", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    command += ["--basetemp", str(tmp_path / "base"), str(tmp_path / "test_failing.py")]
+    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert "1 failed, 2 passed, 2 errors" in run.stdout, run.stdout + run.stderr
+    assert "/dev/shm/psm_of_a_test_that_failed" in run.stdout
+    commands = [b" ".join(command_line(pid)) for pid, found in processes().items() if found.state not in "ZX"]
+    ours = (b"98765", os.fsencode(tmp_path))
+    assert not [command for command in commands if any(mark in command for mark in ours)]
