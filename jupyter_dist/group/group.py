@@ -126,7 +126,7 @@ class Group(FollowedGroup):
         chosen = list(parse_ranks(ranks, self.world_size))
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
         try:
-            await self._ask("execute", payload, take=self._on_execution, execution=spec.to_dict())
+            await self._ask("execute", payload, take=self._on_execution, execution=spec.sparse())
         except JupyterDistError as err:
             if err.code not in ("timed_out", "agent_unreachable") or self.status.silence is err:
                 raise

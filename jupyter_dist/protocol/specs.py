@@ -23,6 +23,15 @@ class Spec:
         """A JSON-safe dict."""
         return dataclasses.asdict(self)
 
+    def sparse(self) -> dict[str, Any]:
+        """A JSON-safe dict without what has its default: an older version refuses fields that it does not know."""
+        return {
+            field.name: value
+            for field, value in zip(dataclasses.fields(self), self.to_dict().values(), strict=True)
+            if field.default is dataclasses.MISSING or value != field.default
+            if field.default_factory is dataclasses.MISSING or value != field.default_factory()
+        }
+
     @classmethod
     def from_dict(cls: type[S], data: dict[str, Any]) -> S:
         """Build from a dict that another process of ours wrote.

@@ -178,7 +178,7 @@ class AgentClient:
             "lease_seconds": LEASE_SECONDS,
             **fields,
         }
-        self.request("start", spec=GroupSpec(**spec).to_dict())
+        self.request("start", spec=GroupSpec(**spec).sparse())
         self.request("follow", since=0)
         if wait:
             self.wait_group("ready")
@@ -189,7 +189,7 @@ class AgentClient:
     def submit(self, code: str, ranks, **fields) -> str:
         execution_id = f"e-{uuid.uuid4().hex[:8]}"
         spec = ExecutionSpec(execution_id=execution_id, ranks=list(ranks), **fields)
-        header, _ = self.request("execute", code.encode(), execution=spec.to_dict())
+        header, _ = self.request("execute", code.encode(), execution=spec.sparse())
         self.executions.setdefault(execution_id, header["execution"])
         return execution_id
 
