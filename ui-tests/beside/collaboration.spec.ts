@@ -7,13 +7,13 @@ test.describe.configure({ mode: 'serial' });
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
-interface ICellModel {
-  outputs: { changed: { connect(slot: (_: unknown, change: { type: string }) => void): void } };
+interface IWindow {
+  jupyterapp: { shell: { currentWidget: { content: { model: { sharedModel: { ydoc: IYDoc } } } } } };
+  ownWrites: number;
 }
 
-interface IWindow {
-  jupyterapp: { shell: { currentWidget: { content: { widgets: { model: ICellModel }[] } } } };
-  ownWrites: number;
+interface IYDoc {
+  on(event: 'update', slot: (update: unknown, origin: unknown, doc: unknown, transaction: { local: boolean }) => void): void;
 }
 
 /** Ticks until the test says stop. */
@@ -30,7 +30,7 @@ function ticks(stop: string): string {
 
 async function open(browser: Browser, name: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
-  await page.goto(`/lab/tree/RTC:${name}?reset`);
+  await page.goto(`/lab/tree/${name}?reset`);
   await lab.sessionReady(page);
   await expect(page.getByLabel('Run cells on')).toBeVisible();
   return page;
@@ -40,9 +40,9 @@ async function open(browser: Browser, name: string): Promise<Page> {
 async function countOwnWrites(page: Page): Promise<void> {
   await page.evaluate(() => {
     const own = window as unknown as IWindow;
-    const { model } = own.jupyterapp.shell.currentWidget.content as unknown as { model: { sharedModel: { ydoc: { on(event: string, slot: (update: unknown, origin: unknown, doc: unknown, transaction: { local: boolean }) => void): void } } } };
+    const { sharedModel } = own.jupyterapp.shell.currentWidget.content.model;
     own.ownWrites = 0;
-    model.sharedModel.ydoc.on('update', (_update, _origin, _doc, { local }) => {
+    sharedModel.ydoc.on('update', (_update, _origin, _doc, { local }) => {
       own.ownWrites += local ? 1 : 0;
     });
   });

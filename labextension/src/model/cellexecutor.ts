@@ -139,7 +139,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       return refuse(findCell(notebook, cellId), reason as DistError);
     }
     const group = this._describe(execution, target);
-    const run = runs.start({ notebook, cellId, group, execution, recordTiming });
+    const run = runs.start({ notebook, cellId, group, execution, recordTiming, isSubmitted: true });
     this._last.set(notebook, run);
     submitted();
     if (interrupts !== this._interrupts.get(notebook)) {

@@ -17,8 +17,9 @@ import type {
   IFollowedExecution,
   IFollower
 } from '../tokens';
+import type { Authors } from './authors';
 import { makeBundle } from './bundle';
-import { asOutput, CellOutput } from './celloutput';
+import { asOutput, CellOutput, openBundle } from './celloutput';
 import { lostError } from './reattach';
 
 /** The notebook is written at most this often while a cell runs. */
@@ -35,6 +36,8 @@ export interface IOutcome {
 
 export interface ICellRunOptions {
   executions: IDistExecutions;
+  /** The pages that have the notebook: one of them writes. Null: this one alone has it. */
+  authors: Authors | null;
   notebook: INotebookModel;
   /** The id of the cell: models come and go as the cell is moved, deleted and restored. */
   cellId: string;
@@ -60,7 +63,9 @@ export class CellRun implements IDisposable {
     );
     this.done = this._waitForEnd();
     this._followed.changed.connect(this._onChanged, this);
-    this._output?.showRunning();
+    if (this._mayWrite) {
+      this._output?.showRunning();
+    }
     if (!options.saved) {
       this._write();
     }
@@ -140,9 +145,27 @@ export class CellRun implements IDisposable {
       execution: this._execution,
       error: reason ? asOutput(reason) : firstError(this._followed)
     };
+    await this._leftToUs();
     this._finish(reason);
     this.dispose();
     return outcome;
+  }
+
+  /** Whether the cell is this run's to write, and this page's. */
+  private get _mayWrite(): boolean {
+    return !this._isDetached && this._output !== null && (this._options.authors?.isAuthor(this._execution.id) ?? true);
+  }
+
+  /** Resolves when this page has to write the end, or another one has; a page that goes leaves it to the next. */
+  private async _leftToUs(): Promise<void> {
+    const { authors } = this._options;
+    const isOpen = (): boolean => {
+      const cell = this.cell;
+      return !this._isDetached && cell !== null && openBundle(cell)?.execution_id === this._execution.id;
+    };
+    while (authors && !authors.isDisposed && !this._mayWrite && isOpen()) {
+      await new Promise(resolve => setTimeout(resolve, WRITE_INTERVAL_MS));
+    }
   }
 
   private _onChanged(_: IFollowedExecution, change: IFollowedChange): void {
@@ -159,7 +182,7 @@ export class CellRun implements IDisposable {
 
   private _finish(error: IErrorBody | null): void {
     clearTimeout(this._timer);
-    if (this._isDetached || !this._output) {
+    if (!this._mayWrite || !this._output) {
       return;
     }
     const { execution } = this;
@@ -176,7 +199,7 @@ export class CellRun implements IDisposable {
   }
 
   private _write(error: IErrorBody | null = this._execution.error): void {
-    if (this._isDetached || !this._output) {
+    if (!this._mayWrite || !this._output) {
       return;
     }
     const start = performance.now();

@@ -3,14 +3,19 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { IDistExecutions } from '../tokens';
+import type { Authors } from './authors';
 import { openBundle } from './celloutput';
 import { CellRun, ICellRunOptions } from './cellrun';
 
-export type IStartOptions = Omit<ICellRunOptions, 'executions' | 'cell'>;
+export interface IStartOptions extends Omit<ICellRunOptions, 'executions' | 'cell' | 'authors'> {
+  /** This page submitted it, and is the one that writes its output. */
+  isSubmitted?: boolean;
+}
 
 export class CellRuns {
-  constructor(executions: IDistExecutions) {
+  constructor(executions: IDistExecutions, authorsOf: (notebook: INotebookModel) => Authors | null) {
     this._executions = executions;
+    this._authorsOf = authorsOf;
   }
 
   /** Emitted when a run begins or ends, and when its cell goes or comes back. */
@@ -28,9 +33,15 @@ export class CellRuns {
     const { notebook, cellId } = options;
     this.detach(notebook, cellId);
     const cell = findCell(notebook, cellId);
-    const run = new CellRun({ executions: this._executions, ...options, cell });
+    const authors = this._authorsOf(notebook);
+    const { id } = options.execution;
+    if (options.isSubmitted) {
+      authors?.claim(id, cellId);
+    }
+    const run = new CellRun({ executions: this._executions, authors, ...options, cell });
     this._runs.add(run);
     void run.done.then(() => {
+      authors?.release(id);
       this._runs.delete(run);
       this._changed.emit();
     });
@@ -40,12 +51,17 @@ export class CellRuns {
 
   /** Whether a cell waits for an execution. */
   has(notebook: INotebookModel, cellId: string): boolean {
-    return this._of(notebook).some(run => run.cellId === cellId && !run.isDetached);
+    return this.executionOf(notebook, cellId) !== undefined;
   }
 
   /** Whether a cell of a notebook waits for an execution, or a deleted one would. */
   isRunning(notebook: INotebookModel): boolean {
     return this._of(notebook).length > 0;
+  }
+
+  /** The execution that a cell waits for. */
+  executionOf(notebook: INotebookModel, cellId: string): string | undefined {
+    return this._of(notebook).find(run => run.cellId === cellId && !run.isDetached)?.execution.id;
   }
 
   /** The cell is run anew: older executions no longer write into it. */
@@ -102,6 +118,7 @@ export class CellRuns {
     return [...this._runs].filter(run => run.notebook === notebook);
   }
 
+  private _authorsOf: (notebook: INotebookModel) => Authors | null;
   private _changed = new Signal<this, void>(this);
   private _executions: IDistExecutions;
   private _runs = new Set<CellRun>();

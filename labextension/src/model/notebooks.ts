@@ -14,6 +14,7 @@ import type {
   IDistService,
   INotebookFile
 } from '../tokens';
+import { Authors } from './authors';
 import { RankCellExecutor } from './cellexecutor';
 import { CellOutput, openBundle, savedBundle } from './celloutput';
 import { CellRuns, codeCells, findCell } from './cellruns';
@@ -43,7 +44,7 @@ export class NotebooksModel implements IDistNotebooks {
   constructor(options: INotebooksOptions) {
     this._groups = options.groups;
     this._service = options.service;
-    this._runs = new CellRuns(options.executions);
+    this._runs = new CellRuns(options.executions, notebook => this._authors.get(notebook) ?? null);
     this._runs.changed.connect(this._onRunsChanged, this);
     this._executor = new RankCellExecutor({
       executions: options.executions,
@@ -81,8 +82,13 @@ export class NotebooksModel implements IDistNotebooks {
     // After the change: what is written then is no part of it, and its undo brings nothing back.
     const onChanged = (): void => void Promise.resolve().then(follow);
     notebook.cells.changed.connect(onChanged);
+    const authors = new Authors(notebook.sharedModel);
+    this._authors.set(notebook, authors);
+    authors.changed.connect(() => this._join(notebook, authors));
     void this._attach(notebook, cells);
     return new DisposableDelegate(() => {
+      authors.dispose();
+      this._authors.delete(notebook);
       notebook.cells.changed.disconnect(onChanged);
       this._files.delete(notebook);
       this._runs.release(notebook);
@@ -118,6 +124,18 @@ export class NotebooksModel implements IDistNotebooks {
     }
   }
 
+  /** Follow what other pages submitted: it is shown live here, too, and its end is written when that page goes. */
+  private _join(notebook: INotebookModel, authors: Authors): void {
+    for (const [execution, id] of Object.entries(authors.others)) {
+      const cell = findCell(notebook, id);
+      if (cell && this._runs.executionOf(notebook, id) !== execution && !this._joined.has(execution)) {
+        this._joined.add(execution);
+        this._runs.detach(notebook, id);
+        void this._attach(notebook, [cell]);
+      }
+    }
+  }
+
   /** Show cells, from the file or pasted, what became of them. */
   private async _attach(notebook: INotebookModel, cells: readonly ICodeCellModel[]): Promise<void> {
     await this._groups.ready;
@@ -149,7 +167,7 @@ export class NotebooksModel implements IDistNotebooks {
       return;
     }
     const cell = findCell(notebook, id);
-    if (cell && saved) {
+    if (cell && saved && this._authors.get(notebook)?.isAuthor(saved.execution_id)) {
       const output = new CellOutput(cell);
       output.write(lostBundle(saved));
       output.showEnded(cell.executionCount);
@@ -180,10 +198,12 @@ export class NotebooksModel implements IDistNotebooks {
     this._changed.emit();
   }
 
+  private _authors = new Map<INotebookModel, Authors>();
   private _changed = new Signal<this, void>(this);
   private _executor: RankCellExecutor;
   private _files = new Map<INotebookModel, INotebookFile>();
   private _groups: IDistGroups;
+  private _joined = new Set<string>();
   private _kernel: INotebookCellExecutor = { runCell };
   private _runs: CellRuns;
   private _service: Pick<IDistService, 'executions'>;
