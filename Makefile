@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-browser-beside matrix lint bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-versions test-typescript test-browser test-beside test-browser-1 test-browser-2 test-browser-beside matrix lint bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -45,6 +45,14 @@ test-browser-1 test-browser-2: test-browser-%:
 
 test-browser-beside:
 	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)3 npx playwright test --config beside.config.ts --output test-results/beside
+
+# By hand: beside jupyter-collaboration, in Notebook 7 and in JupyterHub. The other tests have these extensions switched off.
+test-beside: .venv/beside browser ui-tests/node_modules
+	cd ui-tests && npx playwright test --config beside.config.ts
+
+.venv/beside: .venv/ready pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt --editable ".[test,beside]"
+	touch $@
 
 ui-tests/node_modules: ui-tests/package-lock.json
 	cd ui-tests && npm ci --silent --no-audit --no-fund

@@ -7,5 +7,10 @@ process.env.JUPYTER_DIST_TEST_PORT ??= '18969';
 // eslint-disable-next-line @typescript-eslint/no-require-imports
 const base = require('./playwright.config').default;
 
-// Most of the time is JupyterLab's start, with more in it than elsewhere.
-export default defineConfig({ ...base, testDir: './beside', timeout: 240000, expect: { timeout: 60000 } });
+const hub = {
+  ...base.webServer,
+  command: 'jupyterhub --config jupyterhub_test_config.py',
+  url: `http://127.0.0.1:${Number(process.env.JUPYTER_DIST_TEST_PORT) + 40}/some/prefix/hub/health`
+};
+
+export default defineConfig({ ...base, testDir: './beside', webServer: [base.webServer, hub] });

@@ -24,7 +24,7 @@ function ticks(stop: string): string {
     `while not os.path.exists(${JSON.stringify(lab.rootPath(stop))}):`,
     '    print("tick", i, rank)',
     '    i += 1',
-    '    time.sleep(0.05)'
+    '    time.sleep(0.5)'
   ].join('\n');
 }
 
@@ -81,7 +81,7 @@ test('two pages see a cell live, one writes it, and the other takes over when th
     await expect(cell.summary).toContainText('running');
     await expect(cell.prompt).toHaveText('[*]:');
     await cell.tab('Rank 1').click();
-    await expect(cell.ranks).toContainText('tick 5 1');
+    await expect(cell.ranks).toContainText('tick 1 1');
   }
   // A page that comes later writes no more than one that was there.
   const third = await open(browser, 'together.ipynb');
@@ -96,12 +96,13 @@ test('two pages see a cell live, one writes it, and the other takes over when th
     await cell.tab('Rank 1, ok').click();
     texts.push(await lab.shownText(cell));
   }
-  expect(new Set(texts).size).toBe(1);
   expect([await ownWrites(second), await ownWrites(third)]).toEqual([0, 0]);
+  expect(texts[0]).toMatch(/^tick 0 1\ntick 1 1\n/);
+  expect(texts.slice(1)).toEqual([texts[0], texts[0]]);
 
   await lab.cell(first, 1).editor.click();
   await first.keyboard.press('Control+Enter');
-  await expect(lab.cell(second, 1).ranks).toContainText('tick 5');
+  await expect(lab.cell(second, 1).ranks).toContainText('tick 1');
   await first.context().close();
   await stop(second, 'stop-2');
   await expect(lab.cell(second, 1).summary).toContainText('2 ranks \u00b7 ok');

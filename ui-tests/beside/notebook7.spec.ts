@@ -1,0 +1,31 @@
+/** Notebook 7: one notebook per page, and the same picker, output and restart. */
+import { expect, test } from '@playwright/test';
+import * as lab from '../tests/lab';
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+test('in Notebook 7 a cell runs on ranks, the picker chooses them, and Restart means them', async ({ page }) => {
+  lab.writeNotebook('seven.ipynb', ['print("stale" if "marker" in globals() else "clean", rank); marker = 1']);
+  await page.goto('/notebooks/seven.ipynb');
+  await lab.sessionReady(page);
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.items).toHaveText([/clean 0/, /clean 1/]);
+  await expect(page.getByLabel('Run cells on')).toHaveValue(lab.GROUP);
+  await page.getByRole('button', { name: 'Rank 1', exact: true }).click();
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.items).toHaveText([/stale 1/]);
+  await page.locator('[data-jp-item-name="restart"]').click();
+  const dialog = page.getByRole('dialog').filter({ hasText: "Restart the 2 ranks of 'train'?" });
+  await dialog.getByRole('button', { name: 'Restart' }).click();
+  await expect(dialog).toHaveCount(0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.items).toHaveText([/clean 1/]);
+  await page.reload();
+  await lab.sessionReady(page);
+  await expect(page.getByLabel('Run cells on')).toHaveValue(lab.GROUP);
+});

@@ -1,0 +1,33 @@
+"""Test only: a JupyterHub below a prefix, behind its real proxy; anybody with the password is let in, as this user."""
+
+import os
+from pathlib import Path
+
+port = int(os.environ["JUPYTER_DIST_TEST_PORT"]) + 40
+root = Path(os.environ["JUPYTER_DATA_DIR"]).parent / "hub"
+root.mkdir(exist_ok=True)
+proxy = Path(__file__).parent / "node_modules" / "configurable-http-proxy" / "bin" / "configurable-http-proxy"
+
+c.JupyterHub.bind_url = f"http://127.0.0.1:{port}/some/prefix/"  # noqa: F821
+c.JupyterHub.hub_port = port + 1  # noqa: F821
+c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{port + 2}"  # noqa: F821
+c.ConfigurableHTTPProxy.command = ["node", os.environ.get("CONFIGURABLE_HTTP_PROXY", str(proxy))]  # noqa: F821
+c.ConfigurableHTTPProxy.pid_file = str(root / "proxy.pid")  # noqa: F821
+c.JupyterHub.db_url = f"sqlite:///{root}/hub.sqlite"  # noqa: F821
+c.JupyterHub.cookie_secret_file = str(root / "cookie_secret")  # noqa: F821
+c.JupyterHub.cleanup_servers = True  # noqa: F821
+c.JupyterHub.authenticator_class = "dummy"  # noqa: F821
+c.DummyAuthenticator.password = "only-for-tests"  # noqa: F821, S105
+c.Authenticator.allow_all = True  # noqa: F821
+c.JupyterHub.spawner_class = "simple"  # noqa: F821
+c.SimpleLocalProcessSpawner.home_dir_template = f"{root}/home"  # noqa: F821
+c.Spawner.notebook_dir = os.environ["JUPYTERLAB_GALATA_ROOT_DIR"]  # noqa: F821
+c.Spawner.args = [  # noqa: F821
+    "--allow-root",
+    "--ServerApp.jpserver_extensions=jupyter_dist=True",
+    "--LabApp.expose_app_in_browser=True",
+]
+c.Spawner.http_timeout = c.Spawner.start_timeout = 120  # noqa: F821
+# No groups or settings of the user who runs the tests; and the code under test.
+places = ("JUPYTER_PATH", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "PYTHONPATH", "TMPDIR")
+c.Spawner.environment = {name: os.environ[name] for name in places if name in os.environ}  # noqa: F821
