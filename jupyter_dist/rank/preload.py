@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -18,6 +19,10 @@ _NEEDED = (
     "torch.nn.parallel",
     "torch.utils.data",
     "IPython",
+    "jupyter_dist.rank.main",
+)
+# What a shell and its first cells import of IPython; another version may have it elsewhere, and imports it then.
+_EARLY = (
     "IPython.core.application",
     "IPython.core.completer",
     "IPython.core.completerlib",
@@ -35,7 +40,6 @@ _NEEDED = (
     "pdb",
     "pexpect",
     "stack_data",
-    "jupyter_dist.rank.main",
 )
 # Better here than in the first cell that needs them, but they may be missing. A comma-separated list in
 # JUPYTER_DIST_OPTIONAL_PRELOAD takes their place: torch._dynamo takes over a second, and many cells never need it.
@@ -53,6 +57,9 @@ def preload(extra_modules: list[str]) -> None:
     ImportHook.in_place()
     for name in (*_NEEDED, *extra_modules):
         importlib.import_module(name)
+    for name in _EARLY:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     for name in _optional():
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)

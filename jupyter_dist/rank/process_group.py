@@ -1,4 +1,4 @@
-"""torch's process group: formed at the start, formed anew after it broke, with the user's models revived."""
+"""torch's process group: formed at the start and re-created after it broke, with the user's models."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ProcessGroup:
         return "ok" if self._broken_since is None else "broken"
 
     def peer_lost(self) -> None:
-        """A member is gone (side thread): until the group is formed anew collectives fail, and none waits for ever."""
+        """A member is gone (side thread): until the group is re-created collectives fail, and none waits for ever."""
         self._break()
         if self._spec.backend == "gloo":
             self._break_collectives()

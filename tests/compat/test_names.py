@@ -2,6 +2,7 @@
 
 import _posixsubprocess
 import atexit
+import importlib
 import io
 import multiprocessing
 import os
@@ -11,7 +12,7 @@ import threading
 
 import pytest
 
-from jupyter_dist.rank import ipython_compat, nccl, torch_compat
+from jupyter_dist.rank import ipython_compat, nccl, preload, torch_compat
 
 
 def test_this_ipython_has_all_that_ranks_use():
@@ -110,3 +111,17 @@ def test_nccl_groups_of_torch_without_abort_are_aborted_by_their_backend(monkeyp
     monkeypatch.setattr(torch_compat, "process_groups", lambda: [object(), object()])
     torch_compat.abort_nccl()
     assert calls == ["shutdown", "shutdown"]
+
+
+def test_a_module_of_ipython_that_is_not_there_ends_no_start():
+    code = (
+        "from jupyter_dist.rank import preload\n"
+        "preload._NEEDED, preload._EARLY, preload._optional = (), ('IPython.core.not_in_this_version',), list\n"
+        "preload.preload([])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_modules_that_are_imported_before_ranks_are_forked_are_there():
+    for name in preload._EARLY:
+        importlib.import_module(name)
