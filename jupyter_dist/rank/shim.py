@@ -2,7 +2,7 @@
 
 Like containerd's: what the rank starts may leave its parent, its session and its environment, but the kernel gives
 every orphan to the nearest ancestor that asks for them. So what hangs below the shim is this rank's, and nobody else's.
-It costs a fork and a megabyte or two (docs/decisions/0009-a-shim-per-rank.md).
+It costs a fork and two megabytes (docs/decisions/0009-a-shim-per-rank.md).
 """
 
 from __future__ import annotations
