@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.protocol.specs import EXIT_DESCRIPTORS_CLOSED
+
 LAST_WORDS_LINES = 20
 MAX_NAMED = 5
 ZYGOTE_KILLED = "its zygote, the process that it was forked from, was killed"
@@ -96,6 +98,8 @@ def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr:
 
 def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
     """What happened to it, to stand after "Rank 1 "; `because`: why we ourselves killed it, if we did."""
+    if ending.code == EXIT_DESCRIPTORS_CLOSED:
+        return "ended: a cell closed the descriptors that the rank itself needs"
     if ending.signal is None:
         return f"exited with code {ending.code}"
     because = because or ending.because

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +15,7 @@ from .execution import Execution
 from .interrupt import Interrupter
 from .memory import Memory
 from .outbox import Outbox
+from .own import os, traceback
 from .runner import Runner
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import json
 import math
 import numbers
 from collections.abc import Callable
@@ -13,7 +12,10 @@ from typing import Any
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 
+from jupyter_dist.protocol.frames import MAX_PAYLOAD_BYTES
+
 from .ipython_compat import finish_result
+from .own import json
 
 Emit = Callable[[str, dict[str, Any]], None]  # message type, Jupyter content
 
@@ -76,6 +78,15 @@ def encode_content(content: dict[str, Any]) -> bytes:
         return json.dumps(content, default=_plain, allow_nan=False).encode()
     except (ValueError, TypeError):  # a NaN, or a key that is no string
         return json.dumps(_cleaned(content)).encode()
+
+
+def check_size(payload: bytes) -> None:
+    """Raise ValueError, in words, when an output is too large to be sent."""
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise ValueError(
+            f"This output has {len(payload) >> 20} MiB, and an output can have {MAX_PAYLOAD_BYTES >> 20} MiB at most. "
+            "Save it to a file, or display a part of it."
+        )
 
 
 def _plain(value: Any) -> Any:

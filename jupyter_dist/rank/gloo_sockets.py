@@ -12,14 +12,12 @@ import contextlib
 import fcntl
 import functools
 import re
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from os import close, dup, listdir, readlink
-from pathlib import Path
 from typing import Any
 
 from . import torch_compat
+from .own import os, read_text, socket
 
 _EVENT_LOOP = "anon_inode:[eventpoll]"
 _WATCHED = re.compile(r"^tfd:\s*(\d+) .* ino:\s*([0-9a-f]+) ", re.MULTILINE)
@@ -113,10 +111,10 @@ def _event_loops() -> list[_EventLoop]:
 
 
 def _each_event_loop() -> Iterator[_EventLoop]:
-    for name in listdir("/proc/self/fd"):
+    for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # closed meanwhile
-            if readlink(f"/proc/self/fd/{name}") == _EVENT_LOOP:
-                info = Path(f"/proc/self/fdinfo/{name}").read_text()
+            if os.readlink(f"/proc/self/fd/{name}") == _EVENT_LOOP:
+                info = read_text(f"/proc/self/fdinfo/{name}")
                 watched = [(int(fd), int(inode, 16)) for fd, inode in _WATCHED.findall(info)]
                 yield _EventLoop(bool(fcntl.fcntl(int(name), fcntl.F_GETFD) & fcntl.FD_CLOEXEC), watched)
 
@@ -124,17 +122,17 @@ def _each_event_loop() -> Iterator[_EventLoop]:
 def _duplicate(fd: int, inode: int | None = None) -> socket.socket | None:
     """A duplicate of a TCP socket, of this inode if one is given; None for anything else."""
     try:
-        copy = dup(fd)
+        copy = os.dup(fd)
     except OSError:
         return None
-    link = readlink(f"/proc/self/fd/{copy}")  # the number may be another file's by now
+    link = os.readlink(f"/proc/self/fd/{copy}")  # the number may be another file's by now
     if link.startswith("socket:") and inode in (None, int(link[8:-1])):
         sock = socket.socket(fileno=copy)
         if sock.family in (socket.AF_INET, socket.AF_INET6) and sock.type == socket.SOCK_STREAM:
             return sock
         sock.close()
     else:
-        close(copy)
+        os.close(copy)
     return None
 
 

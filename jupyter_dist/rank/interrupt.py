@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
-import os
 import platform
-import signal
 import sys
-import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 from . import tracebacks, unhang
 from .execution import Execution
+from .own import asyncio, os, read_text, signal, threading, time
 
 DEFERRED_RETRY_SECONDS = 0.02  # the signal met our own code: it leaves at once
 UNNOTICED_RETRY_SECONDS = 0.5
@@ -232,7 +227,7 @@ def _is_guarded(module: dict[str, Any]) -> bool:
 
 def _masks_sigint() -> bool:
     """Whether the main thread blocks SIGINT."""
-    status = Path(f"/proc/self/task/{os.getpid()}/status").read_text()
+    status = read_text(f"/proc/self/task/{os.getpid()}/status")
     return bool(int(status.split("SigBlk:")[1].split()[0], 16) & 1 << (signal.SIGINT - 1))
 
 

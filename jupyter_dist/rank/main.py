@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import faulthandler
 import fcntl
-import os
 import platform
 import re
-import signal
-import socket
 import sys
-import time
-import traceback
 from collections.abc import Callable
 from os import _exit as exit_now  # the plain one: see spawning.py
 from typing import NoReturn
@@ -24,18 +18,20 @@ import torch.distributed as dist
 from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
 
-from . import ipython_compat, process_group, spawning, torch_compat, waits
+from . import descriptors, ipython_compat, process_group, spawning, torch_compat, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
 from .interrupt import Interrupter
 from .memory import Memory
 from .outbox import Outbox
+from .own import asyncio, os, signal, socket, time, traceback
 from .process_group import ProcessGroup
-from .runner import Runner, report_stray
+from .runner import Runner, report_stray, stop_timer
 from .shell import DEFAULT_CACHE_SIZE, RankShell
 from .side_thread import SideThread
 from .streams import Streams
+from .surroundings import Surroundings
 from .wire import Wire
 
 _FIRST_PRIVATE_FD = 100
@@ -144,6 +140,9 @@ class Rank:
         }
         self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
         self._runner.shell = self._shell
+        self._runner.surroundings = self._side.surroundings = surroundings = Surroundings()
+        self._shell.restore = surroundings.restore
+        descriptors.protect()
 
     def _ready(self) -> Header:
         return {
@@ -159,8 +158,10 @@ class Rank:
         while not self._leaving:
             try:
                 self._loop.run_forever()
-            except BaseException as err:  # a callback or background task of the user's may raise SystemExit
+            except BaseException as err:  # a callback, background task or signal handler of the user's
+                stop_timer()
                 report_stray(err)
+            self._runner.resume()
 
     def _sync(self) -> None:
         if not self._outbox.in_child:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import gc
-import os
 
 import torch
+
+from .own import gc, os
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import itertools
-import os
-import threading
 from collections import deque
+from typing import NamedTuple
 
 from jupyter_dist.protocol.frames import Header, encode_frame
 
+from .own import os, threading
 from .wire import Wire
 
 BATCH_BYTES = 1 << 16  # so much text is sent at once, without waiting for the flush timer
 FRAME_TEXT_BYTES = 1 << 20  # a longer text is cut into frames of this size
 PROMPT_LINES = 100  # so many lines of stderr between two flushes are sent at once
+PROMPT_OUTPUTS = 20  # so many displays between two flushes are sent at once
+OUTPUT_BYTES = 1 << 20  # so much of displays is sent without waiting for the flush timer
 STREAM_FDS = {"stdout": 1, "stderr": 2}
+
+
+class PendingOutput(NamedTuple):
+    """A display, an update of one, or clear_output, that waits for the flush timer."""
+
+    kind: str  # of message
+    key: str | None  # of an update: the display that it changes
+    waits: bool  # of clear_output: for the next output
+    frame: bytes
 
 
 class Outbox:
@@ -30,7 +41,9 @@ class Outbox:
         self.busy = False  # a cell runs: the side thread flushes on a timer, nobody needs to wake it
         self._wire = wire
         self._pid = os.getpid()
-        self._segments: deque[tuple[str, bytes | memoryview]] = deque()
+        self._segments: deque[tuple[str, bytes | memoryview] | PendingOutput] = deque()
+        self._output_bytes = 0
+        self._num_prompt_outputs = PROMPT_OUTPUTS
         self._segment_bytes = 0
         self._num_prompt = PROMPT_LINES
         # Reentrant: a finalizer that prints may run while this very thread holds it.
@@ -82,6 +95,21 @@ class Outbox:
         self._wire.send()
         self._wire.wait_for_room()
 
+    def show(self, header: Header, payload: bytes, key: str | None = None, waits: bool = False) -> None:
+        """Add a display, an update or clear_output; of many in a short time, those that are replaced are left out."""
+        if self._num_prompt_outputs or self.in_child:
+            self._num_prompt_outputs -= 1
+            self.send(header, payload)
+            return
+        frame = encode_frame(header, payload)
+        first = not self._segments
+        self._segments.append(PendingOutput(header["msg_type"], key, waits, frame))
+        self._output_bytes += len(frame)
+        if self._output_bytes >= OUTPUT_BYTES:
+            self.flush_text()
+        elif first and not self.busy:
+            self._wire.wake()
+
     def log(self, line: str) -> None:
         """Add a line to the rank's log that is no part of any cell's output."""
         self.send({"t": "stream", "execution_id": None, "name": "stderr"}, line.encode())
@@ -96,7 +124,7 @@ class Outbox:
 
     def flush_on_timer(self) -> None:
         """Send the text written so far (side thread)."""
-        self._num_prompt = PROMPT_LINES
+        self._num_prompt, self._num_prompt_outputs = PROMPT_LINES, PROMPT_OUTPUTS
         self.flush_text()
 
     @property
@@ -105,11 +133,17 @@ class Outbox:
         return bool(self._segments)
 
     def _move_text(self) -> None:
-        self._segment_bytes = 0
+        self._segment_bytes = self._output_bytes = 0
         run: list[bytes | memoryview] = []
         run_name, run_bytes = "", 0
-        for _ in range(len(self._segments)):
-            name, data = self._segments.popleft()
+        for segment in _without_replaced([self._segments.popleft() for _ in range(len(self._segments))]):
+            if isinstance(segment, PendingOutput):
+                if run:
+                    self._append_text(run_name, run)
+                    run, run_bytes = [], 0
+                self._wire.put(segment.frame)
+                continue
+            name, data = segment
             if run and (name != run_name or run_bytes + len(data) > FRAME_TEXT_BYTES):
                 self._append_text(run_name, run)
                 run, run_bytes = [], 0
@@ -143,6 +177,31 @@ class Outbox:
         waiting = self._syncs.get(number)
         if waiting is not None:
             waiting.set()
+
+
+def _without_replaced(
+    segments: list[tuple[str, bytes | memoryview] | PendingOutput],
+) -> list[tuple[str, bytes | memoryview] | PendingOutput]:
+    """Leave out updates that a later one replaces, and displays that were cleared meanwhile; never text."""
+    if not any(isinstance(segment, PendingOutput) for segment in segments):
+        return segments
+    kept = []
+    updated: set[str | None] = set()
+    is_cleared = is_followed = False
+    for segment in reversed(segments):
+        kind = segment.kind if isinstance(segment, PendingOutput) else "text"
+        if isinstance(segment, PendingOutput) and kind == "update_display_data":
+            if segment.key is not None and segment.key in updated:
+                continue
+            updated.add(segment.key)
+        elif isinstance(segment, PendingOutput) and is_cleared:
+            continue
+        elif isinstance(segment, PendingOutput) and kind == "clear_output":
+            is_cleared = is_followed or not segment.waits
+        else:
+            is_followed = True
+        kept.append(segment)
+    return kept[::-1]
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import os
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +15,7 @@ from jupyter_dist.protocol.specs import RankSpec
 
 from . import flight, nccl, torch_compat, unhang, waits
 from .gloo_sockets import GlooSockets
+from .own import os, time
 
 REJOIN_SECONDS = 10.0
 REJOIN_SECONDS_PER_RANK = 0.5

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-import traceback
+import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from os import _exit as exit_now  # the plain one: see spawning.py
@@ -15,17 +13,22 @@ from IPython.core.interactiveshell import ExecutionResult
 from jupyter_dist.protocol.frames import Header
 
 from . import tracebacks
-from .displays import encode_content
+from .displays import check_size, encode_content
 from .execution import Execution
 from .interrupt import Interrupter
 from .ipython_compat import run_to_end
 from .memory import Memory
 from .outbox import Outbox, write_all
+from .own import asyncio, signal, time, traceback
 from .process_group import ProcessGroup
 from .shell import RankShell
 from .streams import Streams
+from .surroundings import Surroundings
 
 Answer = Callable[..., None]
+
+REPLY_TRIES = 20
+REPLACEABLE = frozenset({"display_data", "update_display_data", "clear_output"})
 
 
 class Runner:
@@ -33,6 +36,7 @@ class Runner:
 
     shell: RankShell  # set before the first cell arrives; it needs `emit` to exist first
     memory: Memory  # set with it
+    surroundings: Surroundings  # and this
 
     def __init__(
         self,
@@ -71,7 +75,14 @@ class Runner:
             return
         self._streams.flush()
         header = {"t": "output", "execution_id": self._outbox.execution_id, "msg_type": msg_type}
-        self._outbox.send(header, encode_content(content))
+        payload = encode_content(content)
+        check_size(payload)
+        if msg_type in REPLACEABLE:
+            self._outbox.show(
+                header, payload, content.get("transient", {}).get("display_id"), content.get("wait", False)
+            )
+        else:
+            self._outbox.send(header, payload)
         self._interrupter.safe_point()
 
     # -- main thread --------------------------------------------------------------------------------
@@ -93,7 +104,13 @@ class Runner:
             result = self._failed(err)
         self._finish(execution, result)
 
+    def resume(self) -> None:
+        """Go on with what waits, after the loop was left by an exception of a cell's."""
+        self._loop.call_soon(self._next)
+
     def _begin(self, execution: Execution) -> None:
+        self.surroundings.restore()
+        self.shell.restore_names()
         self._streams.flush()
         self._outbox.flush_text()
         self._outbox.execution_id = execution.execution_id
@@ -140,18 +157,33 @@ class Runner:
     def _failed(self, err: BaseException) -> ExecutionResult:
         result = ExecutionResult(None)
         result.error_in_exec = err
-        self.shell.showtraceback((type(err), err, err.__traceback__))
+        with contextlib.suppress(BaseException):  # what a cell broke may be needed to show it; the reply says it too
+            self.shell.showtraceback((type(err), err, err.__traceback__))
         return result
 
     def _finish(self, execution: Execution, result: ExecutionResult) -> None:
-        self._after_cell(execution, result)
-        self._leave_if_child(0 if result.success else 1)
-        self._empty_cache(execution)
-        self._streams.flush()
-        self._streams.end_cell()
+        """End the cell and reply, although a signal handler or trace function of the cell's may raise anywhere here."""
+        for step in (
+            self.surroundings.restore,
+            lambda: self._after_cell(execution, result),
+            lambda: self._leave_if_child(0 if result.success else 1),
+            lambda: self._empty_cache(execution),
+            self._streams.flush,
+            self._streams.end_cell,
+            self.surroundings.remember,
+        ):
+            try:
+                step()
+            except BaseException as err:  # the edge of user code
+                stop_timer()
+                result.error_in_exec = result.error_in_exec or err
         self._outbox.busy = False
         self._interrupter.current = None
-        self._outbox.send(self._reply(execution, result))
+        for reply in (self._reply, self._least_reply):
+            for _ in range(REPLY_TRIES):
+                with contextlib.suppress(BaseException):
+                    self._outbox.send(reply(execution, result))
+                    return
 
     def _after_cell(self, execution: Execution, result: ExecutionResult) -> None:
         """IPython's hooks: figures are shown here."""
@@ -188,6 +220,20 @@ class Runner:
             "collective_seq": self._process_group.collective_seq(),
         }
 
+    def _least_reply(self, execution: Execution, result: ExecutionResult) -> Header:
+        """Where a cell broke what the whole reply is made of."""
+        error = result.error_before_exec or result.error_in_exec
+        return {
+            "t": "reply",
+            "execution_id": execution.execution_id,
+            "status": "error",
+            "seconds": 0.0,
+            "ename": type(error).__name__,
+            "evalue": "A cell broke what ends cells on this rank. Restart the group if the next cell fails too.",
+            "process_group": "ok",
+            "collective_seq": None,
+        }
+
     def _leave_if_child(self, code: int) -> None:
         """A cell that forked and let the child run on ends here in the child."""
         if self._outbox.in_child:
@@ -218,6 +264,15 @@ def _emit_in_child(msg_type: str, content: dict[str, Any]) -> None:
         write_all(1, (str(content["data"]["text/plain"]) + "\n").encode("utf-8", "backslashreplace"))
 
 
+def stop_timer() -> None:
+    """A handler of SIGALRM that raises outside of a cell would end the rank sooner or later."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def report_stray(err: BaseException) -> None:
     """Something raised outside of any cell (a callback, a background task): show it as late text."""
-    traceback.print_exception(err)
+    try:
+        traceback.print_exception(err)
+    except BaseException:  # another one of them, or what it needs is broken
+        with contextlib.suppress(BaseException):
+            write_all(2, f"{type(err).__name__}\n".encode())

@@ -8,6 +8,7 @@ import getpass
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -49,6 +50,7 @@ class RankShell(CompatibleShell):
     interrupter: Interrupter
 
     last_error: dict[str, Any] | None = None
+    restore: Callable[[], None] = staticmethod(lambda: None)  # puts back what a cell took away from the process
 
     @classmethod
     def prepare(cls) -> RankShell:
@@ -190,7 +192,13 @@ class RankShell(CompatibleShell):
         error, trace = _current_error(None)
         self._send_error(error, trace, not running_compiled_code)
 
+    def restore_names(self) -> None:
+        """A cell cleared the namespace: the names that IPython and every rank have come back."""
+        if "_oh" not in self.user_ns or "_dh" not in self.user_ns:
+            self.init_user_ns()
+
     def _send_error(self, error: BaseException, trace: TracebackType | None, bare: bool) -> None:
+        self.restore()
         error, trace = self.interrupter.explain(error, trace)
         self.last_error = tracebacks.error_content(self, error, trace, bare)
         self.emit("error", self.last_error)

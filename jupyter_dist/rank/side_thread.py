@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import select
-import threading
-import time
 from collections.abc import Callable
 from os import _exit as exit_now  # the plain one: see spawning.py
 
-from jupyter_dist.protocol.frames import FrameDecoder
+from jupyter_dist.protocol.frames import FrameDecoder, FrameError
+from jupyter_dist.protocol.specs import EXIT_DESCRIPTORS_CLOSED
 
 from .control import Control, complain
 from .interrupt import Interrupter
 from .outbox import Outbox
+from .own import threading, time
 from .streams import Streams
+from .surroundings import Surroundings
 from .wire import Wire
 
 FLUSH_SECONDS = 0.05
@@ -35,6 +38,7 @@ class SideThread(threading.Thread):
         self._decoder = FrameDecoder()
         self._flushed_at = 0.0
         self._leave_by: float | None = None
+        self.surroundings: Surroundings | None = None  # set when the shell is there
         self._poll = select.poll()
         self._poll.register(wire.wakeup, select.POLLIN)
 
@@ -47,13 +51,26 @@ class SideThread(threading.Thread):
         self._wire.side_thread = threading.get_ident()
         try:
             while True:
-                self._step()
-        except (OSError, EOFError):  # the agent is gone, and with it everybody who could use this rank
-            pass
+                self._step_surely()
+        except (OSError, EOFError) as err:  # the agent is gone, and with it everybody who could use this rank
+            is_closed_here = isinstance(err, OSError) and err.errno == errno.EBADF
         except BaseException:  # a fault of ours: a rank that nobody can ask any more must not seem to be there
+            is_closed_here = False
             complain()
         self._wire.close()
-        exit_now(1)
+        exit_now(EXIT_DESCRIPTORS_CLOSED if is_closed_here else 1)
+
+    def _step_surely(self) -> None:
+        try:
+            self._step()
+        except (OSError, EOFError, FrameError):
+            raise
+        except Exception:  # a cell broke what every thread needs; only the agent's end may end this one
+            if self.surroundings is not None:
+                self.surroundings.restore()
+            with contextlib.suppress(Exception):
+                complain()
+            time.sleep(FLUSH_SECONDS)
 
     def _step(self) -> None:
         writing = select.POLLOUT if self._wire.is_blocked else 0

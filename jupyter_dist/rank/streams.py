@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import io
-import os
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from .outbox import BATCH_BYTES, STREAM_FDS, Outbox
+from .own import os, threading
 
 _FIRST_PRIVATE_FD = 100  # above what a cell gets when it opens or dups by number
 

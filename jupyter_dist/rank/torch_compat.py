@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +16,8 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as bindings
 from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
+
+from .own import json
 
 # What collectives may take where torch does not say what it has as its default.
 _TIMEOUT = timedelta(minutes=30)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import builtins
-import os
+import contextlib
 import sys
-import traceback
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
 import IPython
 from IPython.core.error import UsageError
 
+from .own import os, traceback
+
 MAX_MESSAGE_CHARACTERS = 16_000
 MAX_TRACEBACK_CHARACTERS = 48_000
 MAX_FRAMES = 60
 KEPT_FRAMES = 20  # at each end of a traceback that is longer
 MAX_LINES = 200
+MAX_CHAIN = 20  # exceptions that led to one another
+KEPT_CHAIN = 8  # at each end of a chain that is longer
 
 _MACHINERY = (
     os.path.dirname(os.path.abspath(__file__)) + os.sep,
@@ -35,9 +39,14 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
     """
     ename = type(error).__name__
     try:
-        lines = _lines(shell, error, trace, bare)
+        with _short_chain(error) as num_left_out:
+            lines = _lines(shell, error, trace, bare)
+        if num_left_out:
+            lines.insert(0, f"({num_left_out} more exceptions in between are not shown)\n")
     except BaseException:  # the exception's __str__, __repr__ or fields raised: it must be reported all the same
-        lines = [*traceback.format_tb(trace)[-MAX_FRAMES:], f"{ename}: {safe_message(error)}"]
+        lines = [f"{ename}: {safe_message(error)}"]
+        with contextlib.suppress(BaseException):
+            lines = [*traceback.format_tb(trace)[-MAX_FRAMES:], *lines]
     return {"ename": ename, "evalue": safe_message(error), "traceback": _cut_lines(lines)}
 
 
@@ -66,6 +75,34 @@ def _lines(shell: Any, error: BaseException, trace: TracebackType | None, bare: 
     if num_left_out:
         lines.insert(-1, f"({num_left_out} more frames in between are not shown)\n")
     return lines
+
+
+@contextlib.contextmanager
+def _short_chain(error: BaseException) -> Iterator[int]:
+    """Tie the ends of a long chain together, as formatting takes milliseconds each; yield how many that leaves out."""
+    chain = _chain(error)
+    if len(chain) <= MAX_CHAIN:
+        yield 0
+        return
+    last = chain[KEPT_CHAIN - 1]
+    cause, context, suppressed = last.__cause__, last.__context__, last.__suppress_context__
+    try:
+        last.__cause__, last.__context__ = None, chain[-KEPT_CHAIN]
+        last.__suppress_context__ = False
+        yield len(chain) - 2 * KEPT_CHAIN
+    finally:
+        last.__cause__, last.__context__, last.__suppress_context__ = cause, context, suppressed
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exceptions that are shown with it, from it to the first one."""
+    chain: dict[int, BaseException] = {}
+    following: BaseException | None = error
+    while following is not None and id(following) not in chain:
+        chain[id(following)] = following
+        context = None if following.__suppress_context__ else following.__context__
+        following = following.__cause__ or context
+    return list(chain.values())
 
 
 def _has_group(error: BaseException | None) -> bool:

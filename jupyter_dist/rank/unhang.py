@@ -8,18 +8,14 @@ group is then unusable until `rejoin`. Which sockets are gloo's is known by gloo
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
-import socket
 import sys
-import threading
-import time
 from collections.abc import Iterable
-from pathlib import Path
 
 import torch
 
 from . import flight, waits
+from .own import os, read_text, socket, threading, time
 
 # torch spells these places privately; nothing public does the same.
 _BROKEN_SIGNS = (
@@ -50,7 +46,7 @@ def main_thread_sleeps() -> bool:
     """Whether the main thread waits in the kernel, again and again: it does not compute."""
     for _ in range(_STATE_SAMPLES):
         # The main thread's number is the process's; threading's native_id is stale after a fork.
-        status = Path(f"/proc/self/task/{os.getpid()}/stat").read_text()
+        status = read_text(f"/proc/self/task/{os.getpid()}/stat")
         if status.rpartition(")")[2].split()[0] != "S":
             return False
         time.sleep(_SAMPLE_SECONDS)
@@ -60,7 +56,7 @@ def main_thread_sleeps() -> bool:
 def main_thread_syscall() -> tuple[int | None, int]:
     """The system call in which the main thread waits, and its first argument; None when this kernel does not tell."""
     try:
-        number, argument = Path(f"/proc/self/task/{os.getpid()}/syscall").read_text().split()[:2]
+        number, argument = read_text(f"/proc/self/task/{os.getpid()}/syscall").split()[:2]
         return int(number), int(argument, 16)
     except (OSError, ValueError):  # "running"
         return None, 0
@@ -74,9 +70,11 @@ def main_thread_fd() -> int | None:
     if number not in _POLLS:
         return None
     try:
-        with open("/proc/self/mem", "rb", buffering=0) as memory:  # it may have gone on: then this is anything
-            memory.seek(argument)
-            return int.from_bytes(memory.read(4), sys.byteorder, signed=True)
+        memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:  # it may have gone on: then this is anything
+            return int.from_bytes(os.pread(memory, 4, argument), sys.byteorder, signed=True)
+        finally:
+            os.close(memory)
     except OSError:
         return None
 

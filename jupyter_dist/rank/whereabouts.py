@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import sys
-import threading
 from itertools import islice
 from types import FrameType
 from typing import Any
+
+from .own import linecache, threading
 
 MAX_STACK = 50
 _LONGEST_CALL = 60

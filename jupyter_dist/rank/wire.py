@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
 from collections import deque
+
+from .own import os, socket, threading
 
 MAX_WAITING_BYTES = 4 << 20  # more than this unsent: whoever writes waits for the agent
 
