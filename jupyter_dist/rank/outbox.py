@@ -14,7 +14,7 @@ from .wire import Wire
 BATCH_BYTES = 1 << 16  # so much text is sent at once, without waiting for the flush timer
 FRAME_TEXT_BYTES = 1 << 20  # a longer text is cut into frames of this size
 PROMPT_LINES = 100  # so many lines of stderr between two flushes are sent at once
-PROMPT_OUTPUTS = 20  # so many displays between two flushes are sent at once
+PROMPT_OUTPUTS = 4  # so many displays between two flushes are sent at once
 OUTPUT_BYTES = 1 << 20  # so much of displays is sent without waiting for the flush timer
 STREAM_FDS = {"stdout": 1, "stderr": 2}
 
