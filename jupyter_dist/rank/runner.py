@@ -73,7 +73,10 @@ class Runner:
         if self._outbox.in_child:
             _emit_in_child(msg_type, content)
             return
-        self._streams.flush()
+        if msg_type in REPLACEABLE:
+            self._streams.keep_order()
+        else:
+            self._streams.flush()
         header = {"t": "output", "execution_id": self._outbox.execution_id, "msg_type": msg_type}
         payload = encode_content(content)
         check_size(payload)

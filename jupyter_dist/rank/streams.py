@@ -82,6 +82,18 @@ class Streams:
         finally:
             self._outbox.order.release()
 
+    def keep_order(self) -> None:
+        """Hand what Python buffers to the outbox, which need not be sent now."""
+        with self._outbox.order:
+            writers = [stream.buffer for stream in (self.stdout, self.stderr) if _is_usable(stream)]
+            for writer in writers:
+                writer.is_only_ordering = True  # type: ignore[attr-defined]
+            try:
+                self.flush()
+            finally:
+                for writer in writers:
+                    writer.is_only_ordering = False  # type: ignore[attr-defined]
+
     def begin_cell(self) -> None:
         """Put back what the last cell closed or lost, then buffer for speed."""
         for fd, pipe in self._pipes.items():
