@@ -3,6 +3,7 @@
 import asyncio
 
 from apiclient import texts, without_seq
+from waits import PATIENCE
 
 
 async def test_a_page_follows_a_cell(shared_api):
@@ -97,6 +98,7 @@ for n in range(1900):
     print('rank', rank, 'line', n)
     if n % 5 == 0: time.sleep(0.03)
     if n > 300 and os.path.exists({str(enough)!r}): break
+while not os.path.exists({str(enough)!r}): time.sleep(0.01)
 """
     execution = await shared_api.submit("g", code)
     items, seq, ended, cuts, sockets = [], 0, None, 0, []
@@ -115,7 +117,7 @@ for n in range(1900):
     assert ended["state"] == "ok"
     assert cuts > 5  # while the cell ran
     for socket in sockets:
-        while await asyncio.wait_for(socket.read_message(), 5) is not None:
+        while await asyncio.wait_for(socket.read_message(), PATIENCE) is not None:
             pass  # closing is a handshake: only its end ends the socket
     await asyncio.sleep(0.05)  # and the server's ends close
     assert without_seq(items) == without_seq((await shared_api.view("g", execution))["items"])
