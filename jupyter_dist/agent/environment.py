@@ -38,9 +38,7 @@ def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) 
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
         # A ring of this size dumps in a few milliseconds; the default 2000 entries take up to 0.2 s.
-        # The second name is that of torch 2.5 and 2.6, where nothing is recorded unless it is set.
         "TORCH_FR_BUFFER_SIZE": "256",
-        "TORCH_NCCL_TRACE_BUFFER_SIZE": "256",
         **_device_environment(spec),
     }
     return {**environment, **spec.env}

@@ -52,6 +52,7 @@ class ProcessGroup:
         if self._spec.accelerator == "cuda":
             torch.cuda.set_device(self._spec.local_rank)
         dist.set_debug_level_from_env()
+        torch_compat.keep_records()
         store = dist.FileStore(store_path, self._spec.world_size)
         if timeout_seconds is not None:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -55,6 +56,15 @@ def missing() -> list[str]:
         for part in PARTS
         if not any(hasattr(part.owner, name) for name in part.names)
     ]
+
+
+def keep_records() -> None:
+    """Have torch before 2.7 record its collectives too: there the recorder is off unless this variable is set.
+
+    Later versions take TORCH_FR_BUFFER_SIZE, which the agent sets, and warn of the old name in every rank's log.
+    """
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7):
+        os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", os.environ.get("TORCH_FR_BUFFER_SIZE", "256"))
 
 
 # -- process groups -----------------------------------------------------------------------------------
