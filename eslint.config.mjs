@@ -14,7 +14,7 @@ const layerRules = LAYERS.map((layer, i) => ({
       {
         patterns: [
           ...LAYERS.slice(i + 1).map(above => ({
-            group: [`**/${above}`, `**/${above}/*`],
+            group: [`**/${above}`, `**/${above}/**`],
             message: `${layer} must not import ${above}.`
           })),
           ...(i === 0

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame
 
 from .driver import REPOSITORY
 from .processes import descendants, kill, wait_until

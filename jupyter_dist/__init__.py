@@ -21,7 +21,7 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
-    from .app import DistApp
+    from jupyter_dist.server.extension import DistApp
 
     return [{"module": "jupyter_dist", "app": DistApp}]
 

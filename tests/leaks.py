@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist.launcher.directories import GroupDirectory
+from jupyter_dist.server.launcher.directories import GroupDirectory
 from jupyter_dist.system.processes import (
     adopt_orphans,
     command_line,

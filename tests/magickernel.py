@@ -11,7 +11,7 @@ from pathlib import Path
 from jupyter_client.manager import start_new_kernel
 from waits import PATIENCE
 
-from jupyter_dist.client.bundle import RANKS_MIME
+from jupyter_dist.client.results.bundle import RANKS_MIME
 
 
 class Cell:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jupyter_dist.folding.snapshots import Item, Snapshot
-from jupyter_dist.folding.views import View
 from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.server.folding.snapshots import Item, Snapshot
+from jupyter_dist.server.folding.views import View
 
 Record = tuple[dict[str, Any], bytes]
 

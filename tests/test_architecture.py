@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from matrix import table
 
-from jupyter_dist.launcher import requirements
+from jupyter_dist.server.launcher import requirements
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "jupyter_dist").rglob("*.py"))
@@ -45,18 +45,21 @@ def test_files_and_functions_can_be_seen_at_once(path):
 
 
 def test_the_server_never_imports_torch():
-    code = "import sys, jupyter_dist.app; sys.exit('torch' in sys.modules)"
+    code = "import sys, jupyter_dist.server.extension; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_there_is_no_pickle_on_any_channel_of_ours():
     for path in SOURCES:
-        if path.parent.name not in ("rank", "objects"):  # objects travel in files, between the user's own processes
+        if path.relative_to(ROOT).parts[1] not in (
+            "rank",
+            "objects",
+        ):  # objects travel in files, between the user's own processes
             assert not re.search(r"\b(cloud)?pickle\b|\.recv_pyobj|\beval\(|\bexec\(", path.read_text()), path
 
 
 RANK = ROOT / "jupyter_dist" / "rank"
-COMPAT = {RANK / "torch_compat.py", RANK / "ipython_compat.py"}
+COMPAT = {RANK / "collectives" / "torch_compat.py", RANK / "cells" / "ipython_compat.py"}
 # Private names of Python itself, which tests/compat/test_names.py looks for in each version.
 OF_PYTHON = {
     "_getframe",
@@ -108,8 +111,8 @@ def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
     for path in trees.keys() - COMPAT:
         found = set(private_names_of_others(trees[path], own))
         assert not found, f"{path.relative_to(ROOT)}: {sorted(found)} belongs in torch_compat.py or ipython_compat.py"
-    assert "_world" in set(private_names_of_others(trees[RANK / "torch_compat.py"], own))
-    assert "_dump_fr_trace_json" in (RANK / "torch_compat.py").read_text()
+    assert "_world" in set(private_names_of_others(trees[RANK / "collectives" / "torch_compat.py"], own))
+    assert "_dump_fr_trace_json" in (RANK / "collectives" / "torch_compat.py").read_text()
 
 
 # What the modules of a distribution are called, where that is not its own name.

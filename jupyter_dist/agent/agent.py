@@ -12,22 +12,22 @@ from collections.abc import Awaitable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.starters import Starters
+from jupyter_dist.agent.processes.death import Ending
+from jupyter_dist.agent.processes.ending import sweep
+from jupyter_dist.agent.processes.environment import check_open_files, free_port
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.watch.pulse import Pulse
+from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.tasks import start_task
 
-from .death import Ending
-from .ending import sweep
-from .environment import check_open_files, free_port
-from .execution import Execution
-from .group import Group
-from .pulse import Pulse
-from .rank_process import RankProcess
 from .requests import Requests
-from .sampler import Sampler
 from .server_link import ServerLink
-from .starters import Starters
 
 # A warm agent that no server claims, and whose server went away, is of no use to anyone.
 UNCLAIMED_LEASE_SECONDS = 30.0

@@ -15,8 +15,8 @@ from pathlib import Path
 ROLES = {
     "keeper": "jupyter_dist.agent.keeper",
     "agent": "jupyter_dist.agent.main",
-    "zygote": "jupyter_dist.rank.zygote",
-    "rank": "jupyter_dist.rank.fresh",
+    "zygote": "jupyter_dist.rank.start.zygote",
+    "rank": "jupyter_dist.rank.start.fresh",
 }
 
 

@@ -7,10 +7,10 @@ import os
 import signal
 from pathlib import Path
 
+from jupyter_dist.agent.processes.environment import widen_open_files
 from jupyter_dist.system.processes import adopt_orphans
 
 from .agent import Agent
-from .environment import widen_open_files
 
 
 def main(argument: str) -> int:

@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+from jupyter_dist.transport.frames import Header
 
-from .execution import Execution
 from .server_link import Answer, RequestHandler, answer
 
 if TYPE_CHECKING:

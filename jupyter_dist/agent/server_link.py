@@ -14,7 +14,7 @@ from typing import Any
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.frames import FrameError, Header, encode_frame, pack, unpack
+from jupyter_dist.transport.frames import FrameError, Header, encode_frame, pack, unpack
 from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
 

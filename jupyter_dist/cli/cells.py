@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.client import Group, JupyterDistError, Result
-from jupyter_dist.client.display import RankDisplay, TextDisplay
+from jupyter_dist.client.results.display import RankDisplay, TextDisplay
 
 from .command import Command, add_shape_arguments, add_start_arguments
 from .groups import start_fields

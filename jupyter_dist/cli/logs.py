@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jupyter_dist.client.bundle import output_text
+from jupyter_dist.client.results.bundle import output_text
 
 from .command import Command, add_group_argument
 

@@ -5,15 +5,14 @@ Everything goes through the HTTP API (docs/api.md); torch is never imported here
 
 from __future__ import annotations
 
+from jupyter_dist.client.asynchronous.client import AsyncClient
+from jupyter_dist.client.asynchronous.execution import AsyncExecution
+from jupyter_dist.client.asynchronous.group import AsyncGroup
+from jupyter_dist.client.blocking.execution import Execution
+from jupyter_dist.client.blocking.group import Client, Group
+from jupyter_dist.client.blocking.notebook_launcher import notebook_launcher
+from jupyter_dist.client.results.result import CellError, RankError, RankResult, Result
 from jupyter_dist.protocol.errors import JupyterDistError
-
-from .accelerate import notebook_launcher
-from .aio import AsyncGroup
-from .aioclient import AsyncClient
-from .aioexecution import AsyncExecution
-from .execution import Execution
-from .group import Client, Group
-from .result import CellError, RankError, RankResult, Result
 
 __all__ = [
     "AsyncClient",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from jupyter_dist.protocol.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header
 from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header
 
 from .record import PREFIX_BYTES, Record, junk_length, scan
 from .sound import MAX_SEQ

@@ -7,7 +7,14 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jupyter_dist.protocol.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, FrameError, Header, decode_header
+from jupyter_dist.transport.frames import (
+    LENGTHS,
+    MAX_HEADER_BYTES,
+    MAX_PAYLOAD_BYTES,
+    FrameError,
+    Header,
+    decode_header,
+)
 
 from .sound import is_sound
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.ranks import MAX_RANKS, expand_ranks
+from jupyter_dist.transport.frames import Header
 
 MAX_SEQ = 1 << 53  # what a browser counts exactly
 MAX_TEXT = 4096

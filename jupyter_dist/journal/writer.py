@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.protocol.frames import Header, encode_frame
+from jupyter_dist.transport.frames import Header, encode_frame
 
 from .quota import Quota
 from .record import PREFIX_BYTES, record_prefix

@@ -7,10 +7,10 @@ from typing import Any
 from IPython.core.magic import Magics
 
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.client.bundle import rank_label
+from jupyter_dist.client.results.bundle import rank_label
+from jupyter_dist.magics.vocabularies.apps import use_app
 from jupyter_dist.protocol.ranks import format_ranks
 
-from .apps import use_app
 from .automode import AutoMode
 from .failures import DistError
 from .session import Session

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
+from jupyter_dist.magics.vocabularies.distmagics import DistMagics
+from jupyter_dist.magics.vocabularies.timeline import TimelineMagics
+
 from .automode import AutoMode
 from .completion import RankNames
-from .dipmagics import DipMagics
-from .distmagics import DistMagics
 from .session import Session
-from .timeline import TimelineMagics
 
 OURS = (DistMagics, DipMagics, TimelineMagics)
 

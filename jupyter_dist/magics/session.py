@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
-from jupyter_dist.client.bundle import rank_label
-from jupyter_dist.client.display import show_live
+from jupyter_dist.client.results.bundle import rank_label
+from jupyter_dist.client.results.display import show_live
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 from .failures import CellInterrupted

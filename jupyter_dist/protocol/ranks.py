@@ -1,6 +1,6 @@
 """Rank expressions: `all`, `0-3,7`, `::2`, `!0`. Parsed, never evaluated.
 
-The TypeScript twin is labextension/src/model/ranks.ts; both run tests/vectors/rank_expressions.json.
+The TypeScript twin is labextension/src/model/format/ranks.ts; both run tests/vectors/rank_expressions.json.
 """
 
 from __future__ import annotations

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import Header, pack
+from jupyter_dist.rank.cells.cell import Execution
+from jupyter_dist.rank.cells.interrupt import Interrupter
+from jupyter_dist.rank.cells.runner import Runner
+from jupyter_dist.rank.guard.own import os, traceback
+from jupyter_dist.rank.output.outbox import Outbox
+from jupyter_dist.transport.frames import Header, pack
 
-from . import completion, flight, whereabouts
-from .execution import Execution
-from .interrupt import Interrupter
+from .cells import completion, whereabouts
+from .collectives import flight
 from .memory import Memory
-from .outbox import Outbox
-from .own import os, traceback
-from .runner import Runner
 
 
 @dataclass

@@ -15,24 +15,27 @@ from typing import NoReturn
 import torch
 import torch.distributed as dist
 
-from jupyter_dist.protocol.frames import Header
 from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.rank.cells.interrupt import Interrupter
+from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
+from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell
+from jupyter_dist.rank.collectives.process_group import ProcessGroup
+from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, traceback
+from jupyter_dist.rank.guard.surroundings import Surroundings
+from jupyter_dist.rank.output.outbox import Outbox
+from jupyter_dist.rank.output.streams import Streams
+from jupyter_dist.rank.output.wire import Wire
+from jupyter_dist.transport.frames import Header
 
-from . import descriptors, ipython_compat, process_group, spawning, torch_compat, waits
+from .cells import ipython_compat
+from .collectives import process_group, torch_compat, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
-from .interrupt import Interrupter
+from .guard import descriptors
 from .memory import Memory
-from .outbox import Outbox
-from .own import asyncio, os, signal, socket, time, traceback
-from .process_group import ProcessGroup
-from .runner import Runner, report_stray, stop_timer
-from .shell import DEFAULT_CACHE_SIZE, RankShell
+from .output import spawning
 from .side_thread import SideThread
-from .streams import Streams
-from .surroundings import Surroundings
-from .wire import Wire
 
 _FIRST_PRIVATE_FD = 100
 _LAST_WORDS_SECONDS = 1.0

@@ -6,7 +6,7 @@ import ctypes
 
 import torch
 
-from .own import gc, os
+from jupyter_dist.rank.guard.own import gc, os
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 

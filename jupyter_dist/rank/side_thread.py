@@ -8,16 +8,16 @@ import select
 from collections.abc import Callable
 from os import _exit as exit_now  # the plain one: see spawning.py
 
-from jupyter_dist.protocol.frames import FrameDecoder, FrameError
 from jupyter_dist.protocol.specs import EXIT_DESCRIPTORS_CLOSED
+from jupyter_dist.rank.cells.interrupt import Interrupter
+from jupyter_dist.rank.guard.own import threading, time
+from jupyter_dist.rank.guard.surroundings import Surroundings
+from jupyter_dist.rank.output.outbox import Outbox
+from jupyter_dist.rank.output.streams import Streams
+from jupyter_dist.rank.output.wire import Wire
+from jupyter_dist.transport.frames import FrameDecoder, FrameError
 
 from .control import Control, complain
-from .interrupt import Interrupter
-from .outbox import Outbox
-from .own import threading, time
-from .streams import Streams
-from .surroundings import Surroundings
-from .wire import Wire
 
 FLUSH_SECONDS = 0.05
 RECV_BYTES = 1 << 18

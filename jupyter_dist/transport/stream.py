@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from collections.abc import Iterable
 
-from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
+from .frames import FrameDecoder, Header, encode_frame
 
 READ_BYTES = 1 << 18
 

@@ -1,21 +1,21 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { commandsPlugin } from './plugins/commands';
-import { completerPlugin } from './plugins/completer';
-import { deletedCellsPlugin } from './plugins/deletedcells';
-import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/executor';
-import { logPanelPlugin } from './plugins/logpanel';
-import { attachPlugin, notebooksPlugin } from './plugins/notebooks';
-import { runningPlugin } from './plugins/running';
-import { rankOutputPlugin } from './plugins/rankoutput';
-import { rankPickerPlugin } from './plugins/rankpicker';
+import { commandsPlugin } from './plugins/commands/commands';
+import { completerPlugin } from './plugins/notebook/completer';
+import { deletedCellsPlugin } from './plugins/notebook/deletedcells';
+import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/notebook/executor';
+import { logPanelPlugin } from './plugins/shell/logpanel';
+import { attachPlugin, notebooksPlugin } from './plugins/notebook/notebooks';
+import { runningPlugin } from './plugins/shell/running';
+import { rankOutputPlugin } from './plugins/notebook/rankoutput';
+import { rankPickerPlugin } from './plugins/notebook/rankpicker';
 import {
   executionsPlugin,
   groupsPlugin,
   servicePlugin
 } from './plugins/services';
-import { sessionDialogsPlugin } from './plugins/sessiondialogs';
-import { sidebarPlugin } from './plugins/sidebar';
-import { statusPlugin } from './plugins/statusbar';
+import { sessionDialogsPlugin } from './plugins/notebook/sessiondialogs';
+import { sidebarPlugin } from './plugins/shell/sidebar';
+import { statusPlugin } from './plugins/shell/statusbar';
 
 export * from './tokens';
 

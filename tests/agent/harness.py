@@ -16,8 +16,8 @@ from pathlib import Path
 from waits import PATIENCE
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import FrameDecoder, encode_frame, pack, unpack
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
 
 LEASE_SECONDS = 120.0  # of a group whose test run was killed
 BOOT = Path(__file__).parents[2] / "jupyter_dist" / "agent" / "boot.py"

@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 
-from jupyter_dist.devices.nvml import NvmlReader
+from jupyter_dist.server.devices.nvml import NvmlReader
 
 from .harness import AgentProcess
 

@@ -1,6 +1,6 @@
 import pytest
 
-from jupyter_dist.agent.execution import Execution, ExecutionQueue
+from jupyter_dist.agent.group.execution import Execution, ExecutionQueue
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import ExecutionSpec
 

@@ -8,7 +8,7 @@ from waits import PATIENCE
 
 from jupyter_dist.agent.server_link import ServerLink, answer
 from jupyter_dist.journal.writer import JournalWriter
-from jupyter_dist.protocol.frames import unpack
+from jupyter_dist.transport.frames import unpack
 from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
 

@@ -7,7 +7,7 @@ import pytest
 from ownserver import client, own_runtime, runtime_folder  # noqa: F401  (fixtures)
 from waits import PATIENCE
 
-MAIN = "from jupyter_dist.cli.app import main; main()"
+MAIN = "from jupyter_dist.cli.main import main; main()"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pexpect
 import pytest
 from waits import PATIENCE
 
-MAIN = "from jupyter_dist.cli.app import main; main()"
+MAIN = "from jupyter_dist.cli.main import main; main()"
 
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[>=]|\r")
 

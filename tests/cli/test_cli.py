@@ -11,7 +11,7 @@ from waits import PATIENCE
 from jupyter_dist.cli.logs import record_text
 from jupyter_dist.protocol.ranks import expand_ranks
 
-MAIN = "from jupyter_dist.cli.app import main; main()"
+MAIN = "from jupyter_dist.cli.main import main; main()"
 
 
 def said_by(rank, text):

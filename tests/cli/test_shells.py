@@ -8,7 +8,7 @@ import sys
 import pytest
 from waits import PATIENCE
 
-MAIN = "from jupyter_dist.cli.app import main; main()"
+MAIN = "from jupyter_dist.cli.main import main; main()"
 SHELLS = {
     "bash": """
         eval "$(jupyter-dist completion bash)"

@@ -12,7 +12,7 @@ from waits import PATIENCE
 
 from jupyter_dist.cli.terminal import for_terminal
 
-MAIN = "from jupyter_dist.cli.app import main; main()"
+MAIN = "from jupyter_dist.cli.main import main; main()"
 
 CLIPBOARD = "\x1b]52;c;ZXZpbA==\x07"
 TITLE = "\x1b]0;pwned\x1b\\"

@@ -12,8 +12,8 @@ import pytest
 from waits import PATIENCE, until
 
 from jupyter_dist.client import AsyncClient, Group, JupyterDistError, RankError, connect
-from jupyter_dist.client.bundle import RANKS_MIME
-from jupyter_dist.client.display import TextDisplay
+from jupyter_dist.client.results.bundle import RANKS_MIME
+from jupyter_dist.client.results.display import TextDisplay
 
 
 def test_outputs_values_and_text_by_rank(group):

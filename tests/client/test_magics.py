@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from waits import PATIENCE, until
 
-from jupyter_dist.client.bundle import RANKS_MIME
+from jupyter_dist.client.results.bundle import RANKS_MIME
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from waits import PATIENCE
 
 from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.servers import PrivateServer
-from jupyter_dist.handlers.openapi import operations_of
-from jupyter_dist.handlers.routes import ROUTES
+from jupyter_dist.server.http.openapi import operations_of
+from jupyter_dist.server.http.routes import ROUTES
 
 OPEN = {
     "IdentityProvider": {"token": ""},

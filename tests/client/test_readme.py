@@ -75,7 +75,7 @@ def _in(folder):
 
 def _shell(commands, folder, env=None):
     """What the commands print; `jupyter` need not be on the path for `jupyter dist`."""
-    main = "from jupyter_dist.cli.app import main; main()"
+    main = "from jupyter_dist.cli.main import main; main()"
     dist = f"jupyter() {{ shift; {sys.executable} -c '{main}' \"$@\"; }}\n"
     done = subprocess.run(
         ["bash", "-e", "-c", dist + commands],

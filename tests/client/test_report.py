@@ -1,6 +1,6 @@
 """Status as people read it. The GPU's values are written by hand: no GPU is needed, and none is seen here."""
 
-from jupyter_dist.client.report import devices_line, status_text
+from jupyter_dist.client.blocking.report import devices_line, status_text
 
 RANK = {"rank": 1, "local_rank": 1, "pid": 7, "device": "cuda:1", "state": "idle", "message": None, "exit": None}
 GROUP = {

@@ -12,7 +12,9 @@ import threading
 
 import pytest
 
-from jupyter_dist.rank import ipython_compat, nccl, preload, torch_compat
+from jupyter_dist.rank.cells import ipython_compat
+from jupyter_dist.rank.collectives import nccl, torch_compat
+from jupyter_dist.rank.start import preload
 
 
 def test_this_ipython_has_all_that_ranks_use():
@@ -115,7 +117,7 @@ def test_nccl_groups_of_torch_without_abort_are_aborted_by_their_backend(monkeyp
 
 def test_a_module_of_ipython_that_is_not_there_ends_no_start():
     code = (
-        "from jupyter_dist.rank import preload\n"
+        "from jupyter_dist.rank.start import preload\n"
         "preload._NEEDED, preload._EARLY, preload._optional = (), ('IPython.core.not_in_this_version',), list\n"
         "preload.preload([])"
     )

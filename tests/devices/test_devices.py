@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from jupyter_dist.devices.host import HostReader
-from jupyter_dist.devices.nvml import NvmlReader, process_owner
-from jupyter_dist.devices.reader import DeviceReader
+from jupyter_dist.server.devices.host import HostReader
+from jupyter_dist.server.devices.nvml import NvmlReader, process_owner
+from jupyter_dist.server.devices.reader import DeviceReader
 
 GIB = 1 << 30
 MINE, MINE_TOO, THEIRS, HIDDEN = 4242, 4243, 777, 999

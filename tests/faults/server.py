@@ -19,8 +19,8 @@ from typing import Any
 
 from waits import PATIENCE
 
-from jupyter_dist.launcher.code import remove_unused
-from jupyter_dist.launcher.directories import groups_directory
+from jupyter_dist.server.launcher.code import remove_unused
+from jupyter_dist.server.launcher.directories import groups_directory
 
 TOKEN = "a-token-that-must-be-seen-nowhere"
 # What JupyterLab and its friends bring along takes longer to load than the rest of the server.

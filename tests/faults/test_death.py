@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from agent.harness import AgentProcess
 
-from jupyter_dist.agent.death import ZYGOTE_KILLED, Ending, OutOfMemory, describe
+from jupyter_dist.agent.processes.death import ZYGOTE_KILLED, Ending, OutOfMemory, describe
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import encode_frame
+from jupyter_dist.transport.frames import encode_frame
 
 
 def test_an_idle_rank_that_is_killed_is_named(pair):

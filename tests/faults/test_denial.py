@@ -16,7 +16,7 @@ from leaks import children_of
 from waits import PATIENCE, until
 
 from jupyter_dist.journal.record import record_prefix
-from jupyter_dist.protocol.frames import encode_frame
+from jupyter_dist.transport.frames import encode_frame
 
 from .server import TOKEN, JupyterServer
 

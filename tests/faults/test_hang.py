@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from waits import PATIENCE
 
-from jupyter_dist.agent.pulse import collective_of
+from jupyter_dist.agent.watch.pulse import collective_of
 
 SOURCES = sorted((Path(__file__).parents[2] / "jupyter_dist").rglob("*.py"))
 

@@ -17,7 +17,7 @@ from agent.harness import BOOT, AgentProcess
 from leaks import children_of
 from waits import PATIENCE, until
 
-from jupyter_dist.launcher.directories import groups_directory
+from jupyter_dist.server.launcher.directories import groups_directory
 
 from .server import JupyterServer
 

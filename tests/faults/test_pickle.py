@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from waits import PATIENCE
 
-from jupyter_dist.handlers.openapi import operations_of
-from jupyter_dist.handlers.routes import ROUTES
-from jupyter_dist.protocol.frames import LENGTHS, encode_frame
+from jupyter_dist.server.http.openapi import operations_of
+from jupyter_dist.server.http.routes import ROUTES
+from jupyter_dist.transport.frames import LENGTHS, encode_frame
 
 from .server import TOKEN
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist.launcher.local import LocalLauncher
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launcher.local import LocalLauncher
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 

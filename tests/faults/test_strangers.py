@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from leaks import children_of, nothing_left
 
-from jupyter_dist.handlers.openapi import operations_of
-from jupyter_dist.handlers.routes import ROUTES
+from jupyter_dist.server.http.openapi import operations_of
+from jupyter_dist.server.http.routes import ROUTES
 
 from .server import TOKEN, JupyterServer
 

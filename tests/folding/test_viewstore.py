@@ -4,8 +4,8 @@ import asyncio
 
 from records import Recorder
 
-from jupyter_dist.folding import viewstore
-from jupyter_dist.folding.viewstore import ViewStore
+from jupyter_dist.server.folding import viewstore
+from jupyter_dist.server.folding.viewstore import ViewStore
 
 
 def recorded(num_lines: int) -> Recorder:

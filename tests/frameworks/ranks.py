@@ -12,7 +12,7 @@ from pathlib import Path
 from agent.harness import AgentClient, AgentProcess
 from waits import PATIENCE
 
-from jupyter_dist.rank.preload import OPTIONAL
+from jupyter_dist.rank.start.preload import OPTIONAL
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 CELL_SECONDS = 3 * PATIENCE  # the first cell of a framework imports it

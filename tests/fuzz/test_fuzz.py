@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from leaks import nothing_left
 from waits import PATIENCE
 
-from jupyter_dist.handlers.operations import parse_body
-from jupyter_dist.handlers.schemas import EXECUTE_BODY, START_BODY
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.frames import encode_frame
+from jupyter_dist.server.http.operations import parse_body
+from jupyter_dist.server.http.schemas import EXECUTE_BODY, START_BODY
+from jupyter_dist.transport.frames import encode_frame
 
 few = settings(
     settings.get_profile("channels"),

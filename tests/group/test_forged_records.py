@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jupyter_dist.folding.content import DamagedContentError, read_content
-from jupyter_dist.group.following import FollowedGroup
-from jupyter_dist.group.group import Group
-from jupyter_dist.group.logs import log_text
 from jupyter_dist.journal.record import record_prefix, scan
 from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import segment_path
-from jupyter_dist.launcher.directories import GroupDirectory
-from jupyter_dist.protocol.frames import encode_frame
 from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.server.folding.content import DamagedContentError, read_content
+from jupyter_dist.server.groups.group import Group
+from jupyter_dist.server.launcher.directories import GroupDirectory
+from jupyter_dist.server.mirror.following import FollowedGroup
+from jupyter_dist.server.mirror.logs import log_text
+from jupyter_dist.transport.frames import encode_frame
 
 WORLD_SIZE = 3
 KINDS = ["begin", "stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]

@@ -2,8 +2,8 @@
 
 from records import Recorder
 
-from jupyter_dist.group import logs
-from jupyter_dist.group.logs import LogReader, LogRing, concerned_ranks, log_text
+from jupyter_dist.server.mirror import logs
+from jupyter_dist.server.mirror.logs import LogReader, LogRing, concerned_ranks, log_text
 
 
 def test_records_become_log_records():

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from jupyter_dist.group.resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
-from jupyter_dist.launcher.environments import Environment
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.groups.resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
+from jupyter_dist.server.launcher.environments import Environment
 
 CPU = Environment("cpu", "CPU", "/opt/cpu/bin/python", "kernelspec")
 CUDA = dataclasses.replace(CPU, name="cuda", python="/opt/cuda/bin/python", cuda="12.8")

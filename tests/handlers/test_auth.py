@@ -12,9 +12,9 @@ from jupyter_server.utils import JupyterServerAuthWarning
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
-from jupyter_dist.handlers.channel import ChannelHandler
-from jupyter_dist.handlers.openapi import operations_of
-from jupyter_dist.handlers.routes import ROUTES, tornado_routes
+from jupyter_dist.server.http.openapi import operations_of
+from jupyter_dist.server.http.page.channel import ChannelHandler
+from jupyter_dist.server.http.routes import ROUTES, tornado_routes
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 PATHS = [re.sub(r"\{rank\}", "0", route.path) for route in ROUTES] + ["nothing/here"]

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from jupyter_dist.handlers.client import MAX_WAITING, ChannelClient
+from jupyter_dist.server.http.page.page import MAX_WAITING, ChannelClient
 
 WAIT_SECONDS = 30
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from openapi_spec_validator import validate
 
-from jupyter_dist.handlers.openapi import VERBS, build_openapi, operations_of
-from jupyter_dist.handlers.routes import PREFIX, ROUTES, tornado_routes
+from jupyter_dist.server.http.openapi import VERBS, build_openapi, operations_of
+from jupyter_dist.server.http.routes import PREFIX, ROUTES, tornado_routes
 
 API_PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 

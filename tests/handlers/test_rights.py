@@ -8,8 +8,8 @@ import pytest
 from jupyter_server.auth.authorizer import Authorizer
 from tornado.httpclient import HTTPClientError
 
-from jupyter_dist.handlers.openapi import operations_of
-from jupyter_dist.handlers.routes import ROUTES
+from jupyter_dist.server.http.openapi import operations_of
+from jupyter_dist.server.http.routes import ROUTES
 
 # A new address is added here by hand, by somebody who has thought of what it can cause.
 RIGHTS = {

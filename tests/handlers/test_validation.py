@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from jupyter_dist.handlers.openapi import operations_of
-from jupyter_dist.handlers.routes import ROUTES
-from jupyter_dist.handlers.schemas import MAX_EXECUTE_BYTES
-from jupyter_dist.handlers.strictjson import MAX_VALUES, SMALL_BYTES, parse_json
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.http.openapi import operations_of
+from jupyter_dist.server.http.routes import ROUTES
+from jupyter_dist.server.http.schemas import MAX_EXECUTE_BYTES
+from jupyter_dist.server.http.strictjson import MAX_VALUES, SMALL_BYTES, parse_json
 
 STARTS = [
     ({"nme": "x"}, "bad_request", "nme"),

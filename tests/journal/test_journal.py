@@ -11,7 +11,7 @@ from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_p
 from jupyter_dist.journal.record import record_prefix, scan
 from jupyter_dist.journal.unkept import MAX_WAITING_BYTES, Unkept
 from jupyter_dist.journal.writer import JournalWriter
-from jupyter_dist.protocol.frames import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
+from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
 
 @pytest.fixture

@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist.launcher.directories import MAX_SOCKET_PATH_BYTES, GroupDirectory, groups_directory, make_private
-from jupyter_dist.launcher.local import LocalLauncher
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launcher.directories import (
+    MAX_SOCKET_PATH_BYTES,
+    GroupDirectory,
+    groups_directory,
+    make_private,
+)
+from jupyter_dist.server.launcher.local import LocalLauncher
 
 
 @pytest.fixture
@@ -92,7 +97,7 @@ def test_a_runtime_path_of_any_bytes_has_a_place(runtime):
     found = groups_directory(name)
     assert found == Path(name) / "jupyter_dist"
     assert GroupDirectory.create(found).path.parent == found
-    code = "import sys; from jupyter_dist.launcher.directories import groups_directory as g; g(sys.argv[1])"
+    code = "import sys; from jupyter_dist.server.launcher.directories import groups_directory as g; g(sys.argv[1])"
     environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     subprocess.run([sys.executable, "-c", code, os.fsencode(str(runtime)) + "/ü".encode()], check=True, env=environment)
 

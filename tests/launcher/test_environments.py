@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist.launcher import environments, requirements
-from jupyter_dist.launcher.environments import Environments, default_environment
-from jupyter_dist.launcher.local import agent_environment
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launcher import environments, requirements
+from jupyter_dist.server.launcher.environments import Environments, default_environment
+from jupyter_dist.server.launcher.local import agent_environment
 
 
 def spec(*argv, language="python", **fields):

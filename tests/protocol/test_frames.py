@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.protocol.frames import LENGTHS, MAX_HEADER_BYTES, FrameDecoder, FrameError, encode_frame
+from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, FrameDecoder, FrameError, encode_frame
 
 headers = st.dictionaries(st.text(max_size=8), st.one_of(st.none(), st.integers(), st.text(max_size=20)), max_size=4)
 

@@ -21,9 +21,9 @@ import pytest
 from waits import PATIENCE
 
 import jupyter_dist.agent.boot as boot
-from jupyter_dist.protocol.frames import FrameDecoder, Header, encode_frame
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.rank.preload import OPTIONAL
+from jupyter_dist.rank.start.preload import OPTIONAL
+from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame
 
 
 class ZygoteClient:

@@ -15,8 +15,8 @@ from conftest import RankClient, ZygoteClient, make_spec
 from waits import PATIENCE, until
 
 import jupyter_dist.agent.boot as boot
-from jupyter_dist.protocol.frames import encode_frame
 from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.transport.frames import encode_frame
 
 BUSY = "print('go')\nwhile True: pass"
 

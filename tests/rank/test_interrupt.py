@@ -133,7 +133,7 @@ def test_stray_signal_while_idle(rank: RankClient) -> None:
 def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankClient) -> None:
     """Move a file, and nothing changes: those that wrap what a cell calls and waits for say so themselves."""
     code = (
-        "import sys\nfrom jupyter_dist.rank import interrupt\n"
+        "import sys\nfrom jupyter_dist.rank.cells import interrupt\n"
         "ours = [m for n, m in sys.modules.items() if n.startswith('jupyter_dist.rank.')]\n"
         "print(*sorted(m.__name__.rpartition('.')[2] for m in ours if not interrupt._is_guarded(vars(m))))\n"
         "print(all(interrupt._is_guarded(vars(sys.modules[f'jupyter_dist.rank.{n}'])) for n in"

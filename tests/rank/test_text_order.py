@@ -3,10 +3,10 @@
 import socket
 import threading
 
-from jupyter_dist.protocol.frames import FrameDecoder
-from jupyter_dist.rank.outbox import BATCH_BYTES, Outbox
-from jupyter_dist.rank.streams import Streams
-from jupyter_dist.rank.wire import Wire
+from jupyter_dist.rank.output.outbox import BATCH_BYTES, Outbox
+from jupyter_dist.rank.output.streams import Streams
+from jupyter_dist.rank.output.wire import Wire
+from jupyter_dist.transport.frames import FrameDecoder
 
 
 def test_a_flush_that_is_held_up_is_not_overtaken():

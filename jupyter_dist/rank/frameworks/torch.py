@@ -28,7 +28,7 @@ def serve_init(room: Room, c10d: Any) -> None:
         if room.meet is None or not _is_of_all_ranks(given):
             form(*args, **kwargs)
             return
-        from jupyter_dist.rank import torch_compat
+        from jupyter_dist.rank.collectives import torch_compat
 
         torch_compat.forget_failed_init()
         timeout: datetime.timedelta | None = given.get("timeout")

@@ -3,8 +3,8 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { ExecutionsModel } from '../model/executions';
-import { GroupsModel } from '../model/groups';
+import { ExecutionsModel } from '../model/executions/executions';
+import { GroupsModel } from '../model/groups/groups';
 import { DistService } from '../services/service';
 import { setTranslation } from '../services/translation';
 import { IDistExecutions, IDistGroups, IDistService } from '../tokens';

@@ -1,7 +1,7 @@
 /** What ties React leaves to models. */
 import type { ISignal } from '@lumino/signaling';
 import { useEffect, useReducer } from 'react';
-import type { Clock } from '../model/clock';
+import type { Clock } from '../model/format/clock';
 
 /** Render again when the signal is emitted; at most once a frame, however often that is. */
 export function useSignal<S, A>(signal: ISignal<S, A> | null): void {

@@ -1,6 +1,6 @@
 /** The words for states: one place, so that the sidebar, the status bar and the panels say the same. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatSeconds } from '../model/quantities';
+import { formatSeconds } from '../model/format/quantities';
 import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../services/protocol';
 
 export function stateWord(trans: TranslationBundle, state: RankState | GroupState | ExecutionState): string {

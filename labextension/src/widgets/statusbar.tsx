@@ -2,7 +2,7 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { Clock } from '../model/clock';
+import type { Clock } from '../model/format/clock';
 import type { IGroup } from '../services/protocol';
 import type { IDistGroups } from '../tokens';
 import { useClock, useSignal } from './hooks';

@@ -5,7 +5,7 @@
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
-import type { LogModel } from '../../model/log';
+import type { LogModel } from '../../model/log/log';
 import { BlockNode, IBlockContext } from './renderblock';
 
 /** What rendering may take of a frame. */

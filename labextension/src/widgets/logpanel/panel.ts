@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Title, Widget } from '@lumino/widgets';
-import type { ILogLimits } from '../../model/log';
+import type { ILogLimits } from '../../model/log/log';
 import type { IGroup, IRank } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { stateWord } from '../statewords';

@@ -2,8 +2,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import { ILogLimits, LogModel } from '../../model/log';
-import { LogFeed } from '../../model/logfeed';
+import { ILogLimits, LogModel } from '../../model/log/log';
+import { LogFeed } from '../../model/log/logfeed';
 import type { IDistExecutions, IDistService } from '../../tokens';
 import { LogView } from './logview';
 import type { IBlockContext } from './renderblock';

@@ -10,8 +10,8 @@ import type {
   IOutputBlock,
   ITextBlock,
   LogBlock
-} from '../../model/logblocks';
-import { formatSeconds } from '../../model/quantities';
+} from '../../model/log/logblocks';
+import { formatSeconds } from '../../model/format/quantities';
 import { stateWord } from '../statewords';
 
 /** What a block needs to become DOM. */

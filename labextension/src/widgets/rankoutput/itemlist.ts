@@ -1,7 +1,7 @@
 /** The items of a view in order; updated in place, so that nothing flickers. */
 import { Widget } from '@lumino/widgets';
 import { IRowContext, ItemRow } from './itemrow';
-import { BlockLayout } from './richblock';
+import { BlockLayout } from './blocks/richblock';
 import { ScrollBox } from './scrollbox';
 import type { IShownItem } from './shown';
 

@@ -2,13 +2,13 @@
 import type { IStream } from '@jupyterlab/nbformat';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatBytes } from '../../model/quantities';
-import { lowestRank } from '../../model/ranks';
-import { streamText } from '../../model/view';
+import { formatBytes } from '../../model/format/quantities';
+import { lowestRank } from '../../model/format/ranks';
+import { streamText } from '../../model/executions/view';
 import type { IElided } from '../../services/protocol';
-import { BlockLayout, RichBlock } from './richblock';
+import { BlockLayout, RichBlock } from './blocks/richblock';
 import type { IShownItem } from './shown';
-import { StreamText } from './streamtext';
+import { StreamText } from './blocks/streamtext';
 
 /** How many hues rankoutput.css has for sets of ranks. */
 const NUM_HUES = 6;

@@ -7,9 +7,9 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import { parseBundle } from '../../model/parsebundle';
-import { includesRank } from '../../model/ranks';
-import type { Awaited } from '../../model/waiting';
+import { parseBundle } from '../../model/executions/parsebundle';
+import { includesRank } from '../../model/format/ranks';
+import type { Awaited } from '../../model/executions/waiting';
 import {
   FINAL_STATES,
   IExecution,

@@ -7,7 +7,7 @@ import type {
   ISavedItem
 } from '../../services/protocol';
 import type { IFollowedExecution } from '../../tokens';
-import { expandRanks } from '../../model/ranks';
+import { expandRanks } from '../../model/format/ranks';
 
 export interface IShownItem extends ISavedItem {
   /** Equal for what is the same item a moment later. */

@@ -1,7 +1,7 @@
 /** The words of a rank output's first line. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatSeconds } from '../../model/quantities';
-import { formatRanks } from '../../model/ranks';
+import { formatSeconds } from '../../model/format/quantities';
+import { formatRanks } from '../../model/format/ranks';
 import type { ExecutionState } from '../../services/protocol';
 import { stateWord } from '../statewords';
 import { rankSetLabel } from './itemrow';

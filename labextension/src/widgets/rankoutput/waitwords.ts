@@ -1,7 +1,7 @@
 /** What a queued cell waits for, in words. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatSeconds } from '../../model/quantities';
-import type { Awaited } from '../../model/waiting';
+import { formatSeconds } from '../../model/format/quantities';
+import type { Awaited } from '../../model/executions/waiting';
 import type { IExecution } from '../../services/protocol';
 import { rankSetLabel } from './itemrow';
 

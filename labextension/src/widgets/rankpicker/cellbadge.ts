@@ -4,7 +4,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import { getCellTarget, METADATA_KEY } from '../../model/target';
+import { getCellTarget, METADATA_KEY } from '../../model/notebooks/target';
 import { rankSetLabel } from '../rankoutput/itemrow';
 
 /** The badges of one notebook. */

@@ -1,9 +1,9 @@
 /** Ranks as an expression, checked as it is written. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect, useId, useRef, useState } from 'react';
-import { parseRanks } from '../../model/ranks';
+import { parseRanks } from '../../model/format/ranks';
 import type { DistError } from '../../services/errors';
-import { Floating } from './floating';
+import { Floating } from './layout/floating';
 
 interface IExpressionFieldProps {
   value: string;

@@ -2,7 +2,7 @@
 import type { Cell, ICellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ChangingModel } from '../../model/changing';
-import { formatRanks, parseRanks } from '../../model/ranks';
+import { formatRanks, parseRanks } from '../../model/format/ranks';
 import {
   CellTarget,
   getCellTarget,
@@ -12,7 +12,7 @@ import {
   setCellTarget,
   setNotebookTarget,
   Target
-} from '../../model/target';
+} from '../../model/notebooks/target';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
 

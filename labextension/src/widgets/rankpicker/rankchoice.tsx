@@ -2,15 +2,15 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownEmptyThinIcon, ReactWidget } from '@jupyterlab/ui-components';
 import React, { useRef, useState } from 'react';
-import { formatRanks } from '../../model/ranks';
+import { formatRanks } from '../../model/format/ranks';
 import type { IGroup } from '../../services/protocol';
 import { useSignal } from '../hooks';
 import { ExpressionField } from './expressionfield';
-import { Floating } from './floating';
+import { Floating } from './layout/floating';
 import type { PickerModel } from './pickermodel';
 import { RankToggles } from './ranktoggles';
-import type { ChoiceForm } from './toolbarfit';
-import { moveInPicker } from './toolbarkeys';
+import type { ChoiceForm } from './layout/toolbarfit';
+import { moveInPicker } from './layout/toolbarkeys';
 
 /** Ranks in a row of the grid below the button. */
 const GRID_COLUMNS = 8;

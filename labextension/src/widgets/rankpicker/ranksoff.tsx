@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { IErrorBody } from '../../services/protocol';
-import { moveInPicker } from './toolbarkeys';
+import { moveInPicker } from './layout/toolbarkeys';
 
 export class RanksOffNotice extends ReactWidget {
   constructor(

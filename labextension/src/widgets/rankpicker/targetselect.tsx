@@ -6,7 +6,7 @@ import type { IGroup } from '../../services/protocol';
 import { useSignal } from '../hooks';
 import { stateWord } from '../statewords';
 import type { PickerModel } from './pickermodel';
-import { moveInPicker } from './toolbarkeys';
+import { moveInPicker } from './layout/toolbarkeys';
 
 // Names of groups cannot be empty or hold a colon.
 const KERNEL = ':kernel';

@@ -2,9 +2,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import React from 'react';
-import type { Clock } from '../../model/clock';
-import type { DevicesModel } from '../../model/devices';
-import type { GroupMonitors } from '../../model/monitor';
+import type { Clock } from '../../model/format/clock';
+import type { DevicesModel } from '../../model/groups/devices';
+import type { GroupMonitors } from '../../model/groups/monitor';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 

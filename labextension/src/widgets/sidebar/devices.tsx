@@ -1,12 +1,12 @@
 /** The machine: its devices and who holds them, its host. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { holders, IHolder } from '../../model/devices';
-import { formatBytes, formatPercent, fraction } from '../../model/quantities';
+import { holders, IHolder } from '../../model/groups/devices';
+import { formatBytes, formatPercent, fraction } from '../../model/format/quantities';
 import type { IDevice, IHost } from '../../services/protocol';
 import { useSignal } from '../hooks';
 import { useSidebar } from './context';
-import { Meter } from './meter';
+import { Meter } from './charts/meter';
 
 export function DevicesSection(): React.ReactElement {
   const { devices, trans } = useSidebar();

@@ -9,16 +9,16 @@ import {
   stopIcon
 } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
-import { remedy } from '../../model/groups';
-import { formatBytes } from '../../model/quantities';
-import { formatRanks } from '../../model/ranks';
-import type { GroupMonitor } from '../../model/monitor';
+import { remedy } from '../../model/groups/groups';
+import { formatBytes } from '../../model/format/quantities';
+import { formatRanks } from '../../model/format/ranks';
+import type { GroupMonitor } from '../../model/groups/monitor';
 import type { IErrorBody, IGroup } from '../../services/protocol';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
 import { groupLight, stateWord, groupSummary } from '../statewords';
 import { useSidebar } from './context';
-import { MemoryChart } from './memorychart';
+import { MemoryChart } from './charts/memorychart';
 import { RankList } from './ranklist';
 
 /** Not more waiting cells than this are named. */

@@ -1,14 +1,14 @@
 /** The ranks of a group, a row each: from 1 to 64 and more. */
 import { stopIcon } from '@jupyterlab/ui-components';
 import React from 'react';
-import type { GroupMonitor } from '../../model/monitor';
-import { formatBytes, formatPercent, formatSeconds } from '../../model/quantities';
+import type { GroupMonitor } from '../../model/groups/monitor';
+import { formatBytes, formatPercent, formatSeconds } from '../../model/format/quantities';
 import type { IGroup, IRank, IRankMemory } from '../../services/protocol';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
 import { exitReason, isPassing, stateWord } from '../statewords';
 import { useSidebar } from './context';
-import { Sparkline } from './sparkline';
+import { Sparkline } from './charts/sparkline';
 
 /** Up to this many ranks a row may have a second line. */
 const ROOMY = 8;

@@ -16,7 +16,7 @@ import {
 } from './context';
 import { DevicesSection } from './devices';
 import { GroupCard, IconButton } from './groupcard';
-import { StartForm } from './startform';
+import { StartForm } from './startform/startform';
 
 export class RanksSidebar extends ReactWidget {
   constructor(context: ISidebarContext) {

@@ -1,0 +1,181 @@
+"""Sending cells to ranks: the queue, the replies, what a failure or a death does to what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.states import ExecutionState
+from jupyter_dist.transport.frames import encode_frame
+
+from .execution import Execution, ExecutionQueue
+
+
+class Dispatcher:
+    """Runs the queue on the ranks it is given."""
+
+    def __init__(self, journal: JournalWriter, on_change: Callable[[Execution], None]) -> None:
+        self.queue = ExecutionQueue()
+        self.is_open = False  # set by the group: ranks are there and the process group stands
+        self.holds = False  # set by the reform: it waits until nothing runs, and what is queued waits for it
+        self._ranks: dict[int, RankProcess] = {}
+        self._journal = journal
+        self._on_change = on_change
+        self._execution_count = 0
+
+    def take_ranks(self, ranks: list[RankProcess]) -> None:
+        """Dispatch to these from now on; a new generation counts its cells from 1."""
+        self.replace_ranks(ranks)
+        self._execution_count = 0
+
+    def replace_ranks(self, ranks: list[RankProcess]) -> None:
+        """Some of the ranks are new ones, of the same generation."""
+        self._ranks = {rank.rank: rank for rank in ranks}
+
+    def submit(self, execution: Execution) -> Execution:
+        """Queue a cell, and start it at once if nothing is before it.
+
+        Raises:
+            JupyterDistError: `rank_dead`, when it is for a rank that is gone; `key_reused`, when its id is that of
+                another cell.
+        """
+        if (known := self.queue.find(execution.id)) is not None:
+            _check_same(known, execution)  # asked again, because the answer got lost
+            return known
+        # While the group restarts, the ranks that die now are not those that will run it.
+        if self.is_open and (dead := self._dead_ranks(execution)):
+            raise _dead_error(dead)
+        self.queue.add(execution)
+        before = self.queue.find(execution.spec.after)
+        if before is not None and before.is_final and before.stops_others:
+            self.abort([execution], "aborted", _not_run_error(before))
+            return execution
+        self._on_change(execution)
+        self.pump()
+        return execution
+
+    def pump(self) -> None:
+        """Start what can start."""
+        if not self.is_open or self.holds:
+            return
+        for execution in self.queue.startable():
+            if dead := self._dead_ranks(execution):
+                self.abort([execution], "aborted", _dead_error(dead))
+            else:
+                self._begin(execution)
+        for execution in self.queue.name_waits():
+            self._on_change(execution)
+
+    def rank_replied(self, rank: RankProcess, reply: dict[str, Any]) -> None:
+        """A rank ended its part."""
+        execution = self.queue.get(reply["execution_id"])
+        self._rank_ended(execution, rank.rank, reply["status"], reply["seconds"])
+
+    def rank_died(self, rank: RankProcess) -> None:
+        """A rank is gone: its part of the running cell is lost, the other ranks' parts go on."""
+        for execution in self.queue.in_state("running"):
+            if execution.id == rank.execution_id:
+                execution.error = JupyterDistError(
+                    "rank_dead",
+                    f"Rank {rank.rank} {rank.exit['reason'] if rank.exit else 'died'}.",
+                    "Run on the other ranks, replace the dead ones, or restart the group.",
+                )
+                self._rank_ended(execution, rank.rank, "lost", None)
+
+    def close(self, error: JupyterDistError) -> None:
+        """End what runs and what waits, and begin nothing until it is opened again."""
+        self.is_open = False
+        self.abort(self.queue.in_state("queued"), "aborted", error)
+        self.abort(self.queue.in_state("running"), "lost", error)
+
+    def abort(self, executions: list[Execution], state: ExecutionState, error: JupyterDistError) -> None:
+        """End executions that will not go on, with the reason."""
+        for execution in executions:
+            self._finish(execution, state, error)
+
+    def cancel(self, execution: Execution) -> list[RankProcess]:
+        """Abort a queued execution; return the ranks to interrupt for a running one."""
+        if execution.state == "queued":
+            self.abort([execution], "aborted", JupyterDistError("cancelled", "Cancelled before it ran."))
+            self.pump()
+            return []
+        return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
+
+    def _begin(self, execution: Execution) -> None:
+        spec = execution.spec
+        if not spec.silent:
+            self._execution_count += 1
+        execution.start(self._execution_count)
+        code = execution.code or b""
+        kept_seq = self._journal.append(
+            "begin",
+            code,
+            execution_id=execution.id,
+            ranks=format_ranks(spec.ranks),
+            execution_count=execution.execution_count,
+            cell_id=spec.cell_id,
+            notebook=spec.notebook,
+            owner=spec.owner,
+        )
+        execution.begin_seq = kept_seq or self._journal.last_seq  # what comes after a record that was not kept may be
+        if kept_seq:
+            execution.code = None
+        count = self._execution_count
+        options = {"silent": spec.silent, "empty_cache": spec.empty_cache}
+        header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}
+        frame = encode_frame(header, code)
+        for rank in spec.ranks:
+            self._ranks[rank].execute(execution.id, frame)
+        self._on_change(execution)
+
+    def _rank_ended(self, execution: Execution, rank: int, status: Any, seconds: float | None) -> None:
+        if execution.is_final:
+            return
+        if execution.rank_ended(rank, status, seconds):
+            self._finish(execution, None, None)
+            self._after_end(execution)
+        else:
+            self._on_change(execution)
+            self.pump()  # this rank is free for other notebooks
+
+    def _after_end(self, execution: Execution) -> None:
+        if execution.stops_others:
+            self.abort(self.queue.queued_behind(execution), "aborted", _not_run_error(execution))
+        self.pump()
+
+    def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
+        execution.finish(state, error)
+        ranks = format_ranks(execution.spec.ranks)
+        execution.end_seq = self._journal.append("end", execution_id=execution.id, state=execution.state, ranks=ranks)
+        self._on_change(execution)
+
+    def _dead_ranks(self, execution: Execution) -> list[RankProcess]:
+        ranks = (self._ranks[rank] for rank in execution.spec.ranks if rank in self._ranks)
+        return [rank for rank in ranks if rank.state == "dead"]
+
+
+def _check_same(known: Execution, again: Execution) -> None:
+    if known.fingerprint != again.fingerprint:
+        message = "This idempotency key was used for another cell."
+        raise JupyterDistError("key_reused", message, "Choose a new key for every cell.")
+
+
+def _not_run_error(before: Execution) -> JupyterDistError:
+    cell = f"cell [{before.execution_count}]" if before.execution_count else "the cell"
+    return JupyterDistError("aborted", f"Not run: {cell} before it ended with '{before.state}'.")
+
+
+def _dead_error(dead: list[RankProcess]) -> JupyterDistError:
+    first = dead[0]
+    reason = first.exit["reason"] if first.exit else "is gone"
+    without = format_ranks(rank.rank for rank in dead).replace(",", ",!")
+    others = f" (and ranks {format_ranks(rank.rank for rank in dead[1:])})" if len(dead) > 1 else ""
+    return JupyterDistError(
+        "rank_dead",
+        f"Rank {first.rank}{others} {reason}.",
+        f"Run on the other ranks (!{without}), replace the dead ones, or restart the group.",
+    )

@@ -1,0 +1,23 @@
+"""The errors of a start that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.states import STARTING_RANK_STATES
+
+
+def died_early(rank: RankProcess) -> JupyterDistError:
+    """A rank is gone before the group was formed."""
+    assert rank.exit is not None
+    because = f" ({rank.failure})" if rank.failure else ""
+    message = f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}."
+    return JupyterDistError("start_failed", message, rank.last_words.lines())
+
+
+def too_late(ranks: Sequence[RankProcess], seconds: float) -> JupyterDistError:
+    """The group was not formed in this time."""
+    late = [f"rank {rank.rank} is {rank.state}" for rank in ranks if rank.state in STARTING_RANK_STATES]
+    return JupyterDistError("start_failed", f"The group did not form within {seconds:g} s: {', '.join(late[:4])}.")

@@ -1,0 +1,40 @@
+"""Questions that a rank has not answered yet."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.transport.frames import Header
+
+
+class Pending:
+    """By number; every one ends with an answer, a time limit, or the rank."""
+
+    def __init__(self) -> None:
+        self._answers: dict[int, asyncio.Future[Header]] = {}
+        self._numbers = itertools.count(1)
+
+    async def ask(self, send: Callable[[int], None], timeout_seconds: float) -> Header:
+        """Have a question sent with its number, and return the answer. Raises asyncio.TimeoutError."""
+        number = next(self._numbers)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        try:
+            send(number)
+            return await asyncio.wait_for(answer, timeout_seconds)
+        finally:
+            del self._answers[number]
+
+    def answered(self, answer: Header) -> None:
+        """Take an answer; one that nobody waits for any more is dropped."""
+        waiting = self._answers.get(answer["id"])
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def fail(self, error: JupyterDistError) -> None:
+        """Answer all that is open with this error."""
+        for waiting in self._answers.values():
+            if not waiting.done():
+                waiting.set_result({"ok": False, "error": error.to_dict()})

@@ -1,0 +1,276 @@
+"""Making rank processes: forked from a warm zygote, or fresh where forking is not safe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.system.processes import CLEANER_SECONDS
+from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, pack
+from jupyter_dist.transport.stream import FrameStream
+from jupyter_dist.transport.tasks import start_task
+
+from .death import SHIM_KILLED, ZYGOTE_KILLED, Ending
+
+OnExit = Callable[[int, Ending], Coroutine[Any, Any, None]]  # pid, how it ended
+
+SETTLE_SECONDS = CLEANER_SECONDS + 1.0
+
+_BOOT = str(Path(__file__).parents[1] / "boot.py")
+
+
+class Born(NamedTuple):
+    """A rank's process; two with the same fields are the same one."""
+
+    pid: int
+    started: int  # see system/processes.py
+
+
+class Starter(Protocol):
+    """Starts rank processes, each below a shim (rank/shim.py), and reports how they end."""
+
+    async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+        """Start one rank with these ends of its channel and pipes.
+
+        Raises:
+            JupyterDistError: `start_failed`, with what the system said.
+        """
+
+    def children(self) -> set[int]:
+        """The pids that are this starter's to reap."""
+
+    async def settle(self) -> None:
+        """Wait until nothing is left of what ranks that ended had started, at most SETTLE_SECONDS."""
+
+    async def stop(self) -> None:
+        """End what it started besides ranks. Idempotent."""
+
+
+class Zygote:
+    """The process that imported torch once and forks a rank in milliseconds."""
+
+    def __init__(self, preload: list[str], on_exit: OnExit) -> None:
+        self._preload = preload
+        self._on_exit = on_exit
+        self._decoder = FrameDecoder()
+        self._forks: dict[int, asyncio.Future[Born]] = {}
+        self._living: set[int] = set()  # ranks
+        self._shims: set[int] = set()
+        self._ended_shims = asyncio.Event()
+        self.is_lost = False
+        self._ids = itertools.count(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
+        self._sock, child = socket.socketpair()
+        self._process = _spawn("zygote", child)
+        self._sock.sendall(encode_frame({"t": "preload", "modules": preload}))
+        asyncio.get_running_loop().add_reader(self._sock, self._readable)
+
+    async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+        """Have the zygote fork. Raises JupyterDistError `start_failed` when it does not."""
+        number = next(self._ids)
+        forked = self._forks[number] = asyncio.get_running_loop().create_future()
+        frame = encode_frame(*pack({"t": "fork", "id": number}, {"spec": spec.to_dict()}))
+        try:
+            socket.send_fds(self._sock, [frame], list(fds))
+            return await asyncio.wait_for(forked, 10.0)
+        except (OSError, asyncio.TimeoutError) as err:
+            raise _not_forked("its zygote, the process that it is forked from, does not answer") from err
+        finally:
+            del self._forks[number]
+
+    def children(self) -> set[int]:
+        """Its own process; the ranks and their shims are the zygote's."""
+        return {self._process.pid}
+
+    async def settle(self) -> None:
+        """Wait until the shims of ranks that ended have ended too."""
+        await _wait_until(lambda: len(self._shims) <= len(self._living), self._ended_shims)
+
+    async def stop(self) -> None:
+        """End the zygote, and with it (PDEATHSIG) every rank that is left."""
+        with contextlib.suppress(ValueError):
+            asyncio.get_running_loop().remove_reader(self._sock)
+        self._sock.close()
+        self._process.kill()
+        self._process.wait()
+        for task in list(self._tasks):
+            await task
+
+    def _readable(self) -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = self._sock.recv(1 << 16)
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._sock)
+            self._lost()
+        for header, payload in self._decoder.feed(data):
+            self._on_message(header, payload)
+
+    def _on_message(self, header: Header, payload: bytes) -> None:
+        forked = self._forks.get(header.get("id", 0))
+        if header["t"] == "forked":
+            self._living.add(header["pid"])
+            self._shims.add(header["shim"])
+            if forked is not None and not forked.done():
+                forked.set_result(Born(header["pid"], header["started"]))
+        elif header["t"] == "exited":
+            self._tell_exit(header["pid"], ending_of(header))
+        elif header["t"] in ("settled", "not_forked"):
+            self._shims.discard(header.get("shim", 0))
+            self._ended_shims.set()
+            if forked is not None and not forked.done():
+                forked.set_exception(_not_forked(header.get("reason", "its process ended at once")))
+        elif not self.warm.done():
+            self.warm.set_result({**header, "traceback": payload.decode("utf-8", "replace")})
+
+    def _lost(self) -> None:
+        message = "The zygote process ended."
+        self.is_lost = True
+        if not self.warm.done():
+            self.warm.set_result({"t": "failed", "traceback": message})
+        for forked in self._forks.values():
+            if not forked.done():
+                forked.set_exception(_not_forked("its zygote, the process that it is forked from, ended"))
+        self._shims.clear()
+        self._ended_shims.set()
+        for pid in list(self._living):  # their shims end them and all that they had started, and tell nobody
+            self._tell_exit(pid, Ending(None, signal.SIGKILL, because=ZYGOTE_KILLED))
+
+    def _tell_exit(self, pid: int, ending: Ending) -> None:
+        self._living.discard(pid)
+        task = start_task(self._on_exit(pid, ending), f"exit of {pid}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class FreshProcesses:
+    """Every rank a new Python that imports torch itself: slow, but safe after an import started threads."""
+
+    def __init__(self, preload: list[str], on_exit: OnExit) -> None:
+        self._preload = preload
+        self._on_exit = on_exit
+        self._shims: dict[int, tuple[subprocess.Popen[bytes], asyncio.Task[None]]] = {}
+        self._living: set[int] = set()  # ranks
+        self._ended_shims = asyncio.Event()
+
+    async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+        """Start a Python that forks, once it has read the spec: into the rank and its shim."""
+        parent_end, child_end = socket.socketpair()
+        try:
+            process = _spawn("rank", child_end, extra_fds=fds)
+        except OSError as err:
+            parent_end.close()
+            raise _not_forked(str(err.strerror)) from err
+        spec_frame = pack({"t": "spec"}, {"spec": spec.to_dict(), "fds": list(fds), "preload": self._preload})
+        parent_end.sendall(encode_frame(*spec_frame))
+        parent_end.setblocking(False)
+        born: asyncio.Future[Born] = asyncio.get_running_loop().create_future()
+        watch = start_task(self._watch(process, parent_end, born), f"rank {spec.rank} exit")
+        self._shims[process.pid] = (process, watch)
+        return await born
+
+    def children(self) -> set[int]:
+        """The shims."""
+        return set(self._shims)
+
+    async def settle(self) -> None:
+        """Wait until the shims of ranks that ended have ended too."""
+        await _wait_until(lambda: len(self._shims) <= len(self._living), self._ended_shims)
+
+    async def stop(self) -> None:
+        """Kill the ranks that are left, by the end of their shims."""
+        for process, _ in self._shims.values():
+            process.terminate()
+        for process, watch in list(self._shims.values()):
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.shield(watch), SETTLE_SECONDS)
+            process.kill()
+            await watch
+
+    async def _watch(self, process: subprocess.Popen[bytes], sock: socket.socket, born: asyncio.Future[Born]) -> None:
+        rank, stream = None, await FrameStream.from_socket(sock)
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                header, _ = await stream.recv()
+                if header["t"] == "born":
+                    rank = header["pid"]
+                    self._living.add(rank)
+                    born.set_result(Born(rank, header["started"]))
+                else:
+                    self._living.discard(header["pid"])
+                    rank = None
+                    await self._on_exit(header["pid"], ending_of(header))
+        stream.close()
+        await _exited(process.pid)
+        process.wait()
+        del self._shims[process.pid]
+        self._ended_shims.set()
+        if not born.done():
+            born.set_exception(_not_forked(f"its Python ended at once with code {process.returncode}"))
+        if rank is not None:  # the shim was killed, and the kernel sends SIGKILL to the rank
+            self._living.discard(rank)
+            await self._on_exit(rank, Ending(None, signal.SIGKILL, because=SHIM_KILLED))
+
+
+def ending_of(header: Header) -> Ending:
+    """What a shim's `exited` says."""
+    killed = tuple((int(pid), str(name)) for pid, name in header.get("killed", ()))
+    return Ending(header["code"], header["signal"], header.get("peak_bytes"), header.get("because"), killed)
+
+
+def _not_forked(reason: str) -> JupyterDistError:
+    hint = "Start the group again; if that fails too, look at the limits on processes (ulimit -u) and at agent.log."
+    return JupyterDistError("start_failed", f"A rank's process could not be started: {reason}.", hint)
+
+
+async def _wait_until(condition: Callable[[], bool], changed: asyncio.Event) -> None:
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while not condition() and (left := deadline - time.monotonic()) > 0:
+        changed.clear()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(changed.wait(), left)
+
+
+async def _exited(pid: int) -> None:
+    """Wait until a child has ended, without a thread and without reaping it."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    fd = os.pidfd_open(pid)
+    loop.add_reader(fd, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+
+
+def _spawn(role: str, channel: socket.socket, extra_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+    environment: dict[str, Any] = {
+        **os.environ,
+        # OpenBLAS starts a thread at import otherwise, and a process with threads must not fork ranks.
+        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
+        # Makes torch.cuda.is_available() ask NVML, which leaves CUDA untouched and forking possible.
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+        # An agent that the kernel kills must take this process along (see rank/shim.py).
+        "JUPYTER_DIST_AGENT_PID": str(os.getpid()),
+    }
+    with channel:
+        return subprocess.Popen(
+            [sys.executable, _BOOT, role, str(channel.fileno())],
+            pass_fds=(channel.fileno(), *extra_fds),
+            stdin=subprocess.DEVNULL,
+            env=environment,
+        )

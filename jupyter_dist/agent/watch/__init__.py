@@ -1,0 +1,1 @@
+"""Watching the ranks: whether they answer, and how much memory they hold."""

@@ -1,0 +1,121 @@
+"""Asking every rank's side thread whether it is there: silence is shown, and never taken for death."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import Any
+
+from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.transport.tasks import start_task
+
+ASK_EVERY_SECONDS = 5.0
+ANSWER_SECONDS = 2.0
+# An interrupt ends Python code at once and a hung collective after a second; what still runs then has to be named.
+IGNORED_SECONDS = 4.5
+KILL_HINT = "If it does not end by itself, kill this rank; the other ranks keep their variables."
+SILENT = "Does not answer: C code holds the interpreter, or the process is stopped or swapping."
+
+
+class Pulse:
+    """Pings the ranks of a group, from `start` until `stop`."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._task: asyncio.Task[None] | None = None
+        self._checks: set[asyncio.Task[None]] = set()
+        self._waiting: dict[int, tuple[tuple[str | None, ...], float]] = {}  # rank -> (cell, collective), since when
+
+    def start(self) -> None:
+        """Ask from now on, until `stop`."""
+        self._task = start_task(self._run(), "pulse", lambda _: self.start())
+
+    def stop(self) -> None:
+        """End. Idempotent."""
+        for task in (self._task, *self._checks):
+            if task is not None:
+                task.cancel()
+
+    def check_interrupted(self, ranks: list[RankProcess]) -> Awaitable[None]:
+        """Ask these at once, because somebody waits to see whether the interrupt helped; and again when it should have.
+
+        What is returned ends when each of them has answered, or is known not to.
+        """
+        self._check_in(IGNORED_SECONDS + 0.1, ranks)
+        return asyncio.shield(self._check_in(0, ranks))
+
+    def _check_in(self, seconds: float, ranks: list[RankProcess]) -> asyncio.Task[None]:
+        async def check() -> None:
+            await asyncio.sleep(seconds)
+            await self._check_all(ranks)
+
+        task = asyncio.create_task(check(), name="pulse, interrupted")
+        self._checks.add(task)
+        task.add_done_callback(self._checks.discard)
+        return task
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(ASK_EVERY_SECONDS)
+            await self._check_all(self._group.living())
+
+    async def _check_all(self, ranks: list[RankProcess]) -> None:
+        await asyncio.gather(*(self._check(rank) for rank in ranks))
+
+    async def _check(self, rank: RankProcess) -> None:
+        if rank.state not in ("idle", "busy", "unresponsive"):
+            return
+        execution_id = rank.execution_id
+        try:
+            answer = await rank.request("stack" if execution_id else "ping", ANSWER_SECONDS)
+        except JupyterDistError as err:
+            if err.code == "timed_out" and rank.state in ("idle", "busy", "unresponsive"):
+                rank.set_state("unresponsive", self._with_interrupt(rank, SILENT))
+            return
+        if rank.state == "unresponsive":
+            rank.set_state("busy" if rank.execution_id else "idle")
+        if rank.state == "busy" and rank.execution_id == execution_id:
+            self._say_what_it_waits_for(rank, answer)
+
+    def _say_what_it_waits_for(self, rank: RankProcess, answer: dict[str, Any]) -> None:
+        collective = collective_of(answer)
+        # The number: a loop that is in the same collective whenever it is asked does not wait.
+        place = (rank.execution_id, collective, str(answer.get("collective")))
+        if collective is None:
+            self._waiting.pop(rank.rank, None)
+            still = f"Still in {answer['call']}" if answer.get("call") else "Still runs"
+            rank.set_state("busy", self._with_interrupt(rank, still) if _is_ignored(rank) else None)
+            return
+        if self._waiting.get(rank.rank, ((), 0.0))[0] != place:
+            self._waiting[rank.rank] = (place, time.monotonic())
+        seconds = time.monotonic() - self._waiting[rank.rank][1]
+        others = [other.rank for other in self._group.living() if other.state == "idle"]
+        meanwhile = f"; idle: {format_ranks(others)}" if others else ""
+        waits = f"Waits in {collective}" + (f" ({seconds:.0f} s)" if seconds >= 1 else "")
+        rank.set_state("busy", self._with_interrupt(rank, f"{waits}{meanwhile}"))
+
+    @staticmethod
+    def _with_interrupt(rank: RankProcess, does: str) -> str:
+        """What it does, and that it was asked to stop, if it had time enough to."""
+        if not _is_ignored(rank):
+            return does
+        rank.ignores_interrupt = True
+        return f"Interrupted {rank.interrupted_seconds:.0f} s ago; {does[0].lower()}{does[1:].rstrip('.')}. {KILL_HINT}"
+
+
+def _is_ignored(rank: RankProcess) -> bool:
+    return rank.interrupted_seconds >= IGNORED_SECONDS
+
+
+def collective_of(answer: dict[str, Any]) -> str | None:
+    """The collective for which a rank waits, going by its answer to `stack`."""
+    for frame in answer.get("stack") or ():
+        if str(frame.get("file", "")).endswith("torch/distributed/distributed_c10d.py"):
+            return str(frame.get("function"))
+    # Not in torch's Python: in backward(), in Work.wait(), or waiting for a device that runs the collective.
+    outstanding = answer.get("collective")
+    return str(outstanding["name"]) if outstanding else None

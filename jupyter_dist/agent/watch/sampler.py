@@ -1,0 +1,70 @@
+"""Memory of the ranks while somebody looks: /proc for every rank, the rank's own counters for CUDA."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.processes import usage_of
+from jupyter_dist.transport.tasks import start_task
+
+ASK_SECONDS = 0.5
+IDLE_TICKS = 4  # idle ranks are sampled this much more seldom
+DEVICE_FIELDS = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
+
+
+class Sampler:
+    """Takes a MemorySample (docs/api.md) at an interval, from `watch(seconds)` until `watch(0)`; idle ranks seldom."""
+
+    def __init__(self, group: Group, on_sample: Callable[[dict[str, Any]], None]) -> None:
+        self._group = group
+        self._on_sample = on_sample
+        self._task: asyncio.Task[None] | None = None
+        self._cpu_seen: dict[int, tuple[float, float]] = {}  # pid -> (monotonic time, CPU seconds)
+
+    def watch(self, seconds: float) -> None:
+        """Sample at this interval from now on; 0 stops."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if seconds > 0:
+            self._task = start_task(self._run(max(0.2, seconds)), "sampler")
+
+    async def _run(self, seconds: float) -> None:
+        ticks = IDLE_TICKS
+        while True:
+            ranks = [rank for rank in self._group.living() if rank.pid is not None]
+            ticks += 1
+            # Nothing moves in ranks that run no cell: an open page must cost next to nothing.
+            if ticks >= IDLE_TICKS or any(rank.execution_id is not None for rank in ranks):
+                rows = await asyncio.gather(*(self._sample(rank) for rank in ranks))
+                self._on_sample({"at": time.time(), "ranks": rows})
+                ticks = 0
+            await asyncio.sleep(seconds)
+
+    async def _sample(self, rank: RankProcess) -> dict[str, Any]:
+        assert rank.pid is not None
+        row: dict[str, Any] = {"rank": rank.rank, **dict.fromkeys(DEVICE_FIELDS), **self._from_proc(rank.pid)}
+        if rank.spec.accelerator == "cuda":
+            # A rank stuck in C code does not answer in time: the other numbers still show.
+            with contextlib.suppress(JupyterDistError):
+                answer = await rank.request("sample", ASK_SECONDS)
+                row.update({name: answer.get(name) for name in DEVICE_FIELDS})
+        return row
+
+    def _from_proc(self, pid: int) -> dict[str, Any]:
+        usage = usage_of(pid)
+        if usage is None:  # it ended just now
+            return {"resident_bytes": 0, "cpu_percent": 0.0}
+        resident, used = usage
+        now = time.monotonic()
+        then, used_then = self._cpu_seen.get(pid, (now, used))
+        self._cpu_seen[pid] = (now, used)
+        percent = 100 * (used - used_then) / (now - then) if now > then else 0.0
+        return {"resident_bytes": resident, "cpu_percent": round(percent, 1)}

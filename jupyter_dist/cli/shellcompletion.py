@@ -1,0 +1,86 @@
+"""`completion`: what makes a shell complete commands, options and the names of groups."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from jupyter_dist.client import Client, JupyterDistError
+from jupyter_dist.protocol.states import GONE_GROUP_STATES
+
+from .command import Command
+
+SCRIPTS = Path(__file__).parent / "shells"
+SHELLS = ("bash", "zsh", "fish")
+
+
+class Completion(Command):
+    """Print what makes a shell complete these commands. bash, in ~/.bashrc: eval "$(jupyter dist completion bash)"."""
+
+    word = "completion"
+    needs_client = False
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The shell, or, asked by what it was given, the words so far."""
+        parser.add_argument("shell", choices=[*SHELLS, "words"], help="words: what may stand in place of the last one")
+        parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+    def act(self) -> int:
+        """Print it."""
+        if self.options.shell != "words":
+            print((SCRIPTS / self.options.shell).read_text(), end="")
+            return 0
+        words = self.options.words[1:] if self.options.words[:1] == ["--"] else self.options.words
+        found = sorted(word for word in candidates(words or [""]) if word.startswith((words or [""])[-1]))
+        self.tell(found, "\n".join(found))
+        return 0
+
+
+def candidates(words: list[str]) -> Iterable[str]:
+    """What may stand in place of the last word; nothing where it is a file's name or the user's own."""
+    from .main import COMMANDS, MODULES, ROOM  # noqa: PLC0415  (it names this module's class)
+
+    *before, last = words
+    if not before:
+        return COMMANDS
+    if before[0] not in MODULES:
+        return []
+    module, _, name = MODULES[before[0]].partition(".")
+    parser = getattr(importlib.import_module(f"{ROOM}.{module}"), name)().parser()
+    # argparse has no other way to ask what a parser takes.
+    options = {option: action for action in parser._actions for option in action.option_strings}
+    awaited = _awaited(before[1:], options, [action for action in parser._actions if not action.option_strings])
+    if last.startswith("-") and (awaited is None or not awaited.option_strings):
+        return [] if awaited is not None and awaited.nargs == argparse.REMAINDER else options
+    return [] if awaited is None else _values(awaited)
+
+
+def _awaited(
+    words: list[str], options: dict[str, argparse.Action], positional: list[argparse.Action]
+) -> argparse.Action | None:
+    """The option or argument whose value the next word is."""
+    value_of: argparse.Action | None = None
+    for word in words:
+        if value_of is not None:
+            value_of = None
+        elif word in options:
+            value_of = options[word] if options[word].nargs is None else None
+        elif not word.startswith("-") and positional and positional[0].nargs != argparse.REMAINDER:
+            positional = positional[1:]
+    return value_of or next(iter(positional), None)
+
+
+def _values(action: argparse.Action) -> Iterable[str]:
+    if action.choices is not None:
+        return map(str, action.choices)
+    return _group_names() if action.dest == "group" else []
+
+
+def _group_names() -> list[str]:
+    try:
+        with Client.connect(private=False) as client:
+            return [group.name for group in client.groups() if group.model["state"] not in GONE_GROUP_STATES]
+    except JupyterDistError:  # a completion says nothing where it knows nothing
+        return []

@@ -1,0 +1,1 @@
+"""Groups for asyncio programs: the one implementation."""

@@ -1,0 +1,87 @@
+"""A cell that was submitted, for asyncio programs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.client.connection.feeds import ExecutionFeed
+from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+
+if TYPE_CHECKING:
+    from .group import AsyncGroup
+
+POLL_SECONDS = 30
+# How often what streams is handed out.
+GAP_SECONDS = 0.25
+
+
+class AsyncExecution:
+    """A cell that was submitted: a future."""
+
+    def __init__(self, group: AsyncGroup, model: dict[str, Any]) -> None:
+        self.group = group
+        self.model = model
+
+    @property
+    def id(self) -> str:
+        """The execution's id."""
+        return str(self.model["id"])
+
+    async def peek(self, wait_seconds: float = 0) -> Result:
+        """What is there now, or when it has ended within that time."""
+        path = ("groups", self.group.id, "executions", self.id)
+        view = await self.group.client.api.ask("GET", *path, params={"wait": wait_seconds})
+        self.model = view["execution"]
+        return Result(self.group.model, self.model, view["items"])
+
+    async def done(self) -> bool:
+        """Whether it has ended."""
+        return self.model["state"] in FINAL_EXECUTION_STATES or (await self.peek()).done
+
+    async def result(self, timeout_seconds: float | None = None) -> Result:
+        """Wait for its end.
+
+        Raises:
+            TimeoutError: it goes on; ask again, or cancel it.
+        """
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while True:
+            left = POLL_SECONDS if deadline is None else min(POLL_SECONDS, deadline - time.monotonic())
+            result = await self.peek(max(0.0, left))
+            if result.done:
+                return result
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"The execution {self.id} still is {result.state}.")
+
+    async def stream(self, gap_seconds: float = GAP_SECONDS) -> AsyncIterator[Result]:
+        """What is there so far, at most once in `gap_seconds`; the last one is `done`.
+
+        When nothing new has come for that long, the same once more: now it can be taken to be whole.
+        """
+        feed = ExecutionFeed(self.group.id, self.model)
+        async with self.group.client.channel.following(feed):
+            while True:
+                await feed.wait()
+                self.model = feed.execution
+                result = Result(self.group.model, feed.execution, list(feed.view.items))
+                yield result
+                if result.done:
+                    return
+                await _pause(feed, gap_seconds)
+                if not feed.changed.is_set():
+                    yield result
+
+    async def cancel(self) -> None:
+        """Take it from the queue, or interrupt it; the ranks keep their variables."""
+        await self.group.client.api.ask("DELETE", "groups", self.group.id, "executions", self.id)
+
+
+async def _pause(feed: ExecutionFeed, seconds: float) -> None:
+    """Let changes gather, but do not make the end wait."""
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(feed.over.wait(), seconds)

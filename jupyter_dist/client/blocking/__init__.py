@@ -1,0 +1,1 @@
+"""The same without `await`, for scripts and notebooks."""

@@ -1,0 +1,1 @@
+"""Objects and functions to ranks and back."""

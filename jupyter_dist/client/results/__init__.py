@@ -1,0 +1,1 @@
+"""What cells said, rank by rank, and as people read it."""

@@ -1,0 +1,1 @@
+"""The magics themselves, in the words of nbdistributed and of Ddip."""

@@ -1,0 +1,162 @@
+"""nbdistributed's magics: a notebook that was written for it changes its %load_ext line, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.magic import cell_magic, line_magic, magics_class
+
+from jupyter_dist.client import JupyterDistError
+from jupyter_dist.client.blocking.report import debug_text, devices_line, status_text
+from jupyter_dist.magics.automode import AutoMode
+from jupyter_dist.magics.base import RankMagics
+from jupyter_dist.magics.completion import RankNames
+from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences
+from jupyter_dist.magics.session import Session
+
+LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
+DEFAULT_RANKS = 2
+AUTO_PREFIX = "distributed"
+VARIABLES = "torch, dist, rank, local_rank, world_size, device, gpu_id"
+
+
+def init_parser() -> MagicParser:
+    """The options of `%dist_init`."""
+    parser = MagicParser("%dist_init", description="Start this notebook's group, or attach to it if it runs.")
+    parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="how many ranks (2)")
+    parser.add_argument("-a", "--master-addr", default="localhost", help="this machine is the only one so far")
+    parser.add_argument("-g", "--gpu-ids", "--devices", help="CUDA devices: 0,1,3")
+    parser.add_argument("--name", help="of the group (the notebook's name)")
+    parser.add_argument("--backend", choices=["auto", "nccl", "gloo"])
+    parser.add_argument("--accelerator", choices=["auto", "cuda", "cpu"])
+    return parser
+
+
+@magics_class
+class DistMagics(RankMagics):
+    """Cells on ranks."""
+
+    def __init__(self, shell: Any, session: Session, auto: AutoMode, names: RankNames) -> None:
+        super().__init__(shell, session, auto)
+        self._names = names
+
+    @line_magic
+    @sentences
+    def dist_init(self, line: str) -> None:
+        """Start this notebook's group, or attach to it if it runs; from now on cells go to its ranks."""
+        options = init_parser().parse(line)
+        if options.master_addr not in LOCAL_ADDRESSES:
+            raise DistError(f"There are no ranks on '{options.master_addr}': a group is on one machine. Leave -a out.")
+        group, started = self.start(options.name, vars(options), DEFAULT_RANKS)
+        self.auto.prefix = AUTO_PREFIX
+        if started:
+            print(f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s.")
+            print(f"Every rank has {VARIABLES}.")
+        else:
+            print(f"Attached to group '{group.name}' of {group.world_size} ranks; their variables are still there.")
+        print(devices_line(group.model))
+        if group.model["state"] != "ready":
+            print(status_text(group.status(), None, ""))
+        print("Cells now run on all ranks; %dist_mode -d makes them local, %%rank [0,2] chooses ranks.")
+
+    @cell_magic
+    @sentences
+    def distributed(self, line: str, cell: str) -> None:
+        """Run the cell on all ranks."""
+        if line.strip():
+            raise DistError(f"%%distributed takes no arguments; to choose ranks: %%rank {line.strip()}")
+        self.session.run(cell)
+
+    @cell_magic
+    @sentences
+    def rank(self, line: str, cell: str) -> None:
+        """Run the cell on some ranks: %%rank [0,2], 0-3, ::2, !0, -1, all."""
+        ranks = line.strip().strip("\"'")
+        if not ranks:
+            raise DistError("Which ranks? %%rank [0,2], %%rank 0-3, %%rank ::2 or %%rank !0.")
+        self.session.run(cell, ranks)
+
+    @line_magic
+    @sentences
+    def sync(self, line: str) -> None:
+        """Wait until all ranks have arrived here."""
+        no_arguments("%sync", line)
+        result = self.session.run("dist.barrier()", show=False, silent=True)
+        seconds = max(part.seconds or 0.0 for _, part in result.items())
+        print(f"All {len(result)} ranks are in step ({seconds:.2f} s).")
+
+    @line_magic
+    @sentences
+    def dist_status(self, line: str) -> None:
+        """Each rank's state, process, device and memory."""
+        no_arguments("%dist_status", line)
+        group = self.session.group()
+        model = group.status()
+        # Asked for on GPUs alone: their driver takes its time.
+        devices = group.client.ask("GET", "devices")["devices"] if model["accelerator"] == "cuda" else ()
+        print(status_text(model, group.memory(), self.mode(), devices))
+
+    @line_magic
+    @sentences
+    def dist_mode(self, line: str) -> None:
+        """-e: cells go to all ranks; -d: cells are the kernel's; without either: which of the two."""
+        parser = MagicParser("%dist_mode")
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument("-e", "--enable", action="store_true")
+        choice.add_argument("-d", "--disable", action="store_true")
+        options = parser.parse(line)
+        if options.enable:
+            self.session.group()  # or say that there is none, rather than in every cell from now on
+            self.auto.prefix = AUTO_PREFIX
+        elif options.disable:
+            self.auto.prefix = None
+        print(self.mode())
+
+    @line_magic
+    @sentences
+    def dist_shutdown(self, line: str) -> None:
+        """End the group: when this returns, no process of it is left."""
+        no_arguments("%dist_shutdown", line)
+        group = self.session.group()
+        killed = group.shutdown()
+        self.session.forget()
+        self.auto.prefix = None
+        print("\n".join([*killed, f"Group '{group.name}' has ended; cells are local."]))
+
+    @line_magic
+    @sentences
+    def dist_reset(self, line: str) -> None:
+        """Fresh processes for all ranks of this notebook's group, or with -d for its dead ones alone."""
+        parser = MagicParser("%dist_reset")
+        parser.add_argument("-d", "--dead", action="store_true", help="the other ranks keep their variables")
+        parser.add_argument(
+            "-n", "--nuclear", action="store_true", help="nbdistributed's; nothing else is ever ended here"
+        )
+        options = parser.parse(line)
+        try:
+            self.session.group()
+        except JupyterDistError:
+            self.auto.prefix = None
+            raise
+        if options.dead:
+            self.replace()
+        else:
+            self.restart()
+
+    @line_magic
+    @sentences
+    def dist_debug(self, line: str) -> None:
+        """The server, the group and its processes, as they are."""
+        no_arguments("%dist_debug", line)
+        client = self.session.client
+        print(debug_text(client, client.groups(), self.mode()))
+
+    @line_magic
+    @sentences
+    def dist_sync_ide(self, line: str) -> None:
+        """Ask rank 0 for its variables, so that completion knows them also while it cannot answer."""
+        no_arguments("%dist_sync_ide", line)
+        group = self.session.group()
+        names = [name for name in self._names.refresh(group) if not name.startswith("_")]
+        known = f"{len(names)} names of rank 0: {', '.join(names)}" if names else "no names of rank 0"
+        print(f"Completion knows {known}. Nothing was put into the kernel.")

@@ -1,0 +1,1 @@
+"""Running cells: IPython's shell, what it displays, its tracebacks, and interrupts."""

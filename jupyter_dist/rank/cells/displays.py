@@ -1,0 +1,115 @@
+"""display(), execute_result and clear_output as frames."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+
+from jupyter_dist.rank.guard.own import json
+from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
+
+from .ipython_compat import finish_result
+
+Emit = Callable[[str, dict[str, Any]], None]  # message type, Jupyter content
+
+# Ranks have no comms: a widget is shown as its text, not as a broken view.
+_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+class RankDisplayPublisher(DisplayPublisher):
+    """What `display()` and `clear_output()` call."""
+
+    emit: Emit
+
+    def publish(
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        *_source: Any,
+        transient: dict[str, Any] | None = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        """Send display_data or update_display_data."""
+        for name, value in (("data", data), ("metadata", metadata or {})):
+            if not isinstance(value, dict):
+                raise TypeError(f"{name} must be a dict, got {type(value).__name__}")
+        if len(data) > 1:
+            data = {kind: value for kind, value in data.items() if kind != _WIDGET_VIEW}
+        content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
+        self.emit("update_display_data" if update else "display_data", content)
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Send clear_output."""
+        self.emit("clear_output", {"wait": wait})
+
+
+class RankDisplayHook(DisplayHook):
+    """What shows the value of a cell's last expression."""
+
+    emit: Emit
+
+    def write_output_prompt(self) -> None:
+        """There is none: the execution count travels in the message."""
+
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
+        """Send execute_result."""
+        content = {"execution_count": self.prompt_count, "data": format_dict, "metadata": md_dict or {}}
+        self.emit("execute_result", content)
+
+    def log_output(self, format_dict: dict[str, Any]) -> None:
+        """Keep nothing: IPython would hold every output's data for ever."""
+
+    def finish_displayhook(self) -> None:
+        """Nothing to print after a result."""
+        finish_result(self)
+
+
+def encode_content(content: dict[str, Any]) -> bytes:
+    """Return strict JSON, whatever a `_repr_mimebundle_` put into it."""
+    try:
+        return json.dumps(content, default=_plain, allow_nan=False).encode()
+    except (ValueError, TypeError):  # a NaN, or a key that is no string
+        return json.dumps(_cleaned(content)).encode()
+
+
+def check_size(payload: bytes) -> None:
+    """Raise ValueError, in words, when an output is too large to be sent."""
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise ValueError(
+            f"This output has {len(payload) >> 20} MiB, and an output can have {MAX_PAYLOAD_BYTES >> 20} MiB at most. "
+            "Save it to a file, or display a part of it."
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode()
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (set, frozenset)):
+        return list(value)
+    return str(value)
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _cleaned(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    return _cleaned(_plain(value))

@@ -1,0 +1,281 @@
+"""The main thread's work, one piece after another: cells, and what must not run while one does."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Coroutine
+from os import _exit as exit_now  # the plain one: see spawning.py
+from typing import Any
+
+from IPython.core.interactiveshell import ExecutionResult
+
+from jupyter_dist.rank.collectives.process_group import ProcessGroup
+from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
+from jupyter_dist.rank.guard.surroundings import Surroundings
+from jupyter_dist.rank.memory import Memory
+from jupyter_dist.rank.output.outbox import Outbox, write_all
+from jupyter_dist.rank.output.streams import Streams
+from jupyter_dist.transport.frames import Header
+
+from . import tracebacks
+from .cell import Execution
+from .displays import check_size, encode_content
+from .interrupt import Interrupter
+from .ipython_compat import run_to_end
+from .shell import RankShell
+
+Answer = Callable[..., None]
+
+REPLY_TRIES = 20
+REPLACEABLE = frozenset({"display_data", "update_display_data", "clear_output"})
+
+
+class Runner:
+    """Runs on the main thread's asyncio loop; `submit` and `when_idle` may be called from any thread."""
+
+    shell: RankShell  # set before the first cell arrives; it needs `emit` to exist first
+    memory: Memory  # set with it
+    surroundings: Surroundings  # and this
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        outbox: Outbox,
+        streams: Streams,
+        interrupter: Interrupter,
+        process_group: ProcessGroup,
+    ) -> None:
+        self._loop = loop
+        self._outbox = outbox
+        self._streams = streams
+        self._interrupter = interrupter
+        self._process_group = process_group
+        self._in_use: tuple[int, int] | None = None  # on the device, when the cell began
+        self._work: deque[Callable[[], None]] = deque()
+        self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
+
+    # -- any thread ---------------------------------------------------------------------------------
+
+    def submit(self, execution: Execution) -> None:
+        """Run a cell; it counts as running from now on."""
+        self._interrupter.current = execution
+        self._outbox.busy = True  # from here on the side thread flushes on a timer
+        self.when_idle(lambda: self._execute(execution))
+
+    def when_idle(self, work: Callable[[], None]) -> None:
+        """Call `work` in the main thread, after the running cell."""
+        self._work.append(work)
+        self._loop.call_soon_threadsafe(self._next)
+
+    def emit(self, msg_type: str, content: dict[str, Any]) -> None:
+        """Send an output after the text that was written before it."""
+        if self._outbox.in_child:
+            _emit_in_child(msg_type, content)
+            return
+        if msg_type in REPLACEABLE:
+            self._streams.keep_order()
+        else:
+            self._streams.flush()
+        header = {"t": "output", "execution_id": self._outbox.execution_id, "msg_type": msg_type}
+        payload = encode_content(content)
+        check_size(payload)
+        if msg_type in REPLACEABLE:
+            self._outbox.show(
+                header, payload, content.get("transient", {}).get("display_id"), content.get("wait", False)
+            )
+        else:
+            self._outbox.send(header, payload)
+        self._interrupter.safe_point()
+
+    # -- main thread --------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        while self._work and self._task is None:
+            self._work.popleft()()
+
+    def _execute(self, execution: Execution) -> None:
+        try:
+            self._begin(execution)
+            coroutine, awaits = self._prepare(execution)
+            if awaits:
+                self._start_task(execution, coroutine)
+                return
+            result = run_to_end(coroutine)
+        except BaseException as err:  # the edge of user code: whatever IPython let through, a reply must go out
+            self._leave_if_child(1)
+            result = self._failed(err)
+        self._finish(execution, result)
+
+    def resume(self) -> None:
+        """Go on with what waits, after the loop was left by an exception of a cell's."""
+        self._loop.call_soon(self._next)
+
+    def _begin(self, execution: Execution) -> None:
+        self.surroundings.restore()
+        self.shell.restore_names()
+        self._streams.flush()
+        self._outbox.flush_text()
+        self._outbox.execution_id = execution.execution_id
+        self._streams.begin_cell()
+        self._interrupter.begin_cell()
+        self._process_group.begin_cell()
+        self._in_use = self.memory.in_use() if execution.empty_cache else None
+        self.shell.last_error = None
+        self.shell.execution_count = execution.execution_count
+
+    def _prepare(self, execution: Execution) -> tuple[Coroutine[Any, Any, ExecutionResult], bool]:
+        """Return the cell as a coroutine, and whether it awaits anything."""
+        code, failure, awaits = execution.code, None, False
+        try:
+            code = self.shell.transform_cell(code)
+            # Asking IPython compiles the cell once more.
+            awaits = ("await" in code or "async" in code) and self.shell.should_run_async(code, transformed_cell=code)
+        except Exception as err:  # IPython shows it as the cell's error
+            failure = (type(err), err, err.__traceback__)
+        coroutine = self.shell.run_cell_async(
+            execution.code,
+            store_history=not execution.silent,
+            silent=execution.silent,
+            transformed_cell=code,
+            preprocessing_exc_tuple=failure,
+        )
+        return coroutine, awaits and self.shell.awaits_on_asyncio()
+
+    def _start_task(self, execution: Execution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
+        task = self._task = self._loop.create_task(coroutine)
+        execution.cancel = lambda: self._loop.call_soon_threadsafe(task.cancel)
+        task.add_done_callback(lambda _: self._task_done(execution, task))
+
+    def _task_done(self, execution: Execution, task: asyncio.Task[ExecutionResult]) -> None:
+        self._task = None
+        execution.cancel = None
+        try:
+            result = task.result()
+        except BaseException as err:  # cancelled before it began, or what IPython let through
+            result = self._failed(err)
+        self._finish(execution, result)
+        self._next()
+
+    def _failed(self, err: BaseException) -> ExecutionResult:
+        result = ExecutionResult(None)
+        result.error_in_exec = err
+        with contextlib.suppress(BaseException):  # what a cell broke may be needed to show it; the reply says it too
+            self.shell.showtraceback((type(err), err, err.__traceback__))
+        return result
+
+    def _finish(self, execution: Execution, result: ExecutionResult) -> None:
+        """End the cell and reply, although a signal handler or trace function of the cell's may raise anywhere here."""
+        for step in (
+            self.surroundings.restore,
+            lambda: self._after_cell(execution, result),
+            lambda: self._leave_if_child(0 if result.success else 1),
+            lambda: self._empty_cache(execution),
+            self._streams.flush,
+            self._streams.end_cell,
+            self.surroundings.remember,
+        ):
+            try:
+                step()
+            except BaseException as err:  # the edge of user code
+                stop_timer()
+                result.error_in_exec = result.error_in_exec or err
+        self._outbox.busy = False
+        self._interrupter.current = None
+        for reply in (self._reply, self._least_reply):
+            for _ in range(REPLY_TRIES):
+                with contextlib.suppress(BaseException):
+                    self._outbox.send(reply(execution, result))
+                    return
+
+    def _after_cell(self, execution: Execution, result: ExecutionResult) -> None:
+        """IPython's hooks: figures are shown here."""
+        try:
+            self.shell.events.trigger("post_execute")
+            if not execution.silent:
+                self.shell.events.trigger("post_run_cell", result)
+        except BaseException as err:  # the edge of user code: a hook may raise SystemExit
+            result.error_in_exec = err
+            self.shell.showtraceback((type(err), err, err.__traceback__))
+
+    def _empty_cache(self, execution: Execution) -> None:
+        if not execution.empty_cache:
+            return
+        try:
+            self.memory.release_if_changed(self._in_use)
+        except Exception as err:  # a finalizer's or the device's: the cell is over, its reply must go out
+            report_stray(err)
+
+    def _reply(self, execution: Execution, result: ExecutionResult) -> Header:
+        error = result.error_before_exec or result.error_in_exec
+        shown = self.shell.last_error
+        status = "ok"
+        if error is not None or shown is not None:
+            status = "interrupted" if _was_interrupted(execution, error, shown) else "error"
+        return {
+            "t": "reply",
+            "execution_id": execution.execution_id,
+            "status": status,
+            "seconds": round(time.monotonic() - execution.started_at, 6),
+            "ename": None if status == "ok" else shown["ename"] if shown else type(error).__name__,
+            "evalue": None if status == "ok" else shown["evalue"] if shown else tracebacks.safe_message(error),
+            "process_group": self._process_group.state(error),
+            "collective_seq": self._process_group.collective_seq(),
+        }
+
+    def _least_reply(self, execution: Execution, result: ExecutionResult) -> Header:
+        """Where a cell broke what the whole reply is made of."""
+        error = result.error_before_exec or result.error_in_exec
+        return {
+            "t": "reply",
+            "execution_id": execution.execution_id,
+            "status": "error",
+            "seconds": 0.0,
+            "ename": type(error).__name__,
+            "evalue": "A cell broke what ends cells on this rank. Restart the group if the next cell fails too.",
+            "process_group": "ok",
+            "collective_seq": None,
+        }
+
+    def _leave_if_child(self, code: int) -> None:
+        """A cell that forked and let the child run on ends here in the child."""
+        if self._outbox.in_child:
+            self._streams.flush()
+            exit_now(code)
+
+
+def _was_interrupted(execution: Execution, error: BaseException | None, shown: dict[str, Any] | None) -> bool:
+    if execution.interrupt_at is None:
+        return False
+    if execution.broke_process_group or (shown is not None and shown["ename"] == "KeyboardInterrupt"):
+        return True
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        # Lightning makes SystemExit of it; a cancelled wait is how an interrupt reaches a cell that awaits.
+        if isinstance(error, (KeyboardInterrupt, asyncio.CancelledError)):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _emit_in_child(msg_type: str, content: dict[str, Any]) -> None:
+    """A forked child has no channel: what it shows goes to the pipes as text."""
+    if msg_type == "error":
+        write_all(2, ("\n".join(content["traceback"]) + "\n").encode("utf-8", "backslashreplace"))
+    elif "text/plain" in content.get("data", {}):
+        write_all(1, (str(content["data"]["text/plain"]) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def stop_timer() -> None:
+    """A handler of SIGALRM that raises outside of a cell would end the rank sooner or later."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def report_stray(err: BaseException) -> None:
+    """Something raised outside of any cell (a callback, a background task): show it as late text."""
+    try:
+        traceback.print_exception(err)
+    except BaseException:  # another one of them, or what it needs is broken
+        with contextlib.suppress(BaseException):
+            write_all(2, f"{type(err).__name__}\n".encode())

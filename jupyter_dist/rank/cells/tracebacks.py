@@ -1,0 +1,166 @@
+"""A user's exception as the content of one `error` output."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import IPython
+from IPython.core.error import UsageError
+
+from jupyter_dist.rank.guard.own import os, traceback
+
+MAX_MESSAGE_CHARACTERS = 16_000
+MAX_TRACEBACK_CHARACTERS = 48_000
+MAX_FRAMES = 60
+KEPT_FRAMES = 20  # at each end of a traceback that is longer
+MAX_LINES = 200
+MAX_CHAIN = 20  # exceptions that led to one another
+KEPT_CHAIN = 8  # at each end of a chain that is longer
+
+_MACHINERY = (
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,  # all of rank/
+    os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep,
+)
+
+
+def error_content(shell: Any, error: BaseException, trace: TracebackType | None, bare: bool) -> dict[str, Any]:
+    """Return {ename, evalue, traceback}; never raises, whatever the exception's own methods do.
+
+    Args:
+        shell: the rank's shell, which formats.
+        error: the exception.
+        trace: its traceback.
+        bare: leave the traceback out (the code did not even run, or SystemExit).
+    """
+    ename = type(error).__name__
+    try:
+        with _short_chain(error) as num_left_out:
+            lines = _lines(shell, error, trace, bare)
+        if num_left_out:
+            lines.insert(0, f"({num_left_out} more exceptions in between are not shown)\n")
+    except BaseException:  # the exception's __str__, __repr__ or fields raised: it must be reported all the same
+        lines = [f"{ename}: {safe_message(error)}"]
+        with contextlib.suppress(BaseException):
+            lines = [*traceback.format_tb(trace)[-MAX_FRAMES:], *lines]
+    return {"ename": ename, "evalue": safe_message(error), "traceback": _cut_lines(lines)}
+
+
+def safe_message(error: BaseException) -> str:
+    """Return str(error), cut, or a note that it cannot be had."""
+    try:
+        return _cut(str(error), MAX_MESSAGE_CHARACTERS)
+    except BaseException as err:  # user code: it may raise SystemExit as well
+        return f"<{type(error).__name__}.__str__ raised {type(err).__name__}>"
+
+
+def _lines(shell: Any, error: BaseException, trace: TracebackType | None, bare: bool) -> list[str]:
+    if isinstance(error, UsageError):
+        return [f"UsageError: {error}"]
+    if isinstance(error, SyntaxError):
+        entries = [] if bare else traceback.extract_tb(_user_part(trace)[0])
+        return list(shell.SyntaxTB.structured_traceback(type(error), error, entries))
+    if bare:
+        return list(shell.InteractiveTB.get_exception_only(type(error), error))
+    if hasattr(error, "_render_traceback_"):
+        return list(error._render_traceback_())
+    trace, num_left_out = _user_part(trace)
+    if _has_group(error):
+        return traceback.format_exception(type(error), error, trace)
+    lines = list(shell.InteractiveTB.structured_traceback(type(error), error, trace, tb_offset=0))
+    if num_left_out:
+        lines.insert(-1, f"({num_left_out} more frames in between are not shown)\n")
+    return lines
+
+
+@contextlib.contextmanager
+def _short_chain(error: BaseException) -> Iterator[int]:
+    """Tie the ends of a long chain together, as formatting takes milliseconds each; yield how many that leaves out."""
+    chain = _chain(error)
+    if len(chain) <= MAX_CHAIN:
+        yield 0
+        return
+    last = chain[KEPT_CHAIN - 1]
+    cause, context, suppressed = last.__cause__, last.__context__, last.__suppress_context__
+    try:
+        last.__cause__, last.__context__ = None, chain[-KEPT_CHAIN]
+        last.__suppress_context__ = False
+        yield len(chain) - 2 * KEPT_CHAIN
+    finally:
+        last.__cause__, last.__context__, last.__suppress_context__ = cause, context, suppressed
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exceptions that are shown with it, from it to the first one."""
+    chain: dict[int, BaseException] = {}
+    following: BaseException | None = error
+    while following is not None and id(following) not in chain:
+        chain[id(following)] = following
+        context = None if following.__suppress_context__ else following.__context__
+        following = following.__cause__ or context
+    return list(chain.values())
+
+
+def _has_group(error: BaseException | None) -> bool:
+    """IPython's formatter does not know exception groups (which Python 3.10 does not have)."""
+    group = getattr(builtins, "BaseExceptionGroup", ())
+    seen = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, group):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _user_part(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
+    """Return the traceback without IPython's and our frames, and how many it lost by being long."""
+    steps = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_MACHINERY):
+            steps.append(trace)
+        trace = trace.tb_next
+    num_left_out = max(0, len(steps) - 2 * KEPT_FRAMES) if len(steps) > MAX_FRAMES else 0
+    if num_left_out:
+        steps = steps[:KEPT_FRAMES] + steps[-KEPT_FRAMES:]
+    return _rebuild(steps), num_left_out
+
+
+def _rebuild(steps: list[TracebackType]) -> TracebackType | None:
+    rebuilt: TracebackType | None = None
+    for step in reversed(steps):
+        rebuilt = TracebackType(rebuilt, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return rebuilt
+
+
+def before(trace: TracebackType | None, package: str) -> TracebackType | None:
+    """Return a traceback up to where the user's code called into `package`; the whole one if it never did."""
+    folder = os.path.dirname(os.path.abspath(sys.modules[package].__file__ or "")) + os.sep
+    steps = []
+    step = trace
+    while step is not None and not step.tb_frame.f_code.co_filename.startswith(folder):
+        steps.append(step)
+        step = step.tb_next
+    reaches_user = any(not entry.tb_frame.f_code.co_filename.startswith(_MACHINERY) for entry in steps)
+    return _rebuild(steps) if reaches_user else trace
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n... ({len(text) - 2 * half} characters cut) ...\n{text[-half:]}"
+
+
+def _cut_lines(lines: list[str]) -> list[str]:
+    text = "\n".join(lines).split("\n")
+    if len(text) > MAX_LINES:
+        half = MAX_LINES // 2
+        lines = [*text[:half], f"... ({len(text) - 2 * half} lines cut) ...", *text[-half:]]
+    if sum(map(len, lines)) > MAX_TRACEBACK_CHARACTERS:
+        return _cut("\n".join(lines), MAX_TRACEBACK_CHARACTERS).split("\n")
+    return lines

@@ -1,0 +1,76 @@
+"""What the main thread does just now: its stack, and the call of the cell's that it is in (any thread may ask)."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from itertools import islice
+from types import FrameType
+from typing import Any
+
+from jupyter_dist.rank.guard.own import linecache, threading
+
+MAX_STACK = 50
+_LONGEST_CALL = 60
+
+
+def main_frame() -> FrameType | None:
+    """The innermost Python frame of the main thread."""
+    return sys._current_frames().get(threading.main_thread().ident or 0)
+
+
+def user_stack(namespace: dict[str, Any]) -> list[dict[str, Any]]:
+    """The frames from the cell's own code inwards, outermost first; empty when no cell runs."""
+    frames = _frames(main_frame())
+    first = next((index for index, frame in enumerate(frames) if frame.f_globals is namespace), len(frames))
+    return [_describe(frame) for frame in frames[first:][-MAX_STACK:]]
+
+
+def current_call(namespace: dict[str, Any]) -> str | None:
+    """What the innermost code of a cell calls, and where: "time.sleep (cell line 3)"; None when no cell runs."""
+    frame = main_frame()
+    while frame is not None and frame.f_globals is not namespace:
+        frame = frame.f_back
+    if frame is None:
+        return None
+    try:
+        what = _call(frame)
+    except (SyntaxError, ValueError, IndexError):  # not to be had: the line says it
+        what = _line(frame, frame.f_lineno).strip()
+    if len(what) > _LONGEST_CALL:
+        what = f"{what[:_LONGEST_CALL]}..."
+    return f"{what} (cell line {frame.f_lineno})"
+
+
+def _call(frame: FrameType) -> str:
+    """The expression that the frame evaluates; of a call, what is called."""
+    positions = getattr(frame.f_code, "co_positions", None)
+    if positions is None:  # Python 3.10
+        return _line(frame, frame.f_lineno).strip()
+    first, last, start, end = next(islice(positions(), frame.f_lasti // 2, None))
+    lines = [_line(frame, number).encode() for number in range(first, last + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    node = ast.parse(b"".join(lines).decode(), mode="eval").body
+    return ast.unparse(node.func if isinstance(node, ast.Call) else node)
+
+
+def _frames(frame: FrameType | None) -> list[FrameType]:
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _describe(frame: FrameType) -> dict[str, Any]:
+    return {
+        "file": frame.f_code.co_filename,
+        "line": frame.f_lineno,
+        "function": frame.f_code.co_name,
+        "code": _line(frame, frame.f_lineno).strip()[:500],
+    }
+
+
+def _line(frame: FrameType, number: int) -> str:
+    return linecache.getline(frame.f_code.co_filename, number, frame.f_globals)

@@ -1,0 +1,162 @@
+"""Which sockets are gloo's, and no others: those that its own event loops watch.
+
+Each process group over gloo has a device: an epoll instance that watches a listening socket and all connections,
+also those that are made later (TORCH_GLOO_LAZY_INIT). The kernel says what an epoll instance watches. A device is
+recognised when it is made, by the listening socket that appears in an event loop at that moment; its connections are
+looked up when they are needed. A TCPStore is recognised by its port.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_dist.rank.guard.own import os, read_text, socket
+
+from . import torch_compat
+
+_EVENT_LOOP = "anon_inode:[eventpoll]"
+_WATCHED = re.compile(r"^tfd:\s*(\d+) .* ino:\s*([0-9a-f]+) ", re.MULTILINE)
+_DEVICE_MAKERS = ("create_device", "create_default_device")
+
+
+@dataclass(frozen=True)
+class _EventLoop:
+    """An epoll instance of this process."""
+
+    is_closed_on_exec: bool
+    watched: list[tuple[int, int]]  # descriptors and their inodes
+
+    def listeners(self) -> set[int]:
+        """The inodes of the listening TCP sockets that it watches."""
+        return {inode for fd, inode in self.watched if _is_listener(fd, inode)}
+
+
+class GlooSockets:
+    """Knows the devices and stores that were made since `install`. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._listeners: set[int] = set()
+        self._openings: list[set[int]] = []  # for each device that is being made: the listeners before it
+        self._ports: set[int] = set()  # of TCPStores
+
+    def install(self) -> None:
+        """Take note of every device and TCPStore from now on."""
+        gloo = torch_compat.gloo_class()
+        if gloo is not None:  # a torch that was built without
+            gloo.__init__ = self._noting_device(gloo.__init__)
+            for name in _DEVICE_MAKERS:
+                if hasattr(gloo, name):
+                    setattr(gloo, name, staticmethod(self._noting_device(getattr(gloo, name))))
+        store = torch_compat.tcp_store_class()
+        store.__init__ = self._noting_port(store.__init__)
+
+    def connections(self) -> list[socket.socket]:
+        """Duplicates of gloo's connections, the caller's to close."""
+        loops = _event_loops()
+        known = self._listeners.union(*(_new_listeners(loops, before) for before in self._openings))
+        ours = [loop for loop in loops if not known.isdisjoint(inode for _, inode in loop.watched)]
+        return [sock for loop in ours for fd, inode in loop.watched if (sock := _connection(fd, inode)) is not None]
+
+    def store_connection(self, fd: int | None) -> socket.socket | None:
+        """A duplicate of this descriptor, the caller's to close, if it is a connection to a TCPStore."""
+        sock = None if fd is None else _connection(fd)
+        if sock is not None and self._ports.isdisjoint(_ports(sock)):
+            sock.close()
+            return None
+        return sock
+
+    def _noting_device(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(make)
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            before = {inode for loop in _event_loops() for inode in loop.listeners()}
+            self._openings.append(before)
+            try:
+                return make(*args, **kwargs)
+            finally:
+                self._listeners |= _new_listeners(_event_loops(), before)
+                self._openings.remove(before)
+
+        return noting
+
+    def _noting_port(self, init: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(init)
+        def noting(store: Any, *args: Any, **kwargs: Any) -> None:
+            port = kwargs.get("port", args[1] if len(args) > 1 else 0)
+            if port:  # 0: any, known when it is there
+                self._ports.add(int(port))
+            init(store, *args, **kwargs)
+            self._ports.add(int(store.port))
+
+        return noting
+
+
+def _new_listeners(loops: list[_EventLoop], before: set[int]) -> set[int]:
+    """The listeners that were not there before.
+
+    Another thread may have made an event loop of its own meanwhile. gloo's are inherited by programs that this
+    process starts, while libraries take care that theirs are not: where both appeared, gloo's are told apart by that.
+    """
+    new = [(loop, inodes) for loop in loops if (inodes := loop.listeners() - before)]
+    likely = [inodes for loop, inodes in new if not loop.is_closed_on_exec]
+    return set().union(*(likely or [inodes for _, inodes in new]))
+
+
+def _event_loops() -> list[_EventLoop]:
+    return list(_each_event_loop())
+
+
+def _each_event_loop() -> Iterator[_EventLoop]:
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if os.readlink(f"/proc/self/fd/{name}") == _EVENT_LOOP:
+                info = read_text(f"/proc/self/fdinfo/{name}")
+                watched = [(int(fd), int(inode, 16)) for fd, inode in _WATCHED.findall(info)]
+                yield _EventLoop(bool(fcntl.fcntl(int(name), fcntl.F_GETFD) & fcntl.FD_CLOEXEC), watched)
+
+
+def _duplicate(fd: int, inode: int | None = None) -> socket.socket | None:
+    """A duplicate of a TCP socket, of this inode if one is given; None for anything else."""
+    try:
+        copy = os.dup(fd)
+    except OSError:
+        return None
+    link = os.readlink(f"/proc/self/fd/{copy}")  # the number may be another file's by now
+    if link.startswith("socket:") and inode in (None, int(link[8:-1])):
+        sock = socket.socket(fileno=copy)
+        if sock.family in (socket.AF_INET, socket.AF_INET6) and sock.type == socket.SOCK_STREAM:
+            return sock
+        sock.close()
+    else:
+        os.close(copy)
+    return None
+
+
+def _is_listener(fd: int, inode: int) -> bool:
+    sock = _duplicate(fd, inode)
+    if sock is None:
+        return False
+    with sock:
+        return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def _connection(fd: int, inode: int | None = None) -> socket.socket | None:
+    """A duplicate of a connected TCP socket; None for anything else."""
+    sock = _duplicate(fd, inode)
+    if sock is not None and not _ports(sock):
+        sock.close()
+        return None
+    return sock
+
+
+def _ports(sock: socket.socket) -> set[int]:
+    """The ports of both ends; none where it is not connected."""
+    try:
+        return {sock.getsockname()[1], sock.getpeername()[1]}
+    except OSError:
+        return set()

@@ -1,0 +1,221 @@
+"""torch's process group: formed at the start and re-created after it broke, with the user's models."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.rank.guard.own import os, time
+
+from . import flight, nccl, torch_compat, unhang, waits
+from .gloo_sockets import GlooSockets
+
+REJOIN_SECONDS = 10.0
+REJOIN_SECONDS_PER_RANK = 0.5
+# gloo tries a connection that does not come about again: in torch 2.13 it gives up after five timeouts.
+_NUM_TRIES = 5
+_POLL_SECONDS = 0.005
+
+
+class ProcessGroup:
+    """One rank's membership."""
+
+    def __init__(self, spec: RankSpec, log: Callable[[str], None]) -> None:
+        self._spec = spec
+        self._log = log
+        self._told: set[str] = set()
+        self._store_path = spec.store_path
+        self._broken_since: float | None = None
+        self._meets = False  # user code forms the process group itself
+        self._abandoned: list[Any] = []  # process groups that would never close
+        self._sockets = GlooSockets()
+        self._sockets.install()
+
+    def join(self, store_path: str, timeout_seconds: float | None = None) -> None:
+        """Meet the other ranks; blocks until all are there. Raises what torch raises.
+
+        Args:
+            store_path: a FileStore that no process group has used.
+            timeout_seconds: how long to wait for the others; the spec's by default.
+        """
+        folder = os.path.dirname(store_path)
+        if not os.path.isdir(folder):  # torch would try to open the file until the timeout
+            raise FileNotFoundError(f"the folder of the store is gone: {folder}")
+        self._store_path = store_path
+        if self._spec.accelerator == "cuda":
+            torch.cuda.set_device(self._spec.local_rank)
+        dist.set_debug_level_from_env()
+        torch_compat.keep_records()
+        store = dist.FileStore(store_path, self._spec.world_size)
+        if timeout_seconds is not None:
+            store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
+        dist.init_process_group(
+            self._spec.backend,
+            store=store,
+            rank=self._spec.rank,
+            world_size=self._spec.world_size,
+            timeout=datetime.timedelta(seconds=self._connect_seconds(timeout_seconds)),
+        )
+        # That was the time to meet; a collective of a cell may wait as long as torch's default.
+        torch_compat.restore_default_timeout(store, self._spec.backend)
+        self._broken_since = None
+
+    def _connect_seconds(self, rejoin_seconds: float | None) -> float:
+        if rejoin_seconds is None:
+            return self._spec.join_timeout_seconds
+        return rejoin_seconds / _NUM_TRIES if self._spec.backend == "gloo" else rejoin_seconds
+
+    def rejoin(self, store_path: str, namespace: dict[str, Any]) -> int:
+        """Leave the broken group, form a new one, revive DDP models; return how many were revived."""
+        if dist.is_initialized():
+            # On a group whose connections are gone, closing it may fail; it is forgotten all the same.
+            with contextlib.suppress(RuntimeError):
+                self._close()
+        self.begin_cell()
+        # All are warm and meet at once. One that dies after it told its address is waited for by gloo, where
+        # nothing can be broken yet: this is how long its death can hold up the others.
+        self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK))
+        return _revive_models(namespace)
+
+    def _close(self) -> None:
+        if self._spec.backend == "gloo":
+            # A collective that was interrupted may still wait in gloo's own thread, and closing waits for it.
+            self._break_collectives()
+            dist.destroy_process_group()
+        else:
+            nccl.forget()
+
+    def begin_cell(self) -> None:
+        """Undo a trap of torch: after a failed init, ranks disagree on the next group's name and hang."""
+        if not dist.is_initialized():
+            torch_compat.forget_failed_init()
+
+    def state(self, error: BaseException | None) -> str:
+        """`ok`, `broken` (collectives would fail), or `none` (the user destroyed it)."""
+        if error is not None and unhang.is_of_a_broken_group(error):
+            self._break()
+        if not dist.is_initialized():
+            return "none"
+        return "ok" if self._broken_since is None else "broken"
+
+    def peer_lost(self) -> None:
+        """A member is gone (side thread): until the group is re-created collectives fail, and none waits for ever."""
+        self._break()
+        if self._spec.backend == "gloo":
+            self._break_collectives()
+        else:
+            self._abort_nccl()
+        if self._meets:  # nobody will come to where it waits
+            unhang.break_store(self._store_path)
+
+    def meets_over(self, store_path: str | None) -> None:
+        """User code forms the process group over this store; None when it is done."""
+        if store_path is not None:
+            self._store_path, self._broken_since = store_path, None
+        self._meets = store_path is not None
+
+    def has_lost_peer(self) -> bool:
+        """Whether a member is gone since then, or an interrupt ended the wait for it."""
+        return self._broken_since is not None
+
+    def was_broken(self, seconds_ago: float) -> bool:
+        """Whether all connections were cut at least so long ago."""
+        return self._broken_since is not None and time.monotonic() - self._broken_since >= seconds_ago
+
+    def leave(self, is_complete: Callable[[], bool]) -> None:
+        """The caller leaves a gloo collective that is not complete: nobody else waits for it either."""
+        self._break()
+        self._break_collectives()
+        deadline = time.monotonic() + waits.GRACE_SECONDS
+        while not is_complete():
+            if time.monotonic() > deadline:
+                # gloo's thread waits on; closing would wait for it. They stay, and a new one is formed beside them.
+                self._abandoned += torch_compat.process_groups()
+                flight.forget()
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def collective_seq(self) -> int | None:
+        """How many collectives this rank began on the default process group; None where there is none."""
+        if not dist.is_initialized():
+            return None
+        return torch_compat.collective_seq()
+
+    def unhang(self) -> bool:
+        """Free the main thread if it waits in a collective (side thread); True when connections were broken for it."""
+        if self._meets and unhang.main_thread_sleeps():
+            self._break()
+            unhang.break_store(self._store_path)
+            return True
+        if self._spec.backend == "nccl":
+            return self._unhang_nccl()
+        if not unhang.main_thread_sleeps():
+            return False
+        in_torch = unhang.main_thread_waits_in_torch()
+        # Set first: the main thread may be free and have replied before this thread goes on.
+        was_broken = self._broken_since is not None
+        if in_torch:
+            self._break()
+        store = self._sockets.store_connection(unhang.main_thread_fd())
+        if store is not None:
+            unhang.break_connections([store])
+        elif in_torch and was_broken:  # the connections are cut already, so it waits in the store (new_group does)
+            unhang.break_store(self._store_path)
+        elif in_torch and not self._break_collectives():
+            self._broken_since = None
+        return self._broken_since is not None or store is not None
+
+    def _break_collectives(self) -> int:
+        return unhang.break_connections(self._sockets.connections())
+
+    def _unhang_nccl(self) -> bool:
+        # The main thread's state tells nothing here: waiting for a device, it spins.
+        if self._broken_since is None and flight.outstanding() is not None:
+            self._break()
+            if not self._abort_nccl():  # tried again as long as the cell waits
+                self._broken_since = None
+        return self._broken_since is not None
+
+    def _abort_nccl(self) -> bool:
+        failure = nccl.abort()
+        if failure is not None and failure not in self._told:
+            self._told.add(failure)
+            hint = "Kill this rank, or restart the group."
+            self._log(f"jupyter_dist: the NCCL collectives of this rank could not be ended: {failure}. {hint}\n")
+        return failure is None
+
+    def _break(self) -> None:
+        if self._broken_since is None:
+            self._broken_since = time.monotonic()
+
+
+def _revive_models(namespace: dict[str, Any]) -> int:
+    from torch.nn.parallel import DistributedDataParallel
+
+    models = {id(value): value for value in namespace.values() if isinstance(value, DistributedDataParallel)}
+    return sum(torch_compat.revive(model) for model in models.values())
+
+
+def reseed(accelerator: str) -> None:
+    """Forked ranks share the zygote's random state, which no two ranks may."""
+    if accelerator == "cuda":
+        torch.seed()
+    else:
+        torch.default_generator.seed()  # torch.seed() would prepare seeds for every kind of device, at some cost
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+def use_threads() -> None:
+    """OMP_NUM_THREADS was read long ago, when the zygote imported torch."""
+    number = os.environ.get("OMP_NUM_THREADS", "")
+    if number.isdigit() and int(number) > 0:
+        torch.set_num_threads(int(number))

@@ -1,0 +1,235 @@
+"""All that ranks use of torch's insides, in one file: where a version lacks a part, ranks do without it and say so.
+
+`tests/compat` checks every name against the installed version; docs/compatibility.md says which versions ran.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as bindings
+from torch.distributed import distributed_c10d as c10d
+from torch.nn.parallel import DistributedDataParallel
+
+from jupyter_dist.rank.guard.own import json
+
+# What collectives may take where torch does not say what it has as its default.
+_TIMEOUT = timedelta(minutes=30)
+_NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
+_ACTIVE_ENTRIES = (True, True)
+
+
+class Part(NamedTuple):
+    """Names of which ranks need one, and what a user loses where there is none."""
+
+    owner: Any
+    names: tuple[str, ...]
+    lost: str
+
+
+PARTS = [
+    Part(c10d, ("_get_default_timeout",), "torch's own default timeout of collectives (it is 30 minutes)"),
+    Part(c10d, ("_set_pg_timeout",), "a timeout of collectives apart from the one of the start"),
+    Part(c10d._world, ("group_count",), "a second try after init_process_group() failed"),
+    Part(c10d._world, ("pg_map",), "process groups that are left because gloo lost a collective's end"),
+    Part(c10d._world, ("pg_names",), "ending a collective that hangs in NCCL"),
+    Part(dist.ProcessGroup, ("_get_sequence_number_for_group",), "the number of a rank's collectives"),
+    Part(dist.ProcessGroup, ("_get_backend",), "ending a collective that hangs in NCCL"),
+    Part(DistributedDataParallel, ("_update_process_group",), "DDP models after the process group was re-created"),
+    Part(bindings.Work, ("_get_op_type",), "the end of a collective whose end gloo lost"),
+    Part(bindings, ("OpType",), "the end of a collective whose end gloo lost"),
+    Part(bindings, ("_dump_fr_trace_json", "_dump_nccl_trace_json"), "the name of the collective that a rank waits in"),
+]
+
+
+def missing() -> list[str]:
+    """One sentence for each part that this torch should have and does not."""
+    return [
+        f"torch {torch.__version__} has no {' or '.join(part.names)}: ranks lack {part.lost}."
+        for part in PARTS
+        if not any(hasattr(part.owner, name) for name in part.names)
+    ]
+
+
+def keep_records() -> None:
+    """Have torch before 2.7 record its collectives too: there the recorder is off unless this variable is set.
+
+    Later versions take TORCH_FR_BUFFER_SIZE, which the agent sets, and warn of the old name in every rank's log.
+    """
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7):
+        os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", os.environ.get("TORCH_FR_BUFFER_SIZE", "256"))
+
+
+# -- process groups -----------------------------------------------------------------------------------
+
+
+def restore_default_timeout(store: dist.Store, backend: str) -> None:
+    """Give the default process group and its store the timeout that torch gives them by default."""
+    find: Callable[[Any], timedelta] = getattr(c10d, "_get_default_timeout", lambda _: _TIMEOUT)
+    timeout = find(dist.Backend(backend))
+    store.set_timeout(timeout)
+    if hasattr(c10d, "_set_pg_timeout"):
+        c10d._set_pg_timeout(timeout, dist.group.WORLD)
+
+
+def forget_failed_init() -> None:
+    """After a failed `init_process_group` ranks disagree on the next process group's name, and would hang."""
+    if hasattr(c10d, "_world"):
+        c10d._world.group_count = 0
+
+
+def process_groups() -> list[dist.ProcessGroup]:
+    """All process groups of this process, the last one first."""
+    names: dict[Any, str] = getattr(c10d._world, "pg_names", {})
+    return sorted(names, key=names.__getitem__, reverse=True)
+
+
+def collective_seq() -> int | None:
+    """How many collectives were begun on the default process group; None where nobody counts."""
+    try:
+        return int(dist.group.WORLD._get_sequence_number_for_group())
+    except (RuntimeError, AttributeError):  # a backend that does not count ("cpu:gloo")
+        return None
+
+
+def revive(model: DistributedDataParallel) -> bool:
+    """Have a DDP model use the new default process group; False where this torch has no way to."""
+    update = getattr(model, "_update_process_group", None)
+    if update is not None:
+        update(dist.group.WORLD)
+    return update is not None
+
+
+def gloo_class() -> Any:
+    """The class of process groups over gloo; None in a torch that was built without."""
+    return getattr(bindings, "ProcessGroupGloo", None)
+
+
+def tcp_store_class() -> Any:
+    """The class of stores over TCP."""
+    return bindings.TCPStore
+
+
+# -- one collective -----------------------------------------------------------------------------------
+
+
+def operations(*names: str) -> set[int] | None:
+    """The numbers of these operations, as `operation_of` returns them; None where works do not tell."""
+    types = getattr(bindings, "OpType", None)
+    if types is None or not hasattr(bindings.Work, "_get_op_type"):
+        return None
+    return {int(getattr(types, name)) for name in names if hasattr(types, name)}
+
+
+def operation_of(work: Any) -> int:
+    """Which operation a work does; ask `operations` first."""
+    return int(work._get_op_type())
+
+
+def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> None:
+    """Put another method in the place of `Work.wait`: what `make` returns for the one that is there."""
+    work_class: Any = bindings.Work
+    work_class.wait = make(work_class.wait)
+
+
+# -- the flight recorder ------------------------------------------------------------------------------
+
+
+def collectives_by_group() -> list[tuple[int, int]]:
+    """For each process group the number of its last collective that was begun, and of the last that completed."""
+    groups = _recorded(_NO_ENTRIES).get("pg_status", {})
+    with suppress(KeyError, TypeError, ValueError, AttributeError):  # another version's fields
+        return [
+            (int(group["last_enqueued_collective"]), int(group["last_completed_collective"]))
+            for group in groups.values()
+        ]
+    return []
+
+
+def unfinished_collectives() -> list[dict[str, Any]]:
+    """What the recorder has of collectives that did not complete: record_id, name, group and seq."""
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
+        found = [_entry(entry) for entry in _recorded(_ACTIVE_ENTRIES).get("entries", ()) if not entry["retired"]]
+        return sorted(found, key=operator.itemgetter("record_id"))
+    return []
+
+
+def _entry(entry: dict[str, Any]) -> dict[str, Any]:
+    is_p2p = entry.get("is_p2p", False)
+    return {
+        "record_id": int(entry["record_id"]),
+        "name": str(entry["profiling_name"]).rpartition(":")[2],  # "gloo:all_reduce", "nccl:_all_gather_base"
+        "group": str(entry["pg_id"]),
+        "seq": int(entry["p2p_seq_id"] if is_p2p else entry["collective_seq_id"]),
+    }
+
+
+def _recorded(arguments: tuple[bool, bool]) -> dict[str, Any]:
+    # torch 2.9 has all backends in it; 2.7 and earlier NCCL alone, by another name.
+    dump = getattr(bindings, "_dump_fr_trace_json", None) or getattr(bindings, "_dump_nccl_trace_json", None)
+    if dump is None:
+        return {}
+    found = json.loads(dump(*arguments))
+    return found if isinstance(found, dict) else {}
+
+
+# -- NCCL ---------------------------------------------------------------------------------------------
+
+
+def abort_nccl() -> None:
+    """Abort all communicators of this process; raises whatever torch raises, AttributeError where it has no way to."""
+    world = dist.group.WORLD
+    backend = None if world is None else _nccl_of(world)
+    # One after the other they would wait for each other: torch's own _abort_process_group does the same.
+    if backend is not None:
+        backend._group_start()
+    try:
+        for group in process_groups():
+            _abort(group)
+    finally:
+        if backend is not None:
+            backend._group_end()
+
+
+def drop_process_groups() -> None:
+    """Forget all process groups after an abort: closing them in order would wait for what never completes."""
+    if hasattr(c10d, "_abort_process_group"):  # since torch 2.6
+        c10d._abort_process_group()
+    else:
+        dist.destroy_process_group()
+
+
+def _abort(group: dist.ProcessGroup) -> None:
+    if hasattr(group, "abort"):  # since torch 2.7
+        group.abort()
+        return
+    backend = _nccl_of(group)
+    if backend is not None:
+        # `abort` in torch 2.6; in 2.5 `_shutdown` is what aborts.
+        (getattr(backend, "abort", None) or backend._shutdown)()
+
+
+def _nccl_of(group: dist.ProcessGroup) -> Any:
+    if not dist.is_nccl_available():
+        return None
+    try:
+        backend = group._get_backend(torch.device("cuda"))
+    except RuntimeError:  # it has none for this kind of device
+        return None
+    return backend if isinstance(backend, c10d.ProcessGroupNCCL) else None
+
+
+# -- devices ------------------------------------------------------------------------------------------
+
+
+def cuda_was_initialised() -> bool:
+    """Whether CUDA was initialised by the process that this one was forked from."""
+    ask = getattr(torch.cuda, "_is_in_bad_fork", torch.cuda.is_initialized)
+    return bool(ask())

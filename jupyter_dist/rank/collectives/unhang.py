@@ -1,0 +1,117 @@
+"""Ending a hung gloo collective: nothing in torch can, but breaking the sockets it waits on does.
+
+torch's abort, shutdown, destroy and timeouts leave the waiting thread where it is (measured, torch 2.13).
+Once a socket is shut down, gloo raises RuntimeError in milliseconds, and all variables are kept; the process
+group is then unusable until `rejoin`. Which sockets are gloo's is known by gloo_sockets.py; no other is touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import sys
+from collections.abc import Iterable
+
+import torch
+
+from jupyter_dist.rank.guard.own import os, read_text, socket, threading, time
+
+from . import flight, waits
+
+# torch spells these places privately; nothing public does the same.
+_BROKEN_SIGNS = (
+    "third_party/gloo",
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Too many levels of symbolic links",
+    "NCCL communicator was aborted",
+)
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_DATA_LOADER = os.path.join(_TORCH, "utils", "data") + os.sep
+# System calls by their numbers: those that wait for one descriptor, and whether they are given it or a pollfd of it;
+# those that wait for anything else but a lock.
+_READS, _POLLS, _SLEEPS = {
+    "x86_64": ({0, 45}, {7, 271}, {23, 35, 61, 230, 232, 247, 270, 281}),
+    "aarch64": ({63, 207}, {73}, {22, 72, 95, 101, 115, 260}),
+}.get(platform.machine(), (set(), set(), set()))
+_STATE_SAMPLES = 5
+_SAMPLE_SECONDS = 0.01
+
+
+def is_of_a_broken_group(error: BaseException) -> bool:
+    """Whether a collective raised this because connections or the store are gone."""
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _BROKEN_SIGNS)
+
+
+def main_thread_sleeps() -> bool:
+    """Whether the main thread waits in the kernel, again and again: it does not compute."""
+    for _ in range(_STATE_SAMPLES):
+        # The main thread's number is the process's; threading's native_id is stale after a fork.
+        status = read_text(f"/proc/self/task/{os.getpid()}/stat")
+        if status.rpartition(")")[2].split()[0] != "S":
+            return False
+        time.sleep(_SAMPLE_SECONDS)
+    return True
+
+
+def main_thread_syscall() -> tuple[int | None, int]:
+    """The system call in which the main thread waits, and its first argument; None when this kernel does not tell."""
+    try:
+        number, argument = read_text(f"/proc/self/task/{os.getpid()}/syscall").split()[:2]
+        return int(number), int(argument, 16)
+    except (OSError, ValueError):  # "running"
+        return None, 0
+
+
+def main_thread_fd() -> int | None:
+    """The descriptor for which the main thread waits, in read() or in poll()."""
+    number, argument = main_thread_syscall()
+    if number in _READS:
+        return argument
+    if number not in _POLLS:
+        return None
+    try:
+        memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:  # it may have gone on: then this is anything
+            return int.from_bytes(os.pread(memory, 4, argument), sys.byteorder, signed=True)
+        finally:
+            os.close(memory)
+    except OSError:
+        return None
+
+
+def main_thread_waits_in_torch() -> bool:
+    """Whether the wait is torch's, and not a sleep, a lock or a library's that breaking connections would not end."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_globals is vars(waits) or _is_torchs(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    # A wait in C++ that a cell calls itself, Future.wait() for one.
+    return flight.outstanding() is not None and main_thread_syscall()[0] not in _READS | _POLLS | _SLEEPS
+
+
+def _is_torchs(filename: str) -> bool:
+    return filename.startswith(_TORCH) and not filename.startswith(_DATA_LOADER)
+
+
+def break_connections(connections: Iterable[socket.socket]) -> int:
+    """Shut connections down; return how many there were (side thread)."""
+    # All are duplicates: gloo closes a connection's siblings as soon as one fails.
+    number = 0
+    for sock in connections:
+        with contextlib.suppress(OSError), sock:
+            sock.shutdown(socket.SHUT_RDWR)
+            number += 1
+    return number
+
+
+def break_store(path: str) -> None:
+    """Make every access to a FileStore fail at once: its file becomes a symbolic link to itself.
+
+    Deleting the file would not do: torch waits for it to appear. Both sides of the new process group get a new store.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    with contextlib.suppress(FileExistsError):  # another rank was first
+        os.symlink(path, path)

@@ -1,0 +1,1 @@
+"""What keeps a rank itself whole, whatever a cell replaces, clears or closes."""

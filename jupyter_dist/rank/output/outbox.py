@@ -1,0 +1,211 @@
+"""What a rank has to say, in order: text of both streams, and frames."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from typing import NamedTuple
+
+from jupyter_dist.rank.guard.own import os, threading
+from jupyter_dist.transport.frames import Header, encode_frame
+
+from .wire import Wire
+
+BATCH_BYTES = 1 << 16  # so much text is sent at once, without waiting for the flush timer
+FRAME_TEXT_BYTES = 1 << 20  # a longer text is cut into frames of this size
+PROMPT_LINES = 100  # so many lines of stderr between two flushes are sent at once
+PROMPT_OUTPUTS = 4  # so many displays between two flushes are sent at once
+OUTPUT_BYTES = 1 << 20  # so much of displays is sent without waiting for the flush timer
+STREAM_FDS = {"stdout": 1, "stderr": 2}
+
+
+class PendingOutput(NamedTuple):
+    """A display, an update of one, or clear_output, that waits for the flush timer."""
+
+    kind: str  # of message
+    key: str | None  # of an update: the display that it changes
+    waits: bool  # of clear_output: for the next output
+    frame: bytes
+
+
+class Outbox:
+    """Any thread may write.
+
+    Text is kept as segments in the order in which it was written to either stream, and every frame is
+    preceded by the text that was written before it.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self.execution_id: str | None = None  # of the running cell, or of the last one
+        self.order = threading.RLock()  # held from taking a stream's buffer until its text is in `write`
+        self.busy = False  # a cell runs: the side thread flushes on a timer, nobody needs to wake it
+        self._wire = wire
+        self._pid = os.getpid()
+        self._segments: deque[tuple[str, bytes | memoryview] | PendingOutput] = deque()
+        self._output_bytes = 0
+        self._num_prompt_outputs = PROMPT_OUTPUTS
+        self._segment_bytes = 0
+        self._num_prompt = PROMPT_LINES
+        # Reentrant: a finalizer that prints may run while this very thread holds it.
+        self._lock = threading.RLock()
+        self._sync_ids = itertools.count(1)
+        self._syncs: dict[int, threading.Event] = {}
+        self._unsynced = False
+
+    @property
+    def in_child(self) -> bool:
+        """Whether this is a forked child of the rank, which must not speak on its socket."""
+        return os.getpid() != self._pid
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def write(self, name: str, data: bytes) -> None:
+        """Add text of a stream. In a forked child it goes straight to the pipe that fd 1 or 2 is."""
+        if self.in_child:
+            write_all(STREAM_FDS[name], data)
+            return
+        if len(data) > FRAME_TEXT_BYTES:
+            self._write_long(name, data)
+            return
+        first = not self._segments
+        self._segments.append((name, data))
+        self._segment_bytes += len(data)
+        if self._segment_bytes >= BATCH_BYTES:
+            self.flush_text()
+        elif name == "stderr" and self._num_prompt and data.endswith(b"\n"):
+            self._num_prompt -= 1
+            self.flush_text()  # it may be the last line of a process that dies
+        elif first and not self.busy:
+            self._wire.wake()
+
+    def _write_long(self, name: str, data: bytes) -> None:
+        view = memoryview(data)
+        for start in range(0, len(view), FRAME_TEXT_BYTES):
+            self._segments.append((name, view[start : start + FRAME_TEXT_BYTES]))
+            self.flush_text()
+
+    def send(self, header: Header, payload: bytes = b"") -> None:
+        """Add a frame after all text that was written before. Raises FrameError when it is too large."""
+        if self.in_child:
+            return
+        frame = encode_frame(header, payload)
+        with self._lock:
+            self._move_text()
+            self._wire.put(frame)
+        self._wire.send()
+        self._wire.wait_for_room()
+
+    def show(self, header: Header, payload: bytes, key: str | None = None, waits: bool = False) -> None:
+        """Add a display, an update or clear_output; of many in a short time, those that are replaced are left out."""
+        if self._num_prompt_outputs or self.in_child:
+            self._num_prompt_outputs -= 1
+            self.send(header, payload)
+            return
+        frame = encode_frame(header, payload)
+        first = not self._segments
+        self._segments.append(PendingOutput(header["msg_type"], key, waits, frame))
+        self._output_bytes += len(frame)
+        if self._output_bytes >= OUTPUT_BYTES:
+            self.flush_text()
+        elif first and not self.busy:
+            self._wire.wake()
+
+    def log(self, line: str) -> None:
+        """Add a line to the rank's log that is no part of any cell's output."""
+        self.send({"t": "stream", "execution_id": None, "name": "stderr"}, line.encode())
+
+    def flush_text(self) -> None:
+        """Send the text written so far."""
+        if self._segments and not self.in_child:
+            with self._lock:
+                self._move_text()
+            self._wire.send()
+            self._wire.wait_for_room()
+
+    def flush_on_timer(self) -> None:
+        """Send the text written so far (side thread)."""
+        self._num_prompt, self._num_prompt_outputs = PROMPT_LINES, PROMPT_OUTPUTS
+        self.flush_text()
+
+    @property
+    def has_text(self) -> bool:
+        """Whether text waits to be turned into frames."""
+        return bool(self._segments)
+
+    def _move_text(self) -> None:
+        self._segment_bytes = self._output_bytes = 0
+        run: list[bytes | memoryview] = []
+        run_name, run_bytes = "", 0
+        for segment in _without_replaced([self._segments.popleft() for _ in range(len(self._segments))]):
+            if isinstance(segment, PendingOutput):
+                if run:
+                    self._append_text(run_name, run)
+                    run, run_bytes = [], 0
+                self._wire.put(segment.frame)
+                continue
+            name, data = segment
+            if run and (name != run_name or run_bytes + len(data) > FRAME_TEXT_BYTES):
+                self._append_text(run_name, run)
+                run, run_bytes = [], 0
+            run_name = name
+            run.append(data)
+            run_bytes += len(data)
+        if run:
+            self._append_text(run_name, run)
+
+    def _append_text(self, name: str, parts: list[bytes | memoryview]) -> None:
+        header = {"t": "stream", "execution_id": self.execution_id, "name": name}
+        self._wire.put(encode_frame(header, parts[0] if len(parts) == 1 else b"".join(parts)))
+        self._unsynced = True
+
+    # -- agreeing with the agent --------------------------------------------------------------------
+
+    def sync(self, timeout_seconds: float = 0.2) -> None:
+        """Wait until the agent has journalled all text so far (docs/messaging.md, `sync`)."""
+        self.flush_text()
+        if not self._unsynced or self.in_child or threading.get_ident() == self._wire.side_thread:
+            return
+        self._unsynced = False
+        number = next(self._sync_ids)
+        done = self._syncs[number] = threading.Event()
+        self.send({"t": "sync", "id": number})
+        done.wait(timeout_seconds)
+        del self._syncs[number]
+
+    def synced(self, number: int) -> None:
+        """The agent answered a `sync`."""
+        waiting = self._syncs.get(number)
+        if waiting is not None:
+            waiting.set()
+
+
+def _without_replaced(
+    segments: list[tuple[str, bytes | memoryview] | PendingOutput],
+) -> list[tuple[str, bytes | memoryview] | PendingOutput]:
+    """Leave out updates that a later one replaces, and displays that were cleared meanwhile; never text."""
+    if not any(isinstance(segment, PendingOutput) for segment in segments):
+        return segments
+    kept = []
+    updated: set[str | None] = set()
+    is_cleared = is_followed = False
+    for segment in reversed(segments):
+        kind = segment.kind if isinstance(segment, PendingOutput) else "text"
+        if isinstance(segment, PendingOutput) and kind == "update_display_data":
+            if segment.key is not None and segment.key in updated:
+                continue
+            updated.add(segment.key)
+        elif isinstance(segment, PendingOutput) and is_cleared:
+            continue
+        elif isinstance(segment, PendingOutput) and kind == "clear_output":
+            is_cleared = is_followed or not segment.waits
+        else:
+            is_followed = True
+        kept.append(segment)
+    return kept[::-1]
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write to a descriptor until all is written."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

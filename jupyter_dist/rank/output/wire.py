@@ -1,0 +1,88 @@
+"""The sending half of a rank's socket: frames in order, sent at once if the agent reads, else as it goes on."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from jupyter_dist.rank.guard.own import os, socket, threading
+
+MAX_WAITING_BYTES = 4 << 20  # more than this unsent: whoever writes waits for the agent
+
+
+class Wire:
+    """Any thread puts frames and sends what the socket takes; the side thread sends the rest."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        sock.setblocking(False)
+        self.wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.side_thread: int | None = None
+        self._frames: deque[bytes] = deque()
+        self._unsent: memoryview | None = None  # of the frame that is on its way
+        self._num_bytes = 0
+        self._num_sent = 0
+        self._closed = False
+        self._sending = threading.Lock()
+        self._room = threading.Condition()
+
+    def put(self, frame: bytes) -> None:
+        """Add a frame; one thread at a time (the outbox's lock)."""
+        self._num_bytes += len(frame)
+        self._frames.append(frame)
+
+    def send(self) -> None:
+        """Send what the socket takes now. Who finds another thread sending leaves it to the side thread."""
+        if not self._sending.acquire(blocking=False):
+            self.wake()
+            return
+        try:
+            self._send_frames()
+        except BlockingIOError:
+            self._wake_side_thread()
+        except OSError:  # the agent is gone: the side thread hears of it when it reads
+            self._wake_side_thread()
+        finally:
+            self._sending.release()
+
+    def _send_frames(self) -> None:
+        while self._unsent is not None or self._frames:
+            if self._unsent is None:
+                self._unsent = memoryview(self._frames.popleft())
+            num_sent = self.sock.send(self._unsent)
+            self._unsent = self._unsent[num_sent:] if num_sent < len(self._unsent) else None
+            self._num_sent += num_sent
+            with self._room:
+                self._room.notify_all()
+
+    def wait_for_room(self) -> None:
+        """Return when the agent has read enough; the side thread never waits, because it is who sends."""
+        if self._is_full() and threading.get_ident() != self.side_thread:
+            with self._room:
+                while self._is_full() and not self._closed:
+                    self._room.wait(1.0)
+
+    def _is_full(self) -> bool:
+        return self._num_bytes - self._num_sent > MAX_WAITING_BYTES
+
+    def wake(self) -> None:
+        """Make the side thread look around now."""
+        os.eventfd_write(self.wakeup, 1)
+
+    def awake(self) -> None:
+        """The side thread does look around."""
+        os.eventfd_read(self.wakeup)
+
+    def _wake_side_thread(self) -> None:
+        if threading.get_ident() != self.side_thread:
+            self.wake()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether something waits for the agent to read on."""
+        return self._unsent is not None or bool(self._frames)
+
+    def close(self) -> None:
+        """Nobody will send any more: let writers go on."""
+        self._closed = True
+        with self._room:
+            self._room.notify_all()

@@ -1,0 +1,73 @@
+"""Import and make what every rank needs, before ranks are forked."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+
+# Not one of these computes, starts a thread or touches CUDA when it is imported.
+_NEEDED = (
+    "asyncio",
+    "concurrent.futures.thread",
+    "json",
+    "multiprocessing",
+    "multiprocessing.connection",
+    "torch",
+    "torch.distributed",
+    "torch.nn.parallel",
+    "torch.utils.data",
+    "IPython",
+    "jupyter_dist.rank.main",
+)
+# What a shell and its first cells import of IPython; another version may have it elsewhere, and imports it then.
+_EARLY = (
+    "IPython.core.application",
+    "IPython.core.completer",
+    "IPython.core.completerlib",
+    "IPython.core.crashhandler",
+    "IPython.core.debugger",
+    "IPython.core.magics",
+    "IPython.core.magics.basic",
+    "IPython.core.magics.execution",
+    "IPython.core.magics.namespace",
+    "IPython.core.magics.osm",
+    "IPython.core.magics.script",
+    "IPython.core.oinspect",
+    "IPython.core.pylabtools",
+    "IPython.core.ultratb",
+    "pdb",
+    "pexpect",
+    "stack_data",
+)
+# Better here than in the first cell that needs them, but they may be missing. A comma-separated list in
+# JUPYTER_DIST_OPTIONAL_PRELOAD takes their place: torch._dynamo takes over a second, and many cells never need it.
+OPTIONAL = ("numpy", "torch._dynamo", "matplotlib")
+
+
+def preload(extra_modules: list[str]) -> None:
+    """Import torch, IPython and `extra_modules`, and make the shell.
+
+    Raises:
+        ImportError: torch, IPython or an extra module cannot be imported.
+    """
+    from jupyter_dist.rank.frameworks.hook import ImportHook
+
+    ImportHook.in_place()
+    for name in (*_NEEDED, *extra_modules):
+        importlib.import_module(name)
+    for name in _EARLY:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
+    for name in _optional():
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
+    from jupyter_dist.rank.cells.shell import RankShell
+
+    RankShell.prepare()
+
+
+def _optional() -> list[str]:
+    chosen = os.environ.get("JUPYTER_DIST_OPTIONAL_PRELOAD")
+    return list(OPTIONAL) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]

@@ -1,0 +1,215 @@
+"""The zygote: imports torch once, then forks a rank in milliseconds; it does nothing else, ever.
+
+No torch operation, no thread, no CUDA: a process that did any of these forks ranks that hang
+(docs/decisions/0002-zygote.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import platform
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections import deque
+from dataclasses import dataclass
+from importlib import metadata
+from itertools import starmap
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.system.processes import adopt_orphans, die_with, end_below, end_orphans
+from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
+
+from . import birth, shim
+
+RECV_BYTES = 1 << 20
+MAX_FDS = 253  # the kernel's limit for one message
+
+
+def main(argument: str) -> int:
+    """Serve fork requests on the socket whose number is `argument`, until the agent closes it."""
+    adopt_orphans()
+    zygote = Zygote(socket.socket(fileno=int(argument)))
+    die_with(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")), signal.SIGTERM)
+    try:
+        return zygote.serve()
+    finally:
+        end_below(os.getpid(), reap_known=())
+
+
+@dataclass
+class _Shim:
+    """One child: what it reports is passed on to the agent."""
+
+    pid: int
+    fork_id: int
+    decoder: FrameDecoder
+    rank: int | None = None  # since its birth, until its end
+
+
+class Zygote:
+    """One thread, one socket, and a pipe from each rank's shim."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._decoder = FrameDecoder()
+        self._fds: deque[int] = deque()
+        self._shims: dict[int, _Shim] = {}  # by the end of the pipe on which it reports
+        self._poll = select.poll()
+        self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wakeup_write = wakeup_write
+
+    def serve(self) -> int:
+        """Import, say so, then fork and reap until the agent is gone."""
+        signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._agent_is_gone)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the server's terminal is not for ranks
+        self._poll.register(self._sock, select.POLLIN)
+        self._poll.register(self._wakeup, select.POLLIN)
+        while True:
+            for fd, _ in self._poll.poll():
+                if fd == self._wakeup:
+                    self._reap()
+                elif fd in self._shims:
+                    self._hear(fd)
+                elif not self._receive():
+                    return 0
+
+    def _agent_is_gone(self, *_: object) -> None:
+        # The ranks may have ended by themselves already, but not what they had started.
+        end_below(os.getpid(), reap_known=())
+        os._exit(1)
+
+    def _receive(self) -> bool:
+        try:
+            data, fds, _, _ = socket.recv_fds(self._sock, RECV_BYTES, MAX_FDS)
+        except ConnectionResetError:  # the agent left with an answer unread
+            return False
+        self._fds.extend(fds)
+        for header, _ in starmap(unpack, self._decoder.feed(data)):
+            if header["t"] == "preload":
+                self._warm(header["modules"])
+            else:
+                self._fork(header)
+        return bool(data)
+
+    def _warm(self, modules: list[str]) -> None:
+        started = time.monotonic()
+        try:
+            from .preload import preload
+
+            preload(modules)
+        except BaseException as err:  # whatever an import raises, the agent must hear of it
+            report = {"t": "failed", "ename": type(err).__name__, "evalue": str(err)[:4000]}
+            self._send(report, traceback.format_exc().encode())
+            return
+        reason = _why_unsafe()
+        gc.collect()
+        gc.freeze()  # the collector must not write to pages that the ranks share
+        self._send(
+            {
+                "t": "warm",
+                "seconds": time.monotonic() - started,
+                "python_version": platform.python_version(),
+                "torch_version": metadata.version("torch"),
+                "ipython_version": metadata.version("ipython"),
+                "safe": reason is None,
+                "reason": reason,
+            }
+        )
+
+    def _fork(self, header: Header) -> None:
+        fds = [self._fds.popleft() for _ in range(3)]
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        try:
+            pid = os.fork()
+        except OSError as err:
+            self._send({"t": "not_forked", "id": header["id"], "reason": err.strerror})
+            pid = -1
+        if pid == 0:
+            self._become_shim(header["spec"], fds, write_end, read_end)
+        for fd in (*fds, write_end):
+            os.close(fd)
+        if pid < 0:
+            os.close(read_end)
+            return
+        self._shims[read_end] = _Shim(pid, header["id"], FrameDecoder())
+        self._poll.register(read_end, select.POLLIN)
+
+    def _become_shim(self, spec: dict[str, Any], fds: list[int], report_fd: int, read_end: int) -> None:
+        code = 1
+        try:
+            zygote = os.getppid()
+            signal.set_wakeup_fd(-1)
+            for fd in (read_end, self._wakeup, self._wakeup_write, self._sock.detach(), *self._fds, *self._shims):
+                os.close(fd)
+            code = shim.run(lambda: birth.become_rank(RankSpec.from_dict(spec), *fds), report_fd, fds, zygote)
+        except BaseException:  # the child must never return into the zygote's loop
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _hear(self, fd: int) -> None:
+        """Pass on what a shim reports. One that ends without a word was killed, and its rank died with it."""
+        child, data = self._shims[fd], os.read(fd, RECV_BYTES)
+        for header, _ in child.decoder.feed(data):
+            if header["t"] == "born":
+                child.rank = header["pid"]
+                self._send({**header, "t": "forked", "id": child.fork_id, "shim": child.pid})
+            else:
+                child.rank = None
+                self._send(header)
+        if not data:
+            self._poll.unregister(fd)
+            os.close(fd)
+            del self._shims[fd]
+            self._tell_shim_ended(child)
+
+    def _tell_shim_ended(self, child: _Shim) -> None:
+        if child.rank is not None:
+            lost = {
+                "code": None,
+                "signal": signal.SIGKILL,
+                "because": "the process that watches over it was killed",
+            }
+            self._send({"t": "exited", "pid": child.rank, **lost})
+        self._send({"t": "settled", "shim": child.pid, "id": child.fork_id})
+
+    def _reap(self) -> None:
+        while len(os.read(self._wakeup, 512)) == 512:
+            pass  # a burst of signals
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        # Orphans go to their rank's shim; one that comes here has lost that too.
+        end_orphans({child.pid for child in self._shims.values()})
+
+    def _send(self, header: Header, payload: bytes = b"") -> None:
+        self._sock.sendall(encode_frame(header, payload))
+
+
+def _why_unsafe() -> str | None:
+    """Return why ranks must not be forked from this process, or None.
+
+    CUDA is asked in a child, because asking must not be what initialises it here.
+    """
+    status = Path("/proc/self/status").read_text()
+    threads = int(status.split("Threads:")[1].split()[0])
+    if threads > 1:
+        return f"an imported package started {threads - 1} thread(s)"
+    probe = os.fork()
+    if probe == 0:
+        from jupyter_dist.rank.collectives import torch_compat
+
+        os._exit(1 if torch_compat.cuda_was_initialised() else 0)
+    _, status_code = os.waitpid(probe, 0)
+    return "an imported package initialised CUDA" if status_code else None

@@ -1,0 +1,218 @@
+"""What can be asked of a group: starts and ends, cells, views and its ranks' logs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
+from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
+from jupyter_dist.server.folding.views import View
+from jupyter_dist.server.launcher.process import AgentProcess
+from jupyter_dist.server.mirror.executions import ExecutionModel
+from jupyter_dist.server.mirror.following import FollowedGroup
+from jupyter_dist.server.mirror.logs import LogReader, LogRecord, concerned_ranks
+from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
+
+MAX_CODE_BYTES = 16 << 20
+SHUTDOWN_SECONDS = 20.0
+GONE_SECONDS = 10.0
+_LOOK_FIRST = "The cell may still run: see the group's executions before you run it again."
+
+
+class Group(FollowedGroup):
+    """A group, and what can be asked of it."""
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    async def start(self, spec: GroupSpec, environment: dict[str, Any]) -> None:
+        """Make the waiting agent this group; its ranks come up from now on."""
+        await self._link.request("start", take=self._on_group, spec=spec.to_dict(), environment=environment)
+        await self._follow(0)
+
+    async def restart(self, key: str | None = None) -> None:
+        """End all ranks and start new ones; a key that the agent knows already does it no second time."""
+        await self._ask("restart", take=self._on_group, key=key)
+
+    async def replace(self, key: str | None = None) -> None:
+        """Give every dead rank a new process; the others keep theirs, and their variables.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, when no rank is dead.
+        """
+        await self._ask("replace", take=self._on_group, key=key)
+
+    async def reform(self, key: str | None = None) -> None:
+        """Re-create the process group in the same processes; every variable is kept.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, when ranks are dead, or run cells.
+        """
+        await self._ask("reform", take=self._on_group, key=key)
+
+    async def kill(self, rank: int, key: str | None = None) -> None:
+        """End one rank's process, whatever it does; the others are left alone."""
+        self.check_rank(rank)
+        await self._ask("kill", take=self._on_group, rank=rank, key=key)
+
+    async def shutdown(self) -> list[str]:
+        """End everything; returns what had to be killed, when no process and no file is left.
+
+        Raises:
+            JupyterDistError: `timed_out`, when its agent cannot be ended; the group is kept then.
+        """
+        await self._stop_tasks()
+        process = self.agent_process()
+        keeper = AgentProcess.find(self.directory.path, process and process.parent, "keeper")
+        try:
+            killed = await self._end_agent(process)
+            if keeper is not None and not await keeper.wait(GONE_SECONDS):  # it ends what ranks had started
+                keeper.signal(signal.SIGKILL)
+        finally:
+            for held in (process, keeper):
+                if held is not None:
+                    held.close()
+        await self._link.close()
+        self.directory.remove()
+        self.status.silence = None
+        self.status.update(state="dead")
+        self._changed()
+        return killed
+
+    async def _end_agent(self, process: AgentProcess | None) -> list[str]:
+        """End the agent's process in order, or kill it. Raises JupyterDistError when nothing ends it."""
+        killed: list[str] = []
+        asked = self._link.answers
+        if asked:
+            with contextlib.suppress(JupyterDistError):
+                answer, _ = await self._link.request("shutdown", timeout_seconds=SHUTDOWN_SECONDS)
+                killed = list(answer["killed"])
+        if process is None or (asked and await process.wait(GONE_SECONDS)):
+            return killed
+        process.ask_to_end()
+        if not asked and await process.wait(GONE_SECONDS):
+            return killed
+        process.signal(signal.SIGKILL)
+        if await process.wait(GONE_SECONDS):
+            return [*killed, "The group's agent did not end by itself and was killed."]
+        self._ending = False
+        self.connect()
+        message = f"The agent of group '{self.name}' (process {process.pid}) cannot be ended: the kernel holds it."
+        raise JupyterDistError("timed_out", message, "It may wait for a disk or a device. Try again later.")
+
+    # -- cells ----------------------------------------------------------------------------------------
+
+    async def execute(self, code: str, ranks: str, key: str | None = None, **fields: Any) -> ExecutionModel:
+        """Run a cell on the ranks that the expression names; returns once it is queued.
+
+        A key that was used before, by this server or one before it, gives the execution of then.
+
+        Raises:
+            JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, `too_large`, ...
+        """
+        payload = code.encode("utf-8", "surrogatepass")
+        if len(payload) > MAX_CODE_BYTES:
+            message = f"The cell has {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
+            raise JupyterDistError("too_large", message, "Put data into a file.")
+        self.status.check_takes_cells()
+        chosen = list(parse_ranks(ranks, self.world_size))
+        spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
+        try:
+            await self._ask("execute", payload, take=self._on_execution, execution=spec.sparse())
+        except JupyterDistError as err:
+            if err.code not in ("timed_out", "agent_unreachable") or self.status.silence is err:
+                raise
+            hint = "The cell may still run. Ask again with the same Idempotency-Key: it never runs twice."
+            raise JupyterDistError(err.code, err.message, hint if key else _LOOK_FIRST) from err
+        self.executions.set_code(spec.execution_id, code)
+        return self.executions.get(spec.execution_id)
+
+    async def execution(self, execution_id: str) -> ExecutionModel:
+        """The execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
+        self.executions.get(execution_id)
+        if not self.executions.has_code(execution_id):
+            await self._history.fetch_code(execution_id)
+        return self.executions.get(execution_id)
+
+    async def cancel(self, execution_id: str) -> None:
+        """Cancel a queued execution, interrupt a running one."""
+        self.executions.get(execution_id)
+        await self._ask("cancel", execution_id=execution_id)
+
+    async def interrupt(self, ranks: str) -> dict[str, str]:
+        """Interrupt what runs on these ranks."""
+        answer, _ = await self._ask("interrupt", ranks=list(parse_ranks(ranks, self.world_size)))
+        found = {key: format_ranks(answer[key]) for key in ("interrupted", "idle")}
+        if answer.get("unresponsive"):
+            found["unresponsive"] = format_ranks(answer["unresponsive"])
+        return found
+
+    async def empty_cache(self, ranks: str) -> dict[str, int]:
+        """Collect garbage and empty the device caches of these ranks; freed bytes by rank."""
+        chosen = list(parse_ranks(ranks, self.world_size))
+        answer, _ = await self._ask("empty_cache", ranks=chosen)
+        return dict(answer["freed_bytes"])
+
+    async def complete(self, rank: int, code: str, cursor_pos: int | None) -> dict[str, Any]:
+        """What the names of a rank make of the code before the cursor: `matches`, `cursor_start`, `cursor_end`.
+
+        Raises:
+            JupyterDistError: `unknown_rank`, `rank_dead`, `timed_out` when the rank cannot answer at once, ...
+        """
+        self.check_rank(rank)
+        position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
+        payload = code.encode("utf-8", "replace")
+        answer, _ = await self._ask("complete", payload, rank=rank, cursor_pos=position)
+        return {name: answer[name] for name in ("matches", "cursor_start", "cursor_end")}
+
+    async def view(self, execution_id: str) -> View:
+        """The view of an execution."""
+        model = self.executions.get(execution_id)
+        return await self._views.get(execution_id, model["ranks"])
+
+    def peek_view(self, execution_id: str) -> View | None:
+        """The view, if it is in memory."""
+        return self._views.peek(execution_id)
+
+    # -- logs and memory --------------------------------------------------------------------------------
+
+    async def log_page(self, rank: int, before: int | None, max_bytes: int) -> dict[str, Any]:
+        """A page of a rank's log: the newest records, or those before one."""
+        self.check_rank(rank)
+        return await self._history.log_page(rank, before, max_bytes)
+
+    async def log_after(self, rank: int, seq: int) -> tuple[list[LogRecord], int]:
+        """The newest log records after `seq`, and how many more there are than that."""
+        self.check_rank(rank)
+        return (await self._history.ring(rank)).after(seq)
+
+    def log_chunks(self, rank: int) -> Iterator[list[LogRecord]]:
+        """The whole log of a rank, about a megabyte of the journal at a time. Reads files: for a thread."""
+        cursor = JournalCursor(self.directory.journal_path)
+        reader = LogReader(rank, self.executions.counts, MAX_PAYLOAD_BYTES)
+        try:
+            while records := cursor.read():
+                sound = (r for r in records if is_sound(r.header, self.world_size))
+                mine = (r for r in sound if rank in concerned_ranks(r.header, self.world_size))
+                converted = (reader.convert(record.header, record.payload) for record in mine)
+                yield [record for record in converted if record is not None]
+        finally:
+            cursor.close()
+
+    def check_rank(self, rank: int) -> None:
+        """Raise JupyterDistError `unknown_rank` unless the rank exists."""
+        if not 0 <= rank < self.world_size:
+            message = f"Group '{self.name}' has no rank {rank}."
+            raise JupyterDistError("unknown_rank", message, f"Its ranks are 0 to {self.world_size - 1}.")
+
+
+def _execution_id(key: str | None) -> str:
+    """A new id; of the same key the same, so that the agent knows a cell that it has already."""
+    return f"e-{hashlib.sha256(key.encode()).hexdigest()[:24] if key else secrets.token_hex(6)}"

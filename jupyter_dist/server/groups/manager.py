@@ -1,0 +1,242 @@
+"""All groups of this server: starting, adopting, finding and ending them. The one object that handlers are given."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.devices.reader import DeviceReader
+from jupyter_dist.server.launcher.directories import GroupDirectory
+from jupyter_dist.server.launcher.environments import Environment, Environments
+from jupyter_dist.server.launcher.local import LocalLauncher
+from jupyter_dist.server.mirror.following import Topic
+
+from .group import Group
+from .resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
+from .warm import WarmAgents
+
+log = logging.getLogger(__name__)
+
+ABANDONED_SECONDS = 60.0
+MAX_KEYS = 200
+ADOPT_SECONDS = 3.0
+START_HELLO_SECONDS = 15.0
+
+Listener = Callable[[Topic], None]
+
+
+class GroupManager:
+    """Groups by id and by name."""
+
+    def __init__(
+        self,
+        launcher: LocalLauncher,
+        environments: Environments,
+        devices: DeviceReader,
+        defaults: GroupDefaults,
+        keep_warm: bool,
+    ) -> None:
+        self.environments = environments
+        self.devices = devices
+        self.server_id = f"s-{secrets.token_hex(6)}"
+        self._launcher = launcher
+        self._defaults = defaults
+        self._groups: dict[str, Group] = {}
+        self._starting_names: set[str] = set()
+        self._listeners: set[Listener] = set()
+        self._keyed: dict[str, tuple[StartRequest, asyncio.Task[Group]]] = {}  # starts by idempotency key, newest last
+        self._warm = WarmAgents(self._launch, keep_warm)
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    async def adopt(self) -> None:
+        """Take over the groups that another server left, living or not; those that are here already stay."""
+        directories = [found for found in self._launcher.directories() if found.group_id not in self._groups]
+        found = await asyncio.gather(*map(self._adopt_one, directories), return_exceptions=True)
+        for directory, outcome in zip(directories, found, strict=True):
+            if isinstance(outcome, Exception):  # what is wrong with one group must not keep the others from pages
+                log.error("jupyter_dist: cannot adopt %s", directory.path, exc_info=outcome)
+                directory.release()
+
+    async def stop(self, end_groups: bool) -> None:
+        """Leave all groups to the next server, or end them. Idempotent."""
+        await self._warm.stop()
+        groups = list(self._groups.values())
+        for group in groups:
+            what = "ends with this server" if end_groups else "goes on without this server"
+            log.warning("jupyter_dist: group '%s' (%d ranks) %s.", group.name, group.world_size, what)
+        leave = (group.shutdown() if end_groups else group.detach() for group in groups)
+        await asyncio.gather(*leave, return_exceptions=True)
+        self._groups.clear()
+        self._launcher.detach()
+
+    # -- finding --------------------------------------------------------------------------------------
+
+    def all(self) -> list[Group]:
+        """All groups, oldest first."""
+        return sorted(self._groups.values(), key=lambda group: group.model()["started_at"] or 0.0)
+
+    def get(self, id_or_name: str) -> Group:
+        """The group of that id or name.
+
+        Raises:
+            JupyterDistError: `unknown_group`, naming those that exist.
+        """
+        if id_or_name in self._groups:
+            return self._groups[id_or_name]
+        named = [group for group in self._groups.values() if group.name == id_or_name]
+        for group in sorted(named, key=lambda group: group.status.is_gone):
+            return group
+        raise JupyterDistError("unknown_group", f"There is no group '{id_or_name[:60]}'.", self._names_hint(id_or_name))
+
+    def rank_of_pid(self, pid: int) -> tuple[str, int] | None:
+        """Which group's name and rank a process is."""
+        for group in self._groups.values():
+            if (rank := group.status.pids.get(pid)) is not None:
+                return group.name, rank
+        return None
+
+    # -- starting and ending ----------------------------------------------------------------------------
+
+    async def start(self, request: StartRequest, key: str | None = None) -> Group:
+        """Start a group; returns while its ranks still come up. The same key gives the group of before.
+
+        Raises:
+            JupyterDistError: one clear error per bad field; nothing is left running then.
+        """
+        if key is None:
+            return await self._start(request)
+        known, start = self._keyed.get(key, (request, None))
+        if known != request:
+            message = "This idempotency key was used for another group."
+            raise JupyterDistError("key_reused", message, "Choose a new key for every group.")
+        if start is None:
+            start = asyncio.create_task(self._start(request), name="start a group")
+            self._keyed[key] = request, start
+            while len(self._keyed) > MAX_KEYS:
+                del self._keyed[next(iter(self._keyed))]
+        try:
+            return await asyncio.shield(start)
+        except JupyterDistError:  # nothing was started
+            self._keyed.pop(key, None)
+            raise
+
+    async def _start(self, request: StartRequest) -> Group:
+        environment = await self.environments.get(request.environment, request.python)
+        indices = await self.devices.indices() if request.accelerator != "cpu" else []
+        fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
+        name = fields["name"]
+        self._starting_names.add(name)
+        try:
+            group = await self._warm.claim(environment)
+            try:
+                await group.start(build_spec(group.id, fields), _environment_shown(environment))
+            except BaseException:
+                await group.shutdown()
+                raise
+            self._drop_remains(name)
+            self._groups[group.id] = group
+        finally:
+            self._starting_names.discard(name)
+        self.notify(("groups",))
+        self._warm.warm_next(environment)
+        return group
+
+    async def warm(self, name: str) -> None:
+        """Keep an agent ready for the next start in that environment."""
+        await self._warm.warm(await self.environments.listed(name))
+
+    async def shutdown(self, group: Group) -> list[str]:
+        """End a group and forget it; returns what had to be killed."""
+        killed = await group.shutdown()
+        for sentence in killed:
+            log.warning("jupyter_dist: group '%s': %s", group.name, sentence)
+        self._groups.pop(group.id, None)
+        self._launcher.reap_soon()
+        self.notify(("groups",))
+        return killed
+
+    # -- listening --------------------------------------------------------------------------------------
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with the topic of every change; returns the way to stop it."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
+
+    def notify(self, topic: Topic) -> None:
+        """Tell all listeners of a change."""
+        for listener in list(self._listeners):
+            listener(topic)
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    async def _launch(self, environment: Environment) -> Group:
+        directory = await self._launcher.launch(environment.python, environment.env)
+        group = Group(directory, self.server_id, self.notify)
+        try:
+            await group.attach(START_HELLO_SECONDS)
+        except JupyterDistError:
+            await group.shutdown()
+            raise
+        return group
+
+    async def _adopt_one(self, directory: GroupDirectory) -> None:
+        try:
+            if not directory.hold():
+                return  # another server of this user lives and has it
+        except OSError:
+            return  # it went away meanwhile
+        content = directory.read_group_json()
+        group = Group(directory, self.server_id, self.notify)
+        if not content.get("spec"):
+            await self._end_unclaimed(group)
+            return
+        await group.adopt(content, ADOPT_SECONDS)  # no request waits longer for one that does not answer
+        self._groups[group.id] = group
+        self.notify(("groups",))
+
+    async def _end_unclaimed(self, group: Group) -> None:
+        """A waiting agent whose server is gone is ended; what is left of one is removed."""
+        if group.agent_lives():
+            with contextlib.suppress(JupyterDistError):
+                await group.attach(ADOPT_SECONDS)
+                if group.state == "warm":
+                    await group.shutdown()
+                else:  # a rank removed the file that says it
+                    self._groups[group.id] = group
+                    self.notify(("groups",))
+                return
+            await group.detach()  # it ends by itself, when no server claims it
+        elif group.directory.age_seconds() > ABANDONED_SECONDS:
+            group.directory.remove()
+        else:
+            group.directory.release()  # another server may be making it at this moment
+
+    def _taken_names(self) -> list[str]:
+        living = [group.name for group in self._groups.values() if not group.status.is_gone]
+        return [*living, *self._starting_names]
+
+    def _drop_remains(self, name: str) -> None:
+        """A new group of that name takes the place of a dead one."""
+        for group in [group for group in self._groups.values() if group.name == name and group.status.is_gone]:
+            if not group.is_attached and not group.agent_lives():
+                del self._groups[group.id]
+                group.directory.remove()
+
+    def _names_hint(self, wanted: str) -> str:
+        if not self._groups:
+            return "No group is running: start one."
+        names = [f"{group.name} ({group.world_size} ranks)" for group in self.all()]
+        near = difflib.get_close_matches(wanted, [group.name for group in self.all()], 1)
+        return (f"Did you mean '{near[0]}'? " if near else "") + f"Groups now: {', '.join(names[:20])}."
+
+
+def _environment_shown(environment: Environment) -> dict[str, Any]:
+    shown = ("name", "display_name", "python", "python_version", "torch_version")
+    return {name: getattr(environment, name) for name in shown}

@@ -1,0 +1,97 @@
+"""Agents that wait with torch imported, so that a start costs a fork and not an import."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launcher.environments import Environment
+from jupyter_dist.transport.tasks import start_task
+
+from .group import Group
+
+MAX_WARM = 2  # environments
+MIN_FREE_BYTES = 2 << 30  # a waiting agent takes about 300 MB
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
+
+
+class WarmAgents:
+    """At most one waiting agent per environment."""
+
+    def __init__(self, launch: Callable[[Environment], Awaitable[Group]], keep_warm: bool) -> None:
+        self._launch = launch
+        self._keep_warm = keep_warm
+        self._waiting: dict[Key, Group] = {}
+        self._warming: dict[Key, asyncio.Task[None]] = {}
+
+    async def claim(self, environment: Environment) -> Group:
+        """The waiting agent of this environment, or a new one.
+
+        Raises:
+            JupyterDistError: none waits and none can be started.
+        """
+        key = _key(environment)
+        if key in self._warming:
+            await asyncio.wait([self._warming[key]])
+        group = self._waiting.pop(key, None)
+        if group is not None and group.is_attached:
+            return group
+        if group is not None:
+            await group.shutdown()
+        return await self._launch(environment)
+
+    async def warm(self, environment: Environment) -> None:
+        """See that an agent waits for this environment; returns once one is being started."""
+        key = _key(environment)
+        waiting = self._waiting.get(key)
+        if key in self._warming or (waiting is not None and waiting.is_attached) or not _memory_suffices():
+            return
+        self._warming[key] = start_task(self._start(key, environment), "warm an agent")
+
+    def warm_next(self, environment: Environment) -> None:
+        """After a claim: let the next one wait, if that is wanted."""
+        key = _key(environment)
+        if self._keep_warm and key not in self._warming and key not in self._waiting and _memory_suffices():
+            self._warming[key] = start_task(self._start(key, environment, 2.0), "warm the next agent")
+
+    async def stop(self) -> None:
+        """End all waiting agents. Idempotent."""
+        tasks = list(self._warming.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        waiting, self._waiting = list(self._waiting.values()), {}
+        await asyncio.gather(*(group.shutdown() for group in waiting), return_exceptions=True)
+
+    async def _start(self, key: Key, environment: Environment, delay_seconds: float = 0.0) -> None:
+        try:
+            # The group that was just started needs the processors first.
+            await asyncio.sleep(delay_seconds)
+            group = await self._launch(environment)
+        except JupyterDistError as err:
+            log.warning("jupyter_dist: cannot warm %s: %s", environment.python, err)
+            return
+        finally:
+            self._warming.pop(key, None)
+        self._waiting[key] = group
+        while len(self._waiting) > MAX_WARM:
+            await self._waiting.pop(next(iter(self._waiting))).shutdown()
+
+
+def _key(environment: Environment) -> Key:
+    return environment.python, environment.torch_version, tuple(sorted(environment.env.items()))
+
+
+def _memory_suffices() -> bool:
+    try:
+        with open("/proc/meminfo") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        return int(fields["MemAvailable"].split()[0]) * 1024 > MIN_FREE_BYTES
+    except (OSError, KeyError, ValueError):
+        return os.name == "posix"  # not known: assume so

@@ -1,0 +1,174 @@
+"""What all our handlers share: who may, how errors look (in this one place), and bodies that are not too large."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from jupyter_server.base.handlers import APIHandler
+from jupyter_server.extension.handler import ExtensionHandlerMixin
+from tornado import web
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.groups.group import Group
+from jupyter_dist.server.groups.manager import GroupManager
+
+from .strictjson import SMALL_BYTES, parse_json
+
+STATUS_OF_CODE = {
+    "bad_request": 400,
+    "bad_ranks": 400,
+    "bad_devices": 400,
+    "bad_environment": 400,
+    "bad_directory": 400,
+    "forbidden": 403,
+    "unknown_group": 404,
+    "unknown_execution": 404,
+    "unknown_rank": 404,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "group_not_ready": 409,
+    "rank_dead": 409,
+    "name_taken": 409,
+    "key_reused": 409,
+    "incompatible": 409,
+    "start_failed": 409,
+    "too_large": 413,
+    "too_many": 429,
+    "internal": 500,
+    "agent_unreachable": 503,
+    "timed_out": 504,
+}
+CODE_OF_STATUS = {400: "bad_request", 401: "forbidden", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+CODE_OF_STATUS[413] = "too_large"
+
+AUTH_RESOURCE = "jupyter_dist"
+
+
+def error_of(status: int, exception: BaseException | None) -> JupyterDistError:
+    """The error object for what tornado, jupyter_server or we raised."""
+    if isinstance(exception, JupyterDistError):
+        return exception
+    code = CODE_OF_STATUS.get(status, "internal")
+    message = {
+        "forbidden": "You are not allowed to do this.",
+        "not_found": "There is nothing here.",
+        "method_not_allowed": "This address does not take that method.",
+        "internal": "The server failed.",
+    }.get(code, "The request is malformed.")
+    if isinstance(exception, web.HTTPError) and exception.log_message and status < 500:
+        message = str(exception.log_message % exception.args if exception.args else exception.log_message)
+    hint = {
+        "forbidden": "Log in again, or send the header 'Authorization: token ...'.",
+        "not_found": "All addresses are described in openapi.json.",
+        "method_not_allowed": "All addresses are described in openapi.json.",
+        "internal": "The Jupyter server's log says more.",
+    }.get(code, "")
+    return JupyterDistError(code, message, hint)
+
+
+class DiscreetMixin:
+    """Logs failures without the query, where tornado would write the token of whoever asked."""
+
+    def log_exception(self, typ: Any, value: Any, trace: Any) -> None:
+        """Our own errors are answers, not accidents."""
+        handler: Any = self
+        request = f"{handler.request.method} {handler.request.path}"
+        if isinstance(value, JupyterDistError):
+            return
+        if isinstance(value, web.HTTPError):
+            if value.log_message:
+                handler.log.warning("%s: %s", request, value)
+        else:
+            handler.log.error("Uncaught exception %s", request, exc_info=(typ, value, trace))
+
+
+@web.stream_request_body
+class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
+    """Base of all REST handlers."""
+
+    auth_resource = AUTH_RESOURCE
+    query: dict[str, Any]
+    body: dict[str, Any]
+    key: str | None  # what the client calls this request, where it may ask it again
+
+    def initialize(self, name: str) -> None:
+        """Called by tornado for each request."""
+        super().initialize(name)
+        self._chunks: list[bytes] = []
+        self._received = 0
+
+    @property
+    def manager(self) -> GroupManager:
+        """The groups of this server."""
+        manager: GroupManager = self.settings["jupyter_dist"].manager
+        return manager
+
+    @property
+    def max_body_bytes(self) -> int:
+        """How long the body of this request may be."""
+        declared = getattr(getattr(self, (self.request.method or "").lower(), None), "operation", None)
+        return declared.body_bytes if declared is not None and declared.body is not None else SMALL_BYTES
+
+    @property
+    def _track_activity(self) -> bool:
+        # Pages poll: only what somebody does keeps an idle server from being culled.
+        return self.request.method != "GET"
+
+    async def prepare(self) -> None:
+        """Refuse a body that is too large before it is read."""
+        await super().prepare()
+        self._check_length(int(self.request.headers.get("Content-Length") or 0))
+
+    def data_received(self, chunk: bytes) -> None:
+        """Collect the body as far as it may be long; an error raised here would only drop the connection."""
+        self._received += len(chunk)
+        if self._received <= self.max_body_bytes:
+            self._chunks.append(chunk)
+
+    def read_json(self) -> Any:
+        """The body as JSON, {} when there is none. Raises JupyterDistError `bad_request`."""
+        self._check_length(self._received)
+        data = b"".join(self._chunks)
+        if not data.strip():
+            return {}
+        return parse_json(data)
+
+    def group(self, id_or_name: str) -> Group:
+        """The group named in the path. Raises JupyterDistError `unknown_group`."""
+        return self.manager.get(id_or_name)
+
+    def answer(self, content: Any, status: int = 200, location: str | None = None) -> None:
+        """Send JSON."""
+        self.set_status(status)
+        if location is not None:
+            self.set_header("Location", location)
+        self.finish(json.dumps(content, separators=(",", ":")))
+
+    def url(self, *parts: str) -> str:
+        """The address of something below our prefix."""
+        return "/".join((self.base_url.rstrip("/"), "jupyter-dist", "api", *parts))
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Every error from any route has the form of docs/api.md."""
+        exception = kwargs.get("exc_info", (None, None, None))[1]
+        error = error_of(status_code, exception)
+        if isinstance(exception, JupyterDistError):
+            self.set_status(STATUS_OF_CODE.get(error.code, 500))
+        self.finish(json.dumps({"error": error.to_dict()}))
+
+    def _check_length(self, length: int) -> None:
+        if length > self.max_body_bytes:
+            message = f"The body has more than {self.max_body_bytes} bytes."
+            raise JupyterDistError("too_large", message, "Put data into files on the server.")
+
+
+class NotFoundHandler(DistHandler):
+    """Whatever else is below our prefix."""
+
+    @web.authenticated
+    def get(self, *path: str) -> None:
+        """There is nothing here."""
+        raise JupyterDistError("not_found", "There is nothing here.", "All addresses are described in openapi.json.")
+
+    post = put = patch = delete = get

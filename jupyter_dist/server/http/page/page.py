@@ -1,0 +1,159 @@
+"""What one connected page has been told, and what it must be told next. Knows no socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.mirror.following import Topic
+
+from .subscriptions import SUBSCRIPTIONS, Message, Subscription, known_fields
+
+MIN_GAP_SECONDS = 0.05
+MAX_SUBSCRIPTIONS = 2000
+MAX_WAITING = 100  # errors to be sent, subscriptions to be closed
+# Building what is sent may take this share of the event loop.
+BUSY_SHARE = 0.25
+
+Send = Callable[[Message], Awaitable[None]]
+
+
+class ChannelClient:
+    """Marks what changed, which costs nothing, and sends the difference when the socket takes it."""
+
+    def __init__(self, manager: GroupManager, send: Send) -> None:
+        self._manager = manager
+        self._send = send
+        self._subscriptions: dict[Topic, Subscription] = {}
+        self._errors: list[Message] = []
+        self._closing: list[Subscription] = []
+        self._taken = asyncio.Event()  # of these two, by the sender
+        self._is_closed = False
+        self._changed: set[Topic] = {("groups",)}
+        self._something = asyncio.Event()
+        self._something.set()
+        self._urgent = asyncio.Event()  # something that a person waits for
+        self._stop_listening = manager.listen(self._mark)
+
+    async def handle(self, request: Any) -> None:
+        """Obey a message of the page; returns when there is room for the next."""
+        try:
+            self._obey(request)
+        except JupyterDistError as err:
+            if not (isinstance(request, dict) and request.get("type") == "unsubscribe"):
+                await self.refuse(err, request)
+                return
+        await self._room()
+
+    async def refuse(self, error: JupyterDistError, request: Any = None) -> None:
+        """Answer a message that cannot be obeyed; returns when there is room for the next."""
+        shown = known_fields(request) if isinstance(request, dict) else None
+        self._errors.append({"type": "error", "error": error.to_dict(), "request": shown})
+        self._something.set()
+        await self._room()
+
+    async def run(self) -> None:
+        """Send until cancelled, or until the socket is gone."""
+        await self._send({"type": "hello", "server": self._manager.server_id})
+        while True:
+            await self._wait()
+            messages, seconds = await self._collect()
+            cost = seconds / BUSY_SHARE
+            for message in messages:
+                await self._send(message)
+                await asyncio.sleep(0)  # many pages with much to be told take turns with everything else
+            await asyncio.sleep(cost)
+            await self._pause(MIN_GAP_SECONDS - cost)
+
+    async def close(self) -> None:
+        """The page is gone. Idempotent."""
+        self._is_closed = True
+        self._taken.set()
+        self._stop_listening()
+        subscriptions = [*self._subscriptions.values(), *self._closing]
+        self._subscriptions.clear()
+        self._closing.clear()
+        await asyncio.gather(*(subscription.close() for subscription in subscriptions), return_exceptions=True)
+
+    def _obey(self, request: Any) -> None:
+        if not isinstance(request, dict):
+            raise bad_request("A message is a JSON object.", "See docs/api.md, The WebSocket.")
+        kind = SUBSCRIPTIONS.get(str(request.get("topic")))
+        if request.get("type") not in ("subscribe", "unsubscribe") or kind is None:
+            topics = ", ".join(SUBSCRIPTIONS)
+            raise bad_request("Not a message of this channel.", f"Subscribe or unsubscribe to one of: {topics}.")
+        subscription = kind.from_request(self._manager, request)
+        # A group can be named by name or id: the subscription's own key has the id.
+        old = self._subscriptions.pop(subscription.key, None)
+        if old is not None and old.needs_closing:
+            self._closing.append(old)
+        if request["type"] == "subscribe":
+            if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
+                raise bad_request("Too many subscriptions.", "Unsubscribe from what is not seen.")
+            self._subscriptions[subscription.key] = subscription
+            self._changed.update(subscription.topics)
+        self._something.set()
+        self._urgent.set()
+
+    def _mark(self, topic: Topic) -> None:
+        self._changed.add(topic)
+        self._something.set()
+        if topic[0] == "execution":
+            self._urgent.set()
+
+    async def _room(self) -> None:
+        """Wait while much is to be answered: what a page asks and does not read stays in its own socket."""
+        while len(self._errors) + len(self._closing) >= MAX_WAITING and not self._is_closed:
+            self._taken.clear()
+            await self._taken.wait()
+
+    async def _wait(self) -> None:
+        due = [subscription.due for subscription in self._subscriptions.values() if subscription.due is not None]
+        timeout = max(0.0, min(due) - time.monotonic()) if due else None
+        try:
+            await asyncio.wait_for(self._something.wait(), timeout)
+        except asyncio.TimeoutError:
+            pass
+        self._something.clear()
+
+    async def _pause(self, seconds: float) -> None:
+        """Let changes gather; the state of an execution and what was just asked for do not wait."""
+        if seconds > 0:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._urgent.wait(), seconds)
+
+    async def _collect(self) -> tuple[list[Message], float]:
+        """What is to be sent now, and for how many seconds making it kept the event loop."""
+        self._urgent.clear()
+        changed, self._changed = self._changed, set()
+        errors, self._errors = self._errors, []
+        closing, self._closing = self._closing, []
+        self._taken.set()
+        for subscription in closing:
+            await subscription.close()
+        messages = errors
+        if ("groups",) in changed:
+            messages.append({"type": "groups", "groups": [group.model() for group in self._manager.all()]})
+        now, seconds = time.monotonic(), 0.0
+        for key, subscription in list(self._subscriptions.items()):
+            is_due = subscription.due is not None and subscription.due <= now
+            if is_due or not changed.isdisjoint(subscription.topics):
+                began = time.monotonic()
+                messages += await self._messages_of(key, subscription)
+                seconds += time.monotonic() - began
+                await asyncio.sleep(0)
+        return messages, seconds
+
+    async def _messages_of(self, key: Topic, subscription: Subscription) -> list[Message]:
+        try:
+            return await subscription.messages()
+        except JupyterDistError as err:
+            if self._subscriptions.get(key) is subscription:
+                del self._subscriptions[key]
+                self._closing.append(subscription)
+            return [{"type": "error", "error": err.to_dict(), "request": subscription.request}]

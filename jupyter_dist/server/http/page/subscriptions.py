@@ -1,0 +1,185 @@
+"""What a page can follow: each kind remembers what it sent, and makes the next messages from the present state."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ClassVar
+
+from jupyter_dist.journal.sound import MAX_SEQ
+from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
+from jupyter_dist.server.groups.group import Group
+from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.mirror.following import Topic
+
+DEVICES_SECONDS = 3.0
+MAX_ID = 80  # characters of a name or id, as in paths
+KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since")
+
+Message = dict[str, Any]
+
+
+def known_fields(request: Message) -> Message:
+    """What is kept of a message and sent back with an error about it: whatever else it holds costs nothing."""
+    short = {name: request[name] for name in KNOWN_FIELDS if name in request}
+    return {
+        name: value
+        for name, value in short.items()
+        if isinstance(value, int) or (type(value) is str and len(value) < 1000)
+    }
+
+
+class Subscription:
+    """One thing that a page follows."""
+
+    topic: ClassVar[str]
+    fields: ClassVar[dict[str, type]] = {}
+    needs_closing: ClassVar[bool] = False
+
+    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+        self.request = known_fields(request)
+        self.due: float | None = None  # monotonic; when there is something to send though nothing changed
+        self.key: Topic = (self.topic,)
+        self.topics: tuple[Topic, ...] = ()
+        self._manager = manager
+
+    @classmethod
+    def from_request(cls, manager: GroupManager, request: dict[str, Any]) -> Subscription:
+        """Check the page's message. Raises JupyterDistError."""
+        for name, kind in cls.fields.items():
+            value = request.get(name)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise bad_request(f"'{name}' is missing or of the wrong type.", f"Topic '{cls.topic}' needs it.")
+            if isinstance(value, str) and len(value) > MAX_ID:
+                raise bad_request(f"'{name}' has {len(value)} characters.", f"Names and ids have at most {MAX_ID}.")
+        since = request.get("since", 0)
+        if type(since) is not int or not 0 <= since <= MAX_SEQ:
+            raise bad_request("'since' is not a number of records.", "It is the highest seq that you have, or 0.")
+        return cls(manager, request)
+
+    async def messages(self) -> list[Message]:
+        """What the page must be told now."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Nobody looks any more. Idempotent."""
+
+
+class ExecutionSubscription(Subscription):
+    """An execution and its view."""
+
+    topic = "execution"
+    fields: ClassVar[dict[str, type]] = {"group": str, "execution": str}
+
+    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+        super().__init__(manager, request)
+        self._group: Group = manager.get(request["group"])
+        self._execution_id = request["execution"]
+        self._since = int(request.get("since", 0))
+        self._sent: Snapshot | None = None
+        self._sent_execution: dict[str, Any] | None = None
+        self.key = (self.topic, self._group.id, self._execution_id)
+        self.topics = (self.key, ("view", self._group.id, self._execution_id))
+
+    async def messages(self) -> list[Message]:
+        """The difference to what was sent, then the execution: both of the same moment."""
+        view = await self._group.view(self._execution_id)
+        await self._group.execution(self._execution_id)  # its code is at hand from now on
+        snapshot = view.snapshot()
+        execution = self._group.executions.get(self._execution_id)
+        messages = self._view_messages(snapshot)
+        if execution != self._sent_execution:
+            self._sent_execution = execution
+            messages.append({"type": "execution", "group": self._group.id, "execution": execution})
+        return messages
+
+    def _view_messages(self, snapshot: Snapshot) -> list[Message]:
+        reset = False
+        if self._sent is None:
+            known = self._since == snapshot.seq
+            # A page that has something else, from before a reconnection, begins anew.
+            reset = bool(self._since) and not known
+            self._sent = snapshot if known else EMPTY
+        if snapshot.seq == self._sent.seq and not reset:
+            return []
+        change = difference(self._sent, snapshot)
+        self._sent = snapshot
+        identity = {"type": "view", "group": self._group.id, "execution_id": self._execution_id}
+        return [{**identity, **change, **({"reset": True} if reset else {})}]
+
+
+class LogSubscription(Subscription):
+    """A rank's log."""
+
+    topic = "log"
+    fields: ClassVar[dict[str, type]] = {"group": str, "rank": int}
+
+    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+        super().__init__(manager, request)
+        self._group = manager.get(request["group"])
+        self._rank = request["rank"]
+        self._group.check_rank(self._rank)
+        self._seq = int(request.get("since", 0))
+        self.key = (self.topic, self._group.id, self._rank)
+        self.topics = (self.key,)
+
+    async def messages(self) -> list[Message]:
+        """The records since the last message."""
+        records, skipped = await self._group.log_after(self._rank, self._seq)
+        if not records:
+            return []
+        self._seq = records[-1]["seq"]
+        identity = {"type": "log", "group": self._group.id, "rank": self._rank}
+        return [{**identity, "records": records, "seq": self._seq, "skipped": skipped}]
+
+
+class MemorySubscription(Subscription):
+    """A group's memory; samples are taken while somebody follows."""
+
+    topic = "memory"
+    needs_closing = True
+    fields: ClassVar[dict[str, type]] = {"group": str}
+
+    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+        super().__init__(manager, request)
+        self._group = manager.get(request["group"])
+        self._watching = False
+        self._sent_at = time.time()
+        self.key = (self.topic, self._group.id)
+        self.topics = (self.key,)
+
+    async def messages(self) -> list[Message]:
+        """The samples since the last message; the first call begins to watch."""
+        if not self._watching:
+            self._watching = True
+            await self._group.watch_memory(1)
+        samples = [sample for sample in self._group.memory.all() if sample["at"] > self._sent_at]
+        if samples:
+            self._sent_at = samples[-1]["at"]
+        return [{"type": "memory", "group": self._group.id, "sample": sample} for sample in samples]
+
+    async def close(self) -> None:
+        """Stop watching."""
+        if self._watching:
+            self._watching = False
+            await self._group.watch_memory(-1)
+
+
+class DevicesSubscription(Subscription):
+    """Devices and host, read while somebody follows."""
+
+    topic = "devices"
+
+    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+        super().__init__(manager, request)
+        self.due = time.monotonic()
+
+    async def messages(self) -> list[Message]:
+        """One reading."""
+        self.due = time.monotonic() + DEVICES_SECONDS
+        return [{"type": "devices", **await self._manager.devices.read(self._manager.rank_of_pid)}]
+
+
+SUBSCRIPTIONS: dict[str, type[Subscription]] = {
+    kind.topic: kind for kind in (ExecutionSubscription, LogSubscription, MemorySubscription, DevicesSubscription)
+}

@@ -1,0 +1,1 @@
+"""The REST handlers, one file per noun."""

@@ -1,0 +1,93 @@
+"""REST: executions and their views."""
+
+from __future__ import annotations
+
+from jupyter_dist.server.http.base import DistHandler
+from jupyter_dist.server.http.operations import Answer, Operation, operation
+from jupyter_dist.server.http.schemas import EXECUTE_BODY, MAX_EXECUTE_BYTES, list_of, record, ref
+
+from .groups import WAIT
+
+
+class ExecutionsHandler(DistHandler):
+    """The executions of a group."""
+
+    @operation(
+        Operation(
+            "List the executions of a group",
+            "read",
+            {
+                200: Answer(
+                    "Executions, newest last, with the first line of their code, without outputs",
+                    record({"executions": list_of(ref("Execution"))}),
+                )
+            },
+            errors=("unknown_group",),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """All that are known."""
+        self.answer({"executions": self.group(name).executions.listed()})
+
+    @operation(
+        Operation(
+            "Run a cell",
+            "execute",
+            {202: Answer("The execution, queued or running", ref("Execution"), headers=("Location",))},
+            body=EXECUTE_BODY,
+            is_keyed=True,
+            body_bytes=MAX_EXECUTE_BYTES,
+            errors=(
+                "unknown_group",
+                "bad_ranks",
+                "group_not_ready",
+                "rank_dead",
+                "key_reused",
+                "too_large",
+                "agent_unreachable",
+                "timed_out",
+            ),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Queue a cell on the ranks."""
+        group = self.group(name)
+        fields = {**self.body, "owner": self.current_user.username}
+        execution = await group.execute(fields.pop("code"), fields.pop("ranks", "all"), self.key, **fields)
+        self.answer(execution, 202, self.url("groups", group.id, "executions", execution["id"]))
+
+
+class ExecutionHandler(DistHandler):
+    """One execution."""
+
+    @operation(
+        Operation(
+            "Read the view of an execution",
+            "read",
+            {200: Answer("The execution and its folded outputs", ref("View"))},
+            query={"wait": WAIT},
+            errors=("unknown_group", "unknown_execution", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def get(self, name: str, execution_id: str) -> None:
+        """The view, at once or when the execution has ended."""
+        group = self.group(name)
+        await group.wait_ended(execution_id, self.query.get("wait", 0))
+        view = await group.view(execution_id)
+        snapshot = view.snapshot()
+        execution = await group.execution(execution_id)
+        self.answer({"execution": execution, "seq": snapshot.seq, "items": snapshot.to_list()})
+
+    @operation(
+        Operation(
+            "Cancel an execution",
+            "execute",
+            {202: Answer("It is cancelled if it was queued, and being interrupted if it ran", ref("Execution"))},
+            errors=("unknown_group", "unknown_execution", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def delete(self, name: str, execution_id: str) -> None:
+        """Cancel it if queued, interrupt it if running."""
+        group = self.group(name)
+        await group.cancel(execution_id)
+        self.answer(await group.execution(execution_id), 202)

@@ -1,0 +1,213 @@
+"""REST: groups."""
+
+from __future__ import annotations
+
+from jupyter_dist.server.groups.resolve import StartRequest
+from jupyter_dist.server.http.base import DistHandler
+from jupyter_dist.server.http.operations import Answer, Operation, operation
+from jupyter_dist.server.http.schemas import (
+    INTEGER,
+    NUMBER,
+    RANKS_BODY,
+    START_BODY,
+    STRING,
+    body,
+    list_of,
+    record,
+    ref,
+    text,
+)
+
+MAX_WAIT_SECONDS = 300
+
+WAIT = {**NUMBER, "minimum": 0, "maximum": MAX_WAIT_SECONDS, "description": f"Seconds, 0 to {MAX_WAIT_SECONDS}."}
+
+
+class GroupsHandler(DistHandler):
+    """All groups."""
+
+    @operation(
+        Operation(
+            "List the groups",
+            "read",
+            {200: Answer("All groups, oldest first", record({"groups": list_of(ref("Group"))}))},
+        )
+    )
+    async def get(self) -> None:
+        """All groups."""
+        self.answer({"groups": [group.model() for group in self.manager.all()]})
+
+    @operation(
+        Operation(
+            "Start a group",
+            "execute",
+            {201: Answer("The group; its ranks still start", ref("Group"), headers=("Location",))},
+            is_keyed=True,
+            body=START_BODY,
+            errors=("bad_devices", "bad_environment", "bad_directory", "name_taken", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self) -> None:
+        """Start a group."""
+        group = await self.manager.start(StartRequest(**self.body), self.key)
+        self.answer(group.model(), 201, self.url("groups", group.id))
+
+
+class GroupHandler(DistHandler):
+    """One group."""
+
+    @operation(
+        Operation(
+            "Read a group",
+            "read",
+            {200: Answer("The group", ref("Group"))},
+            query={
+                "wait": WAIT,
+                "not_state": {**text(20), "description": "Answer once the group has left this state."},
+            },
+            errors=("unknown_group",),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """The group, at once or when it has left a state."""
+        group = self.group(name)
+        if (state := self.query.get("not_state")) is not None:
+            # One that does not answer may still be in it.
+            left = lambda: state not in (group.state, group.status.told_state)  # noqa: E731
+            await group.wait_until(left, self.query.get("wait", 0))
+        self.answer(group.model())
+
+    @operation(
+        Operation(
+            "Shut a group down",
+            "execute",
+            {200: Answer("Nothing of it is left; what had to be killed", record({"killed": list_of(STRING)}))},
+            errors=("unknown_group", "timed_out"),
+        )
+    )
+    async def delete(self, name: str) -> None:
+        """End the group and forget it."""
+        self.answer({"killed": await self.manager.shutdown(self.group(name))})
+
+
+class InterruptHandler(DistHandler):
+    """Interrupting ranks."""
+
+    @operation(
+        Operation(
+            "Interrupt ranks",
+            "execute",
+            {202: Answer("Which ranks ran something", record({"interrupted": STRING, "idle": STRING}))},
+            body=RANKS_BODY,
+            errors=("unknown_group", "bad_ranks", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Interrupt what runs on the ranks."""
+        self.answer(await self.group(name).interrupt(self.body.get("ranks", "all")), 202)
+
+
+def _renewal(summary: str, answer: str) -> Operation:
+    errors = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out")
+    return Operation(
+        summary, "execute", {202: Answer(answer, ref("Group"))}, body=body({}), is_keyed=True, errors=errors
+    )
+
+
+class RestartHandler(DistHandler):
+    """Restarting a group."""
+
+    @operation(_renewal("Restart all ranks", "The group; its ranks start anew"))
+    async def post(self, name: str) -> None:
+        """End all ranks and start new ones."""
+        group = self.group(name)
+        await group.restart(self.key)
+        self.answer(group.model(), 202)
+
+
+class ReplaceHandler(DistHandler):
+    """Replacing dead ranks."""
+
+    @operation(
+        _renewal(
+            "Replace dead ranks by new processes; the others keep their variables", "The group; the new ranks start"
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Give every dead rank a new process."""
+        group = self.group(name)
+        await group.replace(self.key)
+        self.answer(group.model(), 202)
+
+
+class ReformHandler(DistHandler):
+    """Forming the process group anew."""
+
+    @operation(
+        _renewal(
+            "Form the process group anew in the same processes; variables are kept", "The group; its ranks join again"
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Have all ranks leave the process group, if they are in one, and join a new one."""
+        group = self.group(name)
+        await group.reform(self.key)
+        self.answer(group.model(), 202)
+
+
+class KillHandler(DistHandler):
+    """Killing one rank."""
+
+    @operation(
+        Operation(
+            "Kill one rank; the others are left alone",
+            "execute",
+            {202: Answer("The group, without that rank", ref("Group"))},
+            is_keyed=True,
+            body=body({}),
+            errors=("unknown_group", "unknown_rank", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str, rank: str) -> None:
+        """End the rank's process, whatever it does."""
+        group = self.group(name)
+        await group.kill(int(rank), self.key)
+        self.answer(group.model(), 202)
+
+
+class EmptyCacheHandler(DistHandler):
+    """Freeing memory."""
+
+    @operation(
+        Operation(
+            "Collect garbage and empty the device caches of idle ranks",
+            "execute",
+            {
+                200: Answer(
+                    "Freed bytes by rank",
+                    record({"freed_bytes": {"type": "object", "additionalProperties": INTEGER}}),
+                )
+            },
+            body=RANKS_BODY,
+            errors=("unknown_group", "bad_ranks", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Free what can be freed."""
+        self.answer({"freed_bytes": await self.group(name).empty_cache(self.body.get("ranks", "all"))})
+
+
+class MemoryHandler(DistHandler):
+    """Memory over time."""
+
+    @operation(
+        Operation(
+            "Read the last minutes of memory samples",
+            "read",
+            {200: Answer("Samples, newest last", record({"samples": list_of(ref("MemorySample"))}))},
+            errors=("unknown_group",),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """The samples that were taken while somebody looked."""
+        self.answer({"samples": self.group(name).memory.all()})

@@ -1,0 +1,93 @@
+"""REST: the log of a rank, in pages and as a file."""
+
+from __future__ import annotations
+
+import asyncio
+
+from jupyter_dist.journal.sound import MAX_SEQ
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.groups.group import Group
+from jupyter_dist.server.http.base import DistHandler
+from jupyter_dist.server.http.operations import Answer, Operation, operation
+from jupyter_dist.server.http.schemas import BOOLEAN, INTEGER, list_of, or_null, record, ref
+from jupyter_dist.server.mirror.logs import LogRecord, log_text
+
+DEFAULT_TAIL_BYTES = 256 * 1024
+MAX_TAIL_BYTES = 8 << 20
+
+
+class LogHandler(DistHandler):
+    """A rank's log."""
+
+    @operation(
+        Operation(
+            "Read a page of a rank's log",
+            "read",
+            {
+                200: Answer(
+                    "Records, newest last",
+                    record(
+                        {
+                            "records": list_of(ref("LogRecord")),
+                            "seq": INTEGER,
+                            "first": or_null(INTEGER),
+                            "more": BOOLEAN,
+                        }
+                    ),
+                )
+            },
+            query={
+                "tail": {
+                    **INTEGER,
+                    "minimum": 1,
+                    "maximum": MAX_TAIL_BYTES,
+                    "description": f"Bytes of records, up to {MAX_TAIL_BYTES}.",
+                },
+                "before": {**INTEGER, "minimum": 1, "maximum": MAX_SEQ, "description": "The page before this record."},
+            },
+            errors=("unknown_group", "unknown_rank", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def get(self, name: str, rank: str) -> None:
+        """The newest records, or those before one."""
+        tail_bytes = self.query.get("tail", DEFAULT_TAIL_BYTES)
+        self.answer(await self.group(name).log_page(int(rank), self.query.get("before"), tail_bytes))
+
+
+class LogDownloadHandler(DistHandler):
+    """A rank's log as a file."""
+
+    @property
+    def content_security_policy(self) -> str:
+        """Allow nothing."""
+        # What ranks print is served from our origin: a browser must never take it for a page.
+        return "default-src 'none'; sandbox"
+
+    @operation(
+        Operation(
+            "Download the whole log of a rank",
+            "read",
+            {200: Answer("Plain text", content_type="text/plain", headers=("Content-Disposition",))},
+            errors=("unknown_group", "unknown_rank", "too_many"),
+        )
+    )
+    async def get(self, name: str, rank: str) -> None:
+        """Stream the log; the client sets the pace."""
+        group = self.group(name)
+        group.check_rank(int(rank))
+        with self.settings["jupyter_dist"].downloads.one(self):
+            await self._stream(group, int(rank))
+
+    async def _stream(self, group: Group, rank: int) -> None:
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Content-Disposition", f'attachment; filename="{group.id}-rank-{rank}.log"')
+        chunks = group.log_chunks(rank)
+        end: list[LogRecord] | None = None
+        try:
+            while (records := await asyncio.to_thread(next, chunks, end)) is not None:
+                self.write(log_text(records))
+                await self.flush()
+        except OSError as err:
+            raise JupyterDistError("not_found", "The log cannot be read.", str(err)) from err
+        self.finish(set_content_type="text/plain; charset=utf-8")

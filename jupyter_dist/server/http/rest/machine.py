@@ -1,0 +1,98 @@
+"""REST: versions, this API itself, environments and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+from jupyter_dist.server.http.base import DistHandler
+from jupyter_dist.server.http.openapi import build_openapi
+from jupyter_dist.server.http.operations import Answer, Operation, Route, operation
+from jupyter_dist.server.http.schemas import ANY_OBJECT, BOOLEAN, INTEGER, STRING, body, list_of, record, ref
+from jupyter_dist.server.launcher.environments import default_environment
+
+API_VERSION = 1
+
+
+class RootHandler(DistHandler):
+    """Versions."""
+
+    @operation(
+        Operation(
+            "Read the versions",
+            "read",
+            {200: Answer("Versions", record({"jupyter_dist": STRING, "protocol": INTEGER, "api": INTEGER}))},
+        )
+    )
+    async def get(self) -> None:
+        """What runs here."""
+        self.answer({"jupyter_dist": self.extensionapp.version, "protocol": PROTOCOL_VERSION, "api": API_VERSION})
+
+
+class OpenApiHandler(DistHandler):
+    """The description of this API."""
+
+    def initialize(self, name: str, routes: Callable[[], Iterable[Route]] = tuple) -> None:
+        """Called by tornado; the description is of all routes, this one included."""
+        super().initialize(name)
+        self._routes = routes
+
+    @operation(Operation("Read this description", "read", {200: Answer("OpenAPI 3.1", ANY_OBJECT)}))
+    async def get(self) -> None:
+        """This API as OpenAPI 3.1."""
+        self.answer(build_openapi(self._routes(), self.url(), self.extensionapp.version))
+
+
+class EnvironmentsHandler(DistHandler):
+    """Environments."""
+
+    @operation(
+        Operation(
+            "List the environments that groups can run in",
+            "read",
+            {200: Answer("Environments", record({"environments": list_of(ref("Environment")), "default": STRING}))},
+        )
+    )
+    async def get(self) -> None:
+        """All environments, probed."""
+        environments = await self.manager.environments.all()
+        shown = [environment.to_dict() for environment in environments]
+        self.answer({"environments": shown, "default": default_environment(environments).name})
+
+
+class WarmHandler(DistHandler):
+    """Warming an environment."""
+
+    @operation(
+        Operation(
+            "Keep an agent with torch imported ready for the next start",
+            "write",
+            {202: Answer("It is being started, or waits already", ANY_OBJECT)},
+            body=body({}),
+            errors=("bad_environment",),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """See that an agent waits."""
+        await self.manager.warm(name)
+        self.answer({}, 202)
+
+
+class DevicesHandler(DistHandler):
+    """Devices and host."""
+
+    @operation(
+        Operation(
+            "Read the accelerators and the host",
+            "read",
+            {
+                200: Answer(
+                    "Devices and host",
+                    record({"devices": list_of(ref("Device")), "host": ref("Host"), "processes_hidden": BOOLEAN}),
+                )
+            },
+        )
+    )
+    async def get(self) -> None:
+        """What this machine has and how it is used."""
+        self.answer(await self.manager.devices.read(self.manager.rank_of_pid))

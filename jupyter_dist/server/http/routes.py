@@ -1,0 +1,62 @@
+"""Every address of the API, in the order of docs/api.md. The router and the OpenAPI document are made from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_dist.server.http.page.channel import ChannelHandler
+from jupyter_dist.server.http.rest.completion import CompleteHandler
+from jupyter_dist.server.http.rest.executions import ExecutionHandler, ExecutionsHandler
+from jupyter_dist.server.http.rest.groups import (
+    EmptyCacheHandler,
+    GroupHandler,
+    GroupsHandler,
+    InterruptHandler,
+    KillHandler,
+    MemoryHandler,
+    ReformHandler,
+    ReplaceHandler,
+    RestartHandler,
+)
+from jupyter_dist.server.http.rest.logs import LogDownloadHandler, LogHandler
+from jupyter_dist.server.http.rest.machine import (
+    DevicesHandler,
+    EnvironmentsHandler,
+    OpenApiHandler,
+    RootHandler,
+    WarmHandler,
+)
+
+from .base import NotFoundHandler
+from .operations import Route
+
+PREFIX = "jupyter-dist/api"
+
+ROUTES: tuple[Route, ...] = (
+    Route("", RootHandler),
+    Route("openapi.json", OpenApiHandler, {"routes": lambda: ROUTES}),
+    Route("environments", EnvironmentsHandler),
+    Route("environments/{name}/warm", WarmHandler),
+    Route("devices", DevicesHandler),
+    Route("groups", GroupsHandler),
+    Route("groups/{group}", GroupHandler),
+    Route("groups/{group}/interrupt", InterruptHandler),
+    Route("groups/{group}/restart", RestartHandler),
+    Route("groups/{group}/replace", ReplaceHandler),
+    Route("groups/{group}/reform", ReformHandler),
+    Route("groups/{group}/ranks/{rank}/kill", KillHandler),
+    Route("groups/{group}/ranks/{rank}/complete", CompleteHandler),
+    Route("groups/{group}/empty-cache", EmptyCacheHandler),
+    Route("groups/{group}/memory", MemoryHandler),
+    Route("groups/{group}/executions", ExecutionsHandler),
+    Route("groups/{group}/executions/{execution}", ExecutionHandler),
+    Route("groups/{group}/ranks/{rank}/log", LogHandler),
+    Route("groups/{group}/ranks/{rank}/log/download", LogDownloadHandler),
+    Route("channel", ChannelHandler),
+)
+
+
+def tornado_routes() -> list[Any]:
+    """The routes as jupyter_server takes them; what is left below the prefix is answered in our form too."""
+    routes: list[Any] = [(f"/{PREFIX}/{route.pattern()}", route.handler, route.arguments) for route in ROUTES]
+    return [*routes, (f"/{PREFIX}(?:/.*)?", NotFoundHandler)]

@@ -1,0 +1,129 @@
+"""The code that groups run: a copy of this package as it was when the server began.
+
+A package that is upgraded under a living server or group changes nothing in either: a zygote or a rank that starts
+later, and what ranks import later, is what the group was started with. Groups and servers of one version share a copy.
+Who runs it holds a shared lock on its folder, which the kernel frees with the process; who ends last removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import threading
+import time
+from pathlib import Path
+
+from .directories import make_private
+
+PACKAGE = Path(__file__).resolve().parents[2]
+BOOT_PATH = Path("jupyter_dist", "agent", "boot.py")
+ABANDONED_SECONDS = 600.0
+# What only the server imports.
+_LEFT_OUT = frozenset({"server", "labextension", "server-config"})
+
+
+class PackageCode:
+    """The Python files of this package, in memory (about 2 MB) until the first group needs them on disk."""
+
+    def __init__(self, parent: Path) -> None:
+        self._parent = parent
+        self._fd: int | None = None
+        self._writing = threading.Lock()  # groups are started in threads
+        self._folder: Path | None = None
+        sources = [path for path in sorted(PACKAGE.rglob("*.py")) if _is_for_groups(path)]
+        self._sources = {path.relative_to(PACKAGE): (path.read_bytes(), path.stat().st_mtime_ns) for path in sources}
+        self._compiled: dict[Path, bytes] = {}
+        for source in sources:
+            for path in source.parent.glob(f"__pycache__/{source.stem}.*.pyc"):
+                with contextlib.suppress(OSError):  # replaced at this moment
+                    self._compiled[path.relative_to(PACKAGE)] = path.read_bytes()
+
+    def boot_script(self) -> Path:
+        """The script that starts a group's processes; its code is written if it is not there. Raises OSError."""
+        with self._writing:
+            if self._folder is None or not (self._folder / BOOT_PATH).exists():
+                self.release()
+                self._folder = self._hold()
+            return self._folder / BOOT_PATH
+
+    def release(self) -> None:
+        """This server starts no more groups: remove what nobody runs any more. Idempotent."""
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd = self._folder = None
+        remove_unused(self._parent)
+
+    def _hold(self) -> Path:
+        make_private(self._parent)
+        digest = hashlib.sha256(repr(sorted(self._sources.items())).encode()).hexdigest()[:12]
+        folder = self._parent / f"code-{digest}"
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                fcntl.flock(self._fd, fcntl.LOCK_SH)
+                if self._is_whole(folder):
+                    return folder
+                os.close(self._fd)  # removed meanwhile, or damaged: another beside it
+                folder = folder.with_name(f"code-{digest}-{secrets.token_hex(2)}")
+            self._write(folder)
+
+    def _write(self, folder: Path) -> None:
+        unready = folder.with_name(f"new-{secrets.token_hex(4)}")
+        try:
+            for name, (content, mtime_ns) in self._sources.items():
+                path = unready / PACKAGE.name / name
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                path.write_bytes(content)
+                os.utime(path, ns=(mtime_ns, mtime_ns))  # by which compiled code knows its source
+            for name, content in self._compiled.items():
+                path = unready / PACKAGE.name / name
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                path.write_bytes(content)
+            unready.rename(folder)
+        except OSError as err:
+            if err.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # another server was faster
+                raise
+        finally:
+            shutil.rmtree(unready, ignore_errors=True)
+
+    def _is_whole(self, folder: Path) -> bool:
+        try:
+            package = folder / PACKAGE.name
+            return all((package / name).read_bytes() == content for name, (content, _) in self._sources.items())
+        except OSError:
+            return False
+
+
+def remove_unused(parent: Path) -> None:
+    """Remove the copies that neither a group nor a server runs, also those that a killed server has left."""
+    for folder in parent.glob("code-*"):
+        _remove_if_unused(folder)
+    for folder in parent.glob("new-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        parent.rmdir()
+
+
+def _is_for_groups(path: Path) -> bool:
+    return path.relative_to(PACKAGE).parts[0] not in _LEFT_OUT
+
+
+def _remove_if_unused(folder: Path) -> None:
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        pass  # a group runs it
+    finally:
+        os.close(fd)

@@ -1,0 +1,354 @@
+"""A group as its agent tells of it: state, executions, their views, samples; kept up over lost connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import math
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
+from jupyter_dist.server.folding.viewstore import ViewStore
+from jupyter_dist.server.launcher.directories import GroupDirectory
+from jupyter_dist.server.launcher.process import AgentProcess
+from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.tasks import start_task
+
+from .executions import Executions, is_final
+from .history import History
+from .link import PACKED_PROTOCOL, AgentLink
+from .logs import concerned_ranks
+from .memory import WATCH_SECONDS, MemorySamples
+from .status import GroupStatus
+from .waiting import Changes
+
+RECONNECT_AFTER_SECONDS = (0.0, 0.1, 0.4, 1.0)
+# An agent that was not heard of is asked; one that then says nothing is shown as not answering, within 5 s in all.
+ASK_EVERY_SECONDS = 1.5
+ANSWER_SECONDS = 2.5
+HELLO_SECONDS = 60.0  # for one that is stopped and goes on: it finds the question, and need not be asked again
+
+_DIGITS = re.compile(r"[\d.]+")
+
+Topic = tuple[Any, ...]
+
+log = logging.getLogger(__name__)
+
+
+class FollowedGroup:
+    """What is known of a group, from the agent that waits to become it until nothing of it is left."""
+
+    def __init__(self, directory: GroupDirectory, server_id: str, notify: Callable[[Topic], None]) -> None:
+        self.directory = directory
+        self.id = directory.group_id
+        self.executions = Executions(self.id)
+        self.memory = MemorySamples()
+        self.status = GroupStatus()
+        self._notify = notify
+        self._link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
+        self._history = History(directory, self._link, self.executions, self._is_sound)
+        self._damaged = 0  # records that were left out
+        self._views = ViewStore(self._history.execution_records)
+        self._seq = 0
+        self._watchers = 0
+        self._ending = False
+        self._connecting: asyncio.Task[None] | None = None
+        self._found = asyncio.Event()  # how it stands with the agent is known
+        self._asking: asyncio.Task[None] | None = None
+        self._changes = Changes()
+        self._handlers = {
+            "record": self._on_record,
+            "group": self._on_group,
+            "execution": self._on_execution,
+            "sample": self._on_sample,
+            "dropped": self._on_dropped,
+        }
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether its agent can be asked."""
+        return self._link.answers
+
+    @property
+    def state(self) -> str:
+        """A GroupState, or `warm` while the agent has no group yet."""
+        return self.status.state
+
+    @property
+    def name(self) -> str:
+        """The name its user gave it."""
+        return self.status.name
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks it has."""
+        return self.status.world_size
+
+    def model(self) -> dict[str, Any]:
+        """The Group of docs/api.md."""
+        return self.status.model(self.id)
+
+    # -- the connection ---------------------------------------------------------------------------------
+
+    async def attach(self, hello_seconds: float = HELLO_SECONDS) -> None:
+        """Connect to the agent, and follow what it has if it is a group already.
+
+        Raises:
+            JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
+        """
+        protocol = self.directory.read_group_json().get("protocol", PROTOCOL_VERSION)
+        if not isinstance(protocol, int) or protocol < OLDEST_PROTOCOL_VERSION:
+            raise JupyterDistError("incompatible", f"Its agent speaks protocol {protocol!r:.20}.")
+        await self._link.open(protocol, self._on_hello, hello_seconds)
+        if self.status.told_state == "warm":
+            return
+        if self._link.protocol >= PACKED_PROTOCOL:
+            await self._fetch_executions()
+        await self._follow(self._seq or int(self.status.fields["seq"]))
+        if self._watchers:
+            await self._link.request("watch", seconds=WATCH_SECONDS)
+
+    def connect(self) -> None:
+        """Attach in the background, again and again while the agent lives."""
+        if self._connecting is None or self._connecting.done():
+            self._found.clear()
+            self._connecting = start_task(self._connect(), f"connect {self.id}")
+
+    async def adopt(self, group_json: dict[str, Any], seconds: float) -> None:
+        """Take over a group that an earlier server left; one that has not answered by then is shown as such."""
+        self.status.take_remains(group_json)
+        self.connect()
+        try:
+            await asyncio.wait_for(self._found.wait(), seconds)
+        except asyncio.TimeoutError:
+            self.mark_silent()
+
+    async def detach(self) -> None:
+        """Leave the group to the next server."""
+        await self._stop_tasks()
+        await self._link.close()
+        self.directory.release()
+
+    def agent_process(self) -> AgentProcess | None:
+        """The agent's process, if it lives."""
+        pid = self.status.fields.get("agent_pid") or self.directory.read_group_json().get("agent_pid")
+        return AgentProcess.find(self.directory.path, pid)
+
+    def agent_lives(self) -> bool:
+        """Whether the agent's process lives, whether or not it answers."""
+        process = self.agent_process()
+        if process is not None:
+            process.close()
+        return process is not None
+
+    def mark_lost(self, last_words: str) -> None:
+        """The agent is gone, and its ranks with it."""
+        error = JupyterDistError(
+            "agent_unreachable",
+            f"The agent of group '{self.name}' has ended, and its ranks with it.",
+            last_words or "Shut the group down and start it again.",
+        )
+        self.status.mark_lost(error)
+        for execution_id in self.executions.mark_lost(error):
+            self._notify(("execution", self.id, execution_id))
+        self._changed()
+
+    def mark_silent(self) -> None:
+        """The agent lives and does not answer: nothing of what it told last is shown as present."""
+        if self.status.silence is not None:
+            return
+        process = self.agent_process()
+        if process is None:
+            return  # that is told when its connection ends
+        with process:
+            why = "is stopped" if process.is_stopped else "does not answer"
+        self.status.silence = JupyterDistError(
+            "agent_unreachable",
+            f"The agent of group '{self.name}' (process {process.pid}) {why}.",
+            "Its ranks and variables are kept, and it is shown as soon as it answers. Shutting it down ends it.",
+        )
+        self._link.is_silent = True
+        log.warning("jupyter_dist: %s", self.status.silence.message)
+        self._changed()
+
+    def _mark_heard(self) -> None:
+        self._link.is_silent = False
+        if self.status.silence is not None:
+            self.status.silence = None
+            self._changed()
+
+    def _mark_incompatible(self) -> None:
+        content = self.directory.read_group_json()
+        self.status.silence = None
+        self.status.take_remains(content)
+        version = f"jupyter_dist {content['version']}" if content.get("version") else "another version of jupyter_dist"
+        error = JupyterDistError(
+            "incompatible",
+            f"Group '{self.name}' was started by {version} (protocol {content.get('protocol')!r:.20}); this server "
+            f"speaks protocols {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}.",
+            "Its ranks live on. Use it from a server of that version, or shut it down.",
+        )
+        self.status.update(state="incompatible", error=error.to_dict())
+        self._changed()
+
+    async def _connect(self) -> None:
+        delays = itertools.chain(RECONNECT_AFTER_SECONDS, itertools.repeat(RECONNECT_AFTER_SECONDS[-1]))
+        for delay in delays:
+            await asyncio.sleep(delay)
+            process = self.agent_process()
+            if process is None:  # one that lives is only slow, or stopped: its ranks are not lost
+                if self.status.told_state not in ("dead", "warm"):
+                    self.mark_lost(self.directory.log_tail(600))
+                break
+            with process:
+                await self._try_to_attach(process)
+            if self._link.is_open:
+                break
+        self._found.set()
+        self._changed()
+
+    async def _try_to_attach(self, process: AgentProcess) -> None:
+        try:
+            await self.attach()
+        except JupyterDistError as err:
+            log.info("jupyter_dist: cannot connect to %s: %s", self.directory.path, err)
+            if err.code == "incompatible":
+                self._mark_incompatible()
+                self._found.set()
+                await process.wait(None)
+
+    async def _fetch_executions(self) -> None:
+        """Take all executions, page by page, each in its place among what the agent tells meanwhile."""
+        after, more = None, True
+        while more:
+            answer, _ = await self._link.request("executions", take=self._on_executions, after=after)
+            more = bool(answer["more"])
+            after = answer["executions"][-1]["id"] if answer["executions"] else None
+
+    async def _ask_for_life(self) -> None:
+        """Show within seconds that the agent does not answer any more, and that it does again."""
+        while self._is_unheard_since(math.inf):
+            await asyncio.sleep(ASK_EVERY_SECONDS)
+            asked_at = time.monotonic()
+            if asked_at - self._link.heard_at >= ASK_EVERY_SECONDS:
+                with contextlib.suppress(JupyterDistError):
+                    await self._link.request("ping", timeout_seconds=ANSWER_SECONDS)
+                await asyncio.sleep(0.05)  # what came while this process itself was held up is heard first
+                if self._is_unheard_since(asked_at):
+                    self.mark_silent()
+                    continue
+            if self._is_unheard_since(math.inf):
+                self._mark_heard()
+
+    def _is_unheard_since(self, at: float) -> bool:
+        return self._link.is_open and self._link.heard_at < at
+
+    async def _stop_tasks(self) -> None:
+        self._ending = True
+        tasks = [task for task in (self._connecting, self._asking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, since: int) -> None:
+        await self._link.request("follow", since=since)
+
+    # -- waiting ----------------------------------------------------------------------------------------
+
+    async def wait_until(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        """Wait until the condition holds, at most so long; whether it does."""
+        return await self._changes.wait_until(is_so, seconds)
+
+    async def wait_ended(self, execution_id: str, seconds: float) -> bool:
+        """Wait until an execution has ended; whether it has."""
+        return await self.wait_until(lambda: is_final(self.executions.get(execution_id)), seconds)
+
+    async def watch_memory(self, change: int) -> None:
+        """One watcher more (1) or less (-1): samples are taken while there is one."""
+        before, self._watchers = self._watchers, self._watchers + change
+        if bool(before) != bool(self._watchers) and self._link.answers:
+            await self._link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
+
+    # -- what the agent tells ---------------------------------------------------------------------------
+
+    def _on_hello(self, header: Header, payload: bytes) -> None:
+        self.status.protocol = self._link.protocol
+        self._on_group(header, payload)
+        self._mark_heard()
+        self._on_executions(header, payload)
+        if self._asking is None or self._asking.done():
+            self._asking = start_task(self._ask_for_life(), f"ask {self.id}")
+
+    def _on_executions(self, header: Header, payload: bytes) -> None:
+        for execution in header.get("executions", ()):
+            self.executions.update(execution)
+
+    def _on_message(self, header: Header, payload: bytes) -> None:
+        self._mark_heard()
+        handler = self._handlers.get(header.get("t", ""))
+        if handler is not None:
+            handler(header, payload)
+
+    def _on_record(self, header: Header, payload: bytes) -> None:
+        if not self._is_sound(header):
+            return
+        self._seq = int(header["seq"])
+        if header["kind"] == "begin":
+            self.executions.set_code(header["execution_id"], payload.decode("utf-8", "replace"))
+            self.executions.counts[header["execution_id"]] = header.get("execution_count")
+        execution_id = self._views.feed(header, payload)
+        if execution_id is not None:
+            self._notify(("view", self.id, execution_id))
+        for rank in concerned_ranks(header, self.world_size):
+            if self._history.feed(rank, header, payload):
+                self._notify(("log", self.id, rank))
+
+    def _is_sound(self, header: Header) -> bool:
+        """Whether a record can be believed; the first one that cannot is named in the server's log."""
+        if is_sound(header, self.world_size):
+            return True
+        if not self._damaged:
+            log.warning("jupyter_dist: the journal of group '%s' is damaged: %.200r is left out.", self.name, header)
+        self._damaged += 1
+        return False
+
+    def _on_group(self, header: Header, payload: bytes) -> None:
+        before, self.status.fields = self.status.fields.get("disk"), header["group"]
+        disk = self.status.fields.get("disk")
+        if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its figures change all the time
+            log.warning("jupyter_dist: group '%s': %s", self.name, disk)
+        self._changed()
+
+    def _on_execution(self, header: Header, payload: bytes) -> None:
+        model = self.executions.update(header["execution"])
+        self._notify(("execution", self.id, model["id"]))
+        self._changes.wake()
+
+    def _on_dropped(self, header: Header, payload: bytes) -> None:
+        log.error("jupyter_dist: group '%s': %s", self.name, header["error"]["message"])
+
+    def _on_sample(self, header: Header, payload: bytes) -> None:
+        self.memory.add(header["sample"])
+        self._notify(("memory", self.id))
+
+    def _on_lost(self) -> None:
+        if not self._ending and self.status.told_state != "warm":
+            self.connect()
+
+    async def _ask(self, t: str, payload: bytes = b"", **fields: Any) -> tuple[Header, bytes]:
+        """Ask the agent. One that is known not to answer is not asked: it would do it at any later time."""
+        self.status.check_reachable()
+        if self.status.is_gone and not self._link.is_open:
+            self.status.check_takes_cells()
+        return await self._link.request(t, payload, **fields)
+
+    def _changed(self) -> None:
+        self._notify(("groups",))
+        self._changes.wake()

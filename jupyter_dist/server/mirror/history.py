@@ -1,0 +1,109 @@
+"""What a group said before: records from the agent, or from the journal's files when the agent is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from jupyter_dist.journal.reader import execution_records, rank_page
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.folding.viewstore import Record
+from jupyter_dist.server.launcher.directories import GroupDirectory
+from jupyter_dist.transport.frames import FrameDecoder, Header
+
+from .executions import Executions
+from .link import PACKED_PROTOCOL, AgentLink
+from .logs import MAX_RING_BYTES, LogReader, LogRing
+
+MAX_VIEW_BYTES = 64 << 20  # of records: far more than a view shows
+FETCH_SECONDS = 30.0
+
+
+class History:
+    """Pages of logs, records of executions, and the rings of those logs that somebody follows."""
+
+    def __init__(
+        self, directory: GroupDirectory, link: AgentLink, executions: Executions, is_sound: Callable[[Header], bool]
+    ) -> None:
+        self._directory = directory
+        self._link = link
+        self._executions = executions
+        self._is_sound = is_sound  # others are left out
+        self._rings: dict[int, LogRing] = {}
+        self._filling = asyncio.Lock()
+
+    async def fetch_code(self, execution_id: str) -> None:
+        """Have the code of an execution at hand; when nobody has it any more, it stays unknown."""
+        with contextlib.suppress(JupyterDistError):
+            if self._link.answers and self._link.protocol >= PACKED_PROTOCOL:
+                _, payload = await self._link.request("code", execution_id=execution_id)
+                self._executions.set_code(execution_id, payload.decode("utf-8", "replace"))
+            else:
+                await self.execution_records(execution_id)
+
+    async def execution_records(self, execution_id: str) -> list[Record]:
+        """All records of an execution (of a huge one: its first and last)."""
+        records = await self._execution_records(execution_id)
+        for record, payload in records[:1]:
+            if record["kind"] == "begin":
+                self._executions.set_code(execution_id, payload.decode("utf-8", "replace"))
+        return records
+
+    async def _execution_records(self, execution_id: str) -> list[Record]:
+        if self._link.answers:
+            fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": MAX_VIEW_BYTES}
+            _, payload = await self._link.request("execution_records", timeout_seconds=FETCH_SECONDS, **fields)
+            return self._sound(FrameDecoder().feed(payload))
+        begin_seq = self._executions.begin_seq(execution_id)
+        if begin_seq is None:
+            return []
+        journal = self._directory.journal_path
+        found = await asyncio.to_thread(lambda: list(execution_records(journal, execution_id, begin_seq, None)))
+        return self._sound((record.header, record.payload) for record in found)
+
+    async def log_page(self, rank: int, before: int | None, max_bytes: int) -> dict[str, Any]:
+        """The page of docs/api.md."""
+        records, more = await self._page(rank, before, max_bytes)
+        reader = LogReader(rank, self._executions.counts)
+        converted = (reader.convert(header, payload) for header, payload in records)
+        return {
+            "records": [record for record in converted if record is not None],
+            "seq": records[-1][0]["seq"] if records else (before or 1) - 1,
+            "first": records[0][0]["seq"] if records else None,
+            "more": more,
+        }
+
+    async def ring(self, rank: int) -> LogRing:
+        """The newest records of a rank; fed from now on."""
+        async with self._filling:
+            if rank not in self._rings:
+                # It is fed while the page is fetched: only what is older goes before.
+                ring = self._rings[rank] = LogRing(rank, self._executions.counts)
+                try:
+                    ring.prepend(*await self._page(rank, None, MAX_RING_BYTES))
+                except BaseException:
+                    del self._rings[rank]
+                    raise
+            return self._rings[rank]
+
+    def feed(self, rank: int, record: dict[str, Any], payload: bytes) -> bool:
+        """Take a live record; whether anybody follows that log."""
+        ring = self._rings.get(rank)
+        if ring is None:
+            return False
+        ring.feed(record, payload)
+        return True
+
+    async def _page(self, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
+        if self._link.answers:
+            fields: dict[str, Any] = {"rank": rank, "before": before, "max_bytes": max_bytes}
+            answer, payload = await self._link.request("page", timeout_seconds=FETCH_SECONDS, **fields)
+            return self._sound(FrameDecoder().feed(payload)), bool(answer["more"])
+        journal = self._directory.journal_path
+        records, more = await asyncio.to_thread(rank_page, journal, rank, before, max_bytes)
+        return self._sound((record.header, record.payload) for record in records), more
+
+    def _sound(self, records: Iterable[Record]) -> list[Record]:
+        return [record for record in records if self._is_sound(record[0])]

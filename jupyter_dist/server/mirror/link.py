@@ -1,0 +1,181 @@
+"""The server's end of the connection to one agent: requests with deadlines, and what the agent tells."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
+from jupyter_dist.transport.frames import FrameError, Header, pack, unpack
+from jupyter_dist.transport.stream import FrameStream
+from jupyter_dist.transport.tasks import start_task
+
+CONNECT_SECONDS = 5.0
+REQUEST_SECONDS = 15.0
+MAX_BUSY_SECONDS = 0.01
+# The first protocol whose messages carry their fields in the payload, and executions in pages.
+PACKED_PROTOCOL = 2
+
+Take = Callable[[Header, bytes], None]
+
+log = logging.getLogger(__name__)
+
+
+class AgentLink:
+    """One connection. When it is lost every open request fails, and `on_lost` is called once."""
+
+    def __init__(
+        self,
+        socket_path: Path,
+        server_id: str,
+        on_message: Callable[[Header, bytes], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._path = socket_path
+        self._server_id = server_id
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._stream: FrameStream | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self.protocol = PROTOCOL_VERSION  # what this agent and we speak
+        self.heard_at = 0.0  # monotonic; when it last said anything
+        self.is_silent = False  # it lives and has not answered in time
+        self._answers: dict[int, tuple[asyncio.Future[tuple[Header, bytes]], Take | None]] = {}
+        self._ids = itertools.count(1)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be made."""
+        return self._stream is not None
+
+    @property
+    def answers(self) -> bool:
+        """Whether requests can be made, and are answered as far as is known."""
+        return self._stream is not None and not self.is_silent
+
+    async def open(self, protocol: int, take: Take, hello_seconds: float = REQUEST_SECONDS) -> None:
+        """Connect to an agent that wrote this protocol into its folder, and have its answer to `hello` taken.
+
+        Raises:
+            JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
+        """
+        self.protocol = min(protocol, PROTOCOL_VERSION)
+        try:
+            self._stream = await FrameStream.connect(str(self._path), CONNECT_SECONDS)
+        except OSError as err:
+            raise self._unreachable() from err
+        stream = self._stream
+        self._reader = start_task(self._read(stream), "from agent", lambda _: self._lost(stream))
+        versions = {"protocol": self.protocol, "oldest_protocol": OLDEST_PROTOCOL_VERSION}
+        try:
+            await self.request("hello", b"", hello_seconds, take, **versions, server=self._server_id)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def request(
+        self,
+        t: str,
+        payload: bytes = b"",
+        timeout_seconds: float = REQUEST_SECONDS,
+        take: Take | None = None,
+        **fields: Any,
+    ) -> tuple[Header, bytes]:
+        """Ask the agent and return its answer; `take` gets it in its place among all that the agent tells.
+
+        Raises:
+            JupyterDistError: what the agent answered, `agent_unreachable` or `timed_out`.
+        """
+        if self._stream is None:
+            raise self._unreachable()
+        request_id = next(self._ids)
+        answer: asyncio.Future[tuple[Header, bytes]] = asyncio.get_running_loop().create_future()
+        self._answers[request_id] = answer, take
+        header = {"t": t, "id": request_id}
+        try:
+            # A hello is understood by every version.
+            if self.protocol < PACKED_PROTOCOL or t == "hello":
+                self._stream.send({**header, **fields}, payload)
+            else:
+                self._stream.send(*pack(header, fields, payload))
+            return await asyncio.wait_for(answer, timeout_seconds)
+        except FrameError as err:
+            raise JupyterDistError("too_large", f"The request is too large: {err}.") from err
+        except asyncio.TimeoutError as err:
+            raise JupyterDistError(
+                "timed_out",
+                f"The group's agent did not answer '{t}' within {timeout_seconds:g} s.",
+                "The machine may be overloaded. It may still be done: look before you ask again.",
+            ) from err
+        finally:
+            self._answers.pop(request_id, None)
+
+    async def close(self) -> None:
+        """Drop the connection; the agent goes on. Idempotent; `on_lost` is not called."""
+        stream, self._stream = self._stream, None
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
+            self._reader = None
+        if stream is not None:
+            stream.close()
+        self._fail_requests()
+
+    async def _read(self, stream: FrameStream) -> None:
+        with contextlib.suppress(EOFError, OSError, FrameError):
+            yielded_at = time.monotonic()
+            while True:
+                header, payload = unpack(*await stream.recv())
+                self.heard_at = time.monotonic()
+                self._dispatch(header, payload)
+                # What is buffered already is received without a pause: a flood must leave room for others.
+                if time.monotonic() - yielded_at > MAX_BUSY_SECONDS:
+                    await asyncio.sleep(0)
+                    yielded_at = time.monotonic()
+        self._lost(stream)
+
+    def _lost(self, stream: FrameStream) -> None:
+        stream.abort()
+        if self._stream is stream:
+            self._stream = None
+            self._fail_requests()
+            self._on_lost()
+
+    def _dispatch(self, header: Header, payload: bytes) -> None:
+        if header.get("t") != "answer":
+            try:
+                self._on_message(header, payload)
+            except Exception:  # the edge of the reading task: one bad message must not end the connection
+                log.exception("jupyter_dist: cannot handle a '%s' message", header.get("t"))
+            return
+        answer, take = self._answers.get(header.get("id", 0), (None, None))
+        if answer is None or answer.done():
+            return  # it came after its deadline
+        if not header.get("ok"):
+            answer.set_exception(JupyterDistError.from_dict(header.get("error")))
+            return
+        try:
+            if take is not None:
+                take(header, payload)
+            answer.set_result((header, payload))
+        except Exception as err:  # as above; whoever asked hears of it
+            answer.set_exception(err)
+
+    def _fail_requests(self) -> None:
+        for answer, _ in self._answers.values():
+            if not answer.done():
+                answer.set_exception(self._unreachable())
+
+    def _unreachable(self) -> JupyterDistError:
+        return JupyterDistError(
+            "agent_unreachable",
+            "The group's agent cannot be reached.",
+            f"It has ended or is stuck; see agent.log in {self._path.parent}.",
+        )

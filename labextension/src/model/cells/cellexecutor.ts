@@ -1,0 +1,241 @@
+/** Runs the cells of notebooks: on ranks where the notebook says so. */
+import type { CodeCell, ICodeCellModel } from '@jupyterlab/cells';
+import type { INotebookCellExecutor, INotebookModel, KernelError } from '@jupyterlab/notebook';
+import type { DistError } from '../../services/errors';
+import type { IExecution, IGroup, IRunRequest } from '../../services/protocol';
+import type { IDistExecutions, IDistGroups } from '../../tokens';
+import { aborted, failure, refuse } from './cellerrors';
+import type { CellRun } from './cellrun';
+import { CellRuns, findCell } from './cellruns';
+import { CellAborted, CellQueue } from './queue';
+import { IRankTarget, resolveTarget } from '../notebooks/target';
+
+type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
+
+/** The lane of cells that go to the kernel; no group can have that name. */
+const KERNEL_LANE = '';
+
+export interface IExecutorOptions {
+  executions: IDistExecutions;
+  groups: IDistGroups;
+  runs: CellRuns;
+  /** Runs a cell on the kernel: JupyterLab's own way. */
+  runOnKernel: INotebookCellExecutor['runCell'];
+  /** Whether cells empty the CUDA cache of the ranks whose memory they changed. */
+  emptyCache(): boolean;
+  /** Where a notebook lies on the server. */
+  pathOf(notebook: INotebookModel): string | undefined;
+}
+
+export class RankCellExecutor implements INotebookCellExecutor {
+  constructor(options: IExecutorOptions) {
+    this._options = options;
+  }
+
+  runCell(options: IRunCellOptions): Promise<boolean> {
+    const { cell, notebook } = options;
+    if (cell.model.type !== 'code') {
+      return this._options.runOnKernel(options);
+    }
+    const model = cell.model as ICodeCellModel;
+    this._options.runs.detach(notebook, model.id);
+    const target = resolveTarget(notebook, model);
+    const queue = this._queue(notebook);
+    if (!target) {
+      return this._enqueueForKernel(queue, options, model);
+    }
+    if (!model.sharedModel.getSource().trim()) {
+      clear(model);
+      return Promise.resolve(true);
+    }
+    return this._enqueueForRanks(queue, options, model, target);
+  }
+
+  /** Stop what waits of a notebook's cells; what runs is not touched. */
+  abortWaiting(notebook: INotebookModel): void {
+    this._queues.get(notebook)?.abortWaiting();
+    this._interrupts.set(notebook, (this._interrupts.get(notebook) ?? 0) + 1);
+  }
+
+  private async _enqueueForKernel(
+    queue: CellQueue,
+    options: IRunCellOptions,
+    model: ICodeCellModel
+  ): Promise<boolean> {
+    if (!queue.isEmpty) {
+      // It may have to wait for ranks: show that it is on its way.
+      model.executionState = 'running';
+    }
+    try {
+      return await queue.enqueue({
+        lane: KERNEL_LANE,
+        mayFail: mayRaise(model),
+        run: submitted => {
+          submitted();
+          return this._options.runOnKernel(options);
+        }
+      });
+    } catch (reason) {
+      if (reason instanceof CellAborted) {
+        model.executionState = 'idle';
+        throw aborted(reason);
+      }
+      throw reason;
+    }
+  }
+
+  private async _enqueueForRanks(
+    queue: CellQueue,
+    options: IRunCellOptions,
+    model: ICodeCellModel,
+    target: IRankTarget
+  ): Promise<boolean> {
+    const { cell, onCellExecuted, onCellExecutionScheduled } = options;
+    const job = newJob(options, model, target);
+    prepare(cell as CodeCell, model);
+    onCellExecutionScheduled({ cell });
+    let error: KernelError | null = null;
+    let tolerated = false;
+    try {
+      await queue.enqueue({
+        lane: this._options.groups.find(target.group)?.id ?? target.group,
+        mayFail: job.mayFail,
+        run: async submitted => {
+          error = await this._runOnRanks(job, submitted);
+          tolerated = error !== null && job.mayFail;
+          if (error && !tolerated) {
+            throw error;
+          }
+          return true;
+        }
+      });
+    } catch (reason) {
+      if (reason instanceof CellAborted) {
+        idle(job);
+        error = aborted(reason);
+      } else {
+        error = reason as KernelError;
+      }
+    }
+    if (cell.isDisposed) {
+      return false;
+    }
+    onCellExecuted({ cell, success: error === null, error });
+    if (error && !tolerated) {
+      throw error;
+    }
+    return true;
+  }
+
+  /** The error that it ended with, or null. */
+  private async _runOnRanks(job: IJob, submitted: () => void): Promise<KernelError | null> {
+    const { notebook, cellId, target, recordTiming } = job;
+    const { executions, runs } = this._options;
+    const interrupts = this._interrupts.get(notebook);
+    let execution: IExecution;
+    try {
+      execution = await executions.run(target.group, this._request(job));
+    } catch (reason) {
+      return refuse(findCell(notebook, cellId), reason as DistError);
+    }
+    const group = this._describe(execution, target);
+    const run = runs.start({ notebook, cellId, group, execution, recordTiming, isSubmitted: true });
+    this._last.set(notebook, run);
+    submitted();
+    if (interrupts !== this._interrupts.get(notebook)) {
+      // It was on its way to the server when the notebook was interrupted.
+      void runs.cancel([run]);
+    }
+    const outcome = await run.done;
+    return outcome.execution.state === 'ok' ? null : failure(outcome);
+  }
+
+  private _request({ notebook, cellId, code, target, mayFail }: IJob): IRunRequest {
+    const path = this._options.pathOf(notebook);
+    const before = this._last.get(notebook);
+    return {
+      code,
+      ranks: target.ranks,
+      cell_id: cellId,
+      ...(path === undefined ? {} : { notebook: path }),
+      ...(this._options.emptyCache() ? { empty_cache: true } : {}),
+      stop_on_error: !mayFail,
+      // It may have failed before this one reaches the server.
+      ...(before && !before.isDisposed ? { after: before.execution.id } : {})
+    };
+  }
+
+  private _describe(
+    execution: IExecution,
+    target: IRankTarget
+  ): Pick<IGroup, 'id' | 'name' | 'world_size'> {
+    const group = this._options.groups.find(execution.group);
+    return group ?? { id: execution.group, name: target.group, world_size: 0 };
+  }
+
+  private _queue(notebook: INotebookModel): CellQueue {
+    const queue = this._queues.get(notebook) ?? new CellQueue();
+    this._queues.set(notebook, queue);
+    return queue;
+  }
+
+  /** How often each notebook was interrupted. */
+  private _interrupts = new WeakMap<INotebookModel, number>();
+  /** The run submitted last: what the next one comes after. */
+  private _last = new WeakMap<INotebookModel, CellRun>();
+  private _options: IExecutorOptions;
+  private _queues = new WeakMap<INotebookModel, CellQueue>();
+}
+
+/** A cell as it was when it was run: by the time its turn comes it may have been moved, changed or deleted. */
+interface IJob {
+  readonly notebook: INotebookModel;
+  readonly cellId: string;
+  readonly code: string;
+  readonly target: IRankTarget;
+  readonly mayFail: boolean;
+  readonly recordTiming: boolean;
+}
+
+function newJob(options: IRunCellOptions, model: ICodeCellModel, target: IRankTarget): IJob {
+  return {
+    notebook: options.notebook,
+    cellId: model.id,
+    code: model.sharedModel.getSource(),
+    target,
+    mayFail: mayRaise(model),
+    recordTiming: options.notebookConfig.recordTiming === true
+  };
+}
+
+/** It will not run: `[ ]`, wherever the cell is now. */
+function idle({ notebook, cellId }: IJob): void {
+  const cell = findCell(notebook, cellId);
+  if (cell) {
+    cell.executionState = 'idle';
+  }
+}
+
+function clear(model: ICodeCellModel): void {
+  model.sharedModel.transact(() => model.clearExecution(), false);
+}
+
+/** As a kernel's cell is begun: nothing to undo, trusted, `[*]`. */
+function prepare(cell: CodeCell, model: ICodeCellModel): void {
+  model.sharedModel.transact(
+    () => {
+      model.clearExecution();
+      cell.outputHidden = false;
+    },
+    false,
+    'silent-change'
+  );
+  model.executionState = 'running';
+  model.trusted = true;
+}
+
+/** JupyterLab's cell tag: an exception is expected here. */
+function mayRaise(model: ICodeCellModel): boolean {
+  const tags = model.getMetadata('tags');
+  return Array.isArray(tags) && tags.includes('raises-exception');
+}

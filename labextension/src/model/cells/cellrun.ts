@@ -1,0 +1,239 @@
+/** One execution in one cell: keeps the cell's output, prompt and metadata, wherever the cell goes. */
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import type { IError, IOutput } from '@jupyterlab/nbformat';
+import type { INotebookModel } from '@jupyterlab/notebook';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import {
+  FINAL_STATES,
+  IErrorBody,
+  IExecution,
+  IGroup,
+  IRanksBundle
+} from '../../services/protocol';
+import type {
+  IDistExecutions,
+  IFollowedChange,
+  IFollowedExecution,
+  IFollower
+} from '../../tokens';
+import type { Authors } from '../notebooks/authors';
+import { makeBundle } from '../executions/bundle';
+import { asOutput, CellOutput, openBundle } from './celloutput';
+import { lostError } from './reattach';
+
+/** The notebook is written at most this often while a cell runs. */
+const WRITE_INTERVAL_MS = 500;
+/** ... and not so often that writing takes more than this share of the time. */
+const WRITE_SHARE = 0.05;
+
+/** How an execution ended. */
+export interface IOutcome {
+  execution: IExecution;
+  /** What stopped it: a rank's exception, or why it was lost. */
+  error: Pick<IError, 'ename' | 'evalue' | 'traceback'> | null;
+}
+
+export interface ICellRunOptions {
+  executions: IDistExecutions;
+  /** The pages that have the notebook: one of them writes. Null: this one alone has it. */
+  authors: Authors | null;
+  notebook: INotebookModel;
+  /** The id of the cell: models come and go as the cell is moved, deleted and restored. */
+  cellId: string;
+  /** The cell as it is now; null: it was deleted. */
+  cell: ICodeCellModel | null;
+  group: Pick<IGroup, 'id' | 'name' | 'world_size'>;
+  execution: IExecution;
+  /** What the cell has from before a reload: shown until the server is heard. */
+  saved?: IRanksBundle | null;
+  recordTiming?: boolean;
+}
+
+export class CellRun implements IDisposable {
+  constructor(options: ICellRunOptions) {
+    this._options = options;
+    this._notebook = options.notebook;
+    this._cellId = options.cellId;
+    this._output = options.cell && new CellOutput(options.cell);
+    this._execution = options.execution;
+    this._follower = options.executions.follow(
+      options.execution.group,
+      options.execution.id
+    );
+    this.done = this._waitForEnd();
+    this._followed.changed.connect(this._onChanged, this);
+    if (this._mayWrite) {
+      this._output?.showRunning();
+    }
+    if (!options.saved) {
+      this._write();
+    }
+  }
+
+  /** Resolves when the execution has ended and the cell says so. */
+  readonly done: Promise<IOutcome>;
+
+  get notebook(): INotebookModel {
+    return this._notebook;
+  }
+
+  get cellId(): string {
+    return this._cellId;
+  }
+
+  /** The cell as it is now; null while it is deleted. */
+  get cell(): ICodeCellModel | null {
+    return this._output?.cell ?? null;
+  }
+
+  get group(): ICellRunOptions['group'] {
+    return this._options.group;
+  }
+
+  /** The execution as last heard of. */
+  get execution(): IExecution {
+    return this._execution;
+  }
+
+  /** Whether the cell was left to somebody else. */
+  get isDetached(): boolean {
+    return this._isDetached;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** The cell has a new model, in this notebook or another; or, with null, none for now. */
+  moveTo(cell: ICodeCellModel | null, notebook: INotebookModel): void {
+    this._notebook = notebook;
+    this._cellId = cell?.id ?? this._cellId;
+    this._output = cell && new CellOutput(cell);
+    if (!this._followed.isEnded) {
+      this._write();
+    }
+  }
+
+  /** Leave the cell to somebody else; `done` still resolves. */
+  detach(): void {
+    this._isDetached = true;
+    clearTimeout(this._timer);
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    this.detach();
+    Signal.clearData(this);
+    this._follower.dispose();
+  }
+
+  private get _followed(): IFollowedExecution {
+    return this._follower.followed;
+  }
+
+  private async _waitForEnd(): Promise<IOutcome> {
+    await this._followed.ended;
+    const { execution, error } = this._followed;
+    this._execution = execution ?? this._execution;
+    const isFinal = FINAL_STATES.has(this._execution.state);
+    if (error && !isFinal) {
+      this._execution = { ...this._execution, state: 'lost' };
+    }
+    const reason = error && !isFinal ? lostError(error) : this._execution.error;
+    const outcome = {
+      execution: this._execution,
+      error: reason ? asOutput(reason) : firstError(this._followed)
+    };
+    await this._leftToUs();
+    this._finish(reason);
+    this.dispose();
+    return outcome;
+  }
+
+  /** Whether the cell is this run's to write, and this page's. */
+  private get _mayWrite(): boolean {
+    return !this._isDetached && this._output !== null && (this._options.authors?.isAuthor(this._execution.id) ?? true);
+  }
+
+  /** Resolves when this page has to write the end, or another one has; a page that goes leaves it to the next. */
+  private async _leftToUs(): Promise<void> {
+    const { authors } = this._options;
+    const isOpen = (): boolean => {
+      const cell = this.cell;
+      return !this._isDetached && cell !== null && openBundle(cell)?.execution_id === this._execution.id;
+    };
+    while (authors && !authors.isDisposed && !this._mayWrite && isOpen()) {
+      await new Promise(resolve => setTimeout(resolve, WRITE_INTERVAL_MS));
+    }
+  }
+
+  private _onChanged(_: IFollowedExecution, change: IFollowedChange): void {
+    if (change.execution && this._followed.execution) {
+      this._execution = this._followed.execution;
+    }
+    if (!this._followed.isEnded && this._timer === undefined) {
+      this._timer = setTimeout(() => {
+        this._timer = undefined;
+        this._write();
+      }, this._interval);
+    }
+  }
+
+  private _finish(error: IErrorBody | null): void {
+    clearTimeout(this._timer);
+    if (!this._mayWrite || !this._output) {
+      return;
+    }
+    const { execution } = this;
+    if (execution.state === 'aborted' && (!error || error.code === 'aborted')) {
+      // Never ran, because a cell before it failed: as a kernel leaves such a cell.
+      this._output.clear();
+    } else {
+      this._write(error);
+    }
+    this._output.showEnded(execution.execution_count);
+    if (this._options.recordTiming) {
+      this._output.recordTiming(execution);
+    }
+  }
+
+  private _write(error: IErrorBody | null = this._execution.error): void {
+    if (!this._mayWrite || !this._output) {
+      return;
+    }
+    const start = performance.now();
+    const { group, saved } = this._options;
+    const bundle = makeBundle(group, this._execution, this._followed.items, error);
+    if (saved && bundle.items.length === 0 && (this._followed.error || !this._followed.execution)) {
+      // The server has not been heard, or knows nothing of it: what was saved is all there is.
+      bundle.items = saved.items;
+      bundle.statuses = saved.statuses;
+    }
+    this._output.write(bundle);
+    if (!this._followed.isEnded) {
+      this._output.showRunning();
+    }
+    const took = performance.now() - start;
+    this._interval = Math.max(WRITE_INTERVAL_MS, took / WRITE_SHARE);
+  }
+
+  private _cellId: string;
+  private _execution: IExecution;
+  private _follower: IFollower;
+  private _interval = WRITE_INTERVAL_MS;
+  private _isDetached = false;
+  private _isDisposed = false;
+  private _notebook: INotebookModel;
+  private _options: ICellRunOptions;
+  private _output: CellOutput | null;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** The error of the lowest rank that raised one. */
+function firstError(followed: IFollowedExecution): IOutcome['error'] {
+  const isError = (output?: IOutput): boolean =>
+    output?.output_type === 'error';
+  const item = followed.items.find(({ output }) => isError(output));
+  return item ? (item.output as IError) : null;
+}

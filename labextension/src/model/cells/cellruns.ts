@@ -1,0 +1,136 @@
+/** The executions that cells of this page wait for. They belong to a notebook and a cell's id; its model is looked up. */
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import type { INotebookModel } from '@jupyterlab/notebook';
+import { ISignal, Signal } from '@lumino/signaling';
+import type { IDistExecutions } from '../../tokens';
+import type { Authors } from '../notebooks/authors';
+import { openBundle } from './celloutput';
+import { CellRun, ICellRunOptions } from './cellrun';
+
+export interface IStartOptions extends Omit<ICellRunOptions, 'executions' | 'cell' | 'authors'> {
+  /** This page submitted it, and is the one that writes its output. */
+  isSubmitted?: boolean;
+}
+
+export class CellRuns {
+  constructor(executions: IDistExecutions, authorsOf: (notebook: INotebookModel) => Authors | null) {
+    this._executions = executions;
+    this._authorsOf = authorsOf;
+  }
+
+  /** Emitted when a run begins or ends, and when its cell goes or comes back. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** The runs of which the cell was deleted. */
+  get deleted(): CellRun[] {
+    return [...this._runs].filter(run => run.cell === null && !run.isDetached);
+  }
+
+  /** Show an execution in a cell until it ends. */
+  start(options: IStartOptions): CellRun {
+    const { notebook, cellId } = options;
+    this.detach(notebook, cellId);
+    const cell = findCell(notebook, cellId);
+    const authors = this._authorsOf(notebook);
+    const { id } = options.execution;
+    if (options.isSubmitted) {
+      authors?.claim(id, cellId);
+    }
+    const run = new CellRun({ executions: this._executions, authors, ...options, cell });
+    this._runs.add(run);
+    void run.done.then(() => {
+      authors?.release(id);
+      this._runs.delete(run);
+      this._changed.emit();
+    });
+    this._changed.emit();
+    return run;
+  }
+
+  /** Whether a cell waits for an execution. */
+  has(notebook: INotebookModel, cellId: string): boolean {
+    return this.executionOf(notebook, cellId) !== undefined;
+  }
+
+  /** Whether a cell of a notebook waits for an execution, or a deleted one would. */
+  isRunning(notebook: INotebookModel): boolean {
+    return this._of(notebook).length > 0;
+  }
+
+  /** The execution that a cell waits for. */
+  executionOf(notebook: INotebookModel, cellId: string): string | undefined {
+    return this._of(notebook).find(run => run.cellId === cellId && !run.isDetached)?.execution.id;
+  }
+
+  /** The cell is run anew: older executions no longer write into it. */
+  detach(notebook: INotebookModel, cellId: string): void {
+    this._of(notebook)
+      .filter(run => run.cellId === cellId)
+      .forEach(run => run.detach());
+  }
+
+  /**
+   * Cells of a notebook were moved, deleted, restored or pasted: each run finds its cell again, by the cell's id or, where
+   * it was pasted under another one, by the execution that the cell's output is of.
+   */
+  follow(notebook: INotebookModel, added: readonly ICodeCellModel[]): void {
+    const cells = new Map(codeCells(notebook).map(cell => [cell.id, cell]));
+    for (const run of this._of(notebook).filter(run => !run.isDetached)) {
+      const cell = cells.get(run.cellId) ?? null;
+      if (cell !== run.cell) {
+        run.moveTo(cell, notebook);
+      }
+    }
+    for (const cell of added) {
+      const id = this.has(notebook, cell.id) || cell.isDisposed ? null : openBundle(cell)?.execution_id;
+      const homeless = this.deleted.find(run => run.execution.id === id);
+      homeless?.moveTo(cell, notebook);
+    }
+    this._changed.emit();
+  }
+
+  /** This notebook was closed; its executions go on without it. Those of deleted cells can still be interrupted. */
+  release(notebook: INotebookModel): void {
+    for (const run of this._of(notebook).filter(run => run.cell !== null || run.isDetached)) {
+      this._runs.delete(run);
+      run.dispose();
+    }
+    this._changed.emit();
+  }
+
+  /** Interrupt what the cells of a notebook run, the deleted ones too. */
+  interrupt(notebook: INotebookModel): Promise<void> {
+    return this.cancel(this._of(notebook));
+  }
+
+  /** Interrupt runs. What is queued goes first, so that nothing starts in between. */
+  async cancel(runs: readonly CellRun[]): Promise<void> {
+    const queued = runs.filter(run => run.execution.state === 'queued');
+    const running = runs.filter(run => run.execution.state !== 'queued');
+    for (const { execution } of [...queued.reverse(), ...running]) {
+      await this._executions.cancel(execution.group, execution.id);
+    }
+  }
+
+  private _of(notebook: INotebookModel): CellRun[] {
+    return [...this._runs].filter(run => run.notebook === notebook);
+  }
+
+  private _authorsOf: (notebook: INotebookModel) => Authors | null;
+  private _changed = new Signal<this, void>(this);
+  private _executions: IDistExecutions;
+  private _runs = new Set<CellRun>();
+}
+
+export function codeCells(notebook: INotebookModel): ICodeCellModel[] {
+  return notebook.isDisposed
+    ? []
+    : ([...notebook.cells].filter(cell => cell?.type === 'code') as ICodeCellModel[]);
+}
+
+/** The cell of that id as it is now; null: it was deleted. */
+export function findCell(notebook: INotebookModel, id: string): ICodeCellModel | null {
+  return codeCells(notebook).find(cell => cell.id === id) ?? null;
+}

@@ -1,0 +1,127 @@
+/** What a rank cell saves in the notebook: the MIME bundle and its text. */
+import type { IDisplayData, IError } from '@jupyterlab/nbformat';
+import {
+  IErrorBody,
+  IExecution,
+  IGroup,
+  IRanksBundle,
+  ISavedItem,
+  IViewItem,
+  RANKS_MIME
+} from '../../services/protocol';
+import { streamText } from './view';
+
+/** The fallback is for readers without this extension: enough to follow. */
+const MAX_FALLBACK_CHARS = 16000;
+const MAX_FALLBACK_LINES = 200;
+
+export function makeBundle(
+  group: Pick<IGroup, 'id' | 'name' | 'world_size'>,
+  execution: IExecution,
+  items: readonly IViewItem[],
+  error: IErrorBody | null = execution.error
+): IRanksBundle {
+  const { id, name, world_size } = group;
+  return {
+    version: 1,
+    group: { id, name, world_size },
+    execution_id: execution.id,
+    ranks: execution.ranks,
+    state: execution.state,
+    statuses: execution.statuses,
+    started_at: execution.started_at,
+    ended_at: execution.ended_at,
+    items: items.map(saved),
+    ...(error ? { error } : {})
+  };
+}
+
+/** The output that holds a bundle. */
+export function bundleOutput(bundle: IRanksBundle): IDisplayData {
+  return {
+    output_type: 'display_data',
+    data: {
+      [RANKS_MIME]: bundle as unknown as IDisplayData['data'][string],
+      'text/plain': fallbackText(bundle)
+    },
+    metadata: {}
+  };
+}
+
+/** The bundle as text: what GitHub, nbconvert and a diff show. Bounded. */
+export function fallbackText(bundle: IRanksBundle): string {
+  const lines: string[] = [];
+  let ranks = '';
+  for (const item of bundle.items) {
+    const text = itemText(item).replace(/\n$/, '');
+    if (!text) {
+      continue;
+    }
+    if (item.ranks !== ranks) {
+      ranks = item.ranks;
+      lines.push(`[${rankLabel(ranks)}]`);
+    }
+    lines.push(...text.split('\n'));
+  }
+  if (bundle.error) {
+    lines.push(`[${bundle.state}] ${bundle.error.message}`);
+  } else if (lines.length === 0) {
+    lines.push(`[${rankLabel(bundle.ranks)}] ${bundle.state}`);
+  }
+  return bounded(lines);
+}
+
+/** "rank 3" or "ranks 0-2": in files, never translated. */
+function rankLabel(ranks: string): string {
+  return /^\d+$/.test(ranks) ? `rank ${ranks}` : `ranks ${ranks}`;
+}
+
+function saved({ ranks, output, elided }: IViewItem): ISavedItem {
+  return output ? { ranks, output } : { ranks, elided };
+}
+
+function itemText({ output, elided }: ISavedItem): string {
+  if (elided) {
+    return `... ${elided.lines} lines (${elided.bytes} bytes) are in the log of the rank`;
+  }
+  if (!output) {
+    return '';
+  }
+  switch (output.output_type) {
+    case 'stream':
+      return withoutAnsi(streamText(output as Parameters<typeof streamText>[0]));
+    case 'error': {
+      const { ename, evalue, traceback } = output as IError;
+      return withoutAnsi(traceback?.join('\n') || `${ename}: ${evalue}`);
+    }
+    default: {
+      const text = (output.data as Record<string, unknown>)?.['text/plain'];
+      return Array.isArray(text) ? text.join('') : String(text ?? '');
+    }
+  }
+}
+
+function withoutAnsi(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '');
+}
+
+/** The first lines and the last: an error stands at the end. */
+function bounded(lines: string[]): string {
+  let kept = lines;
+  if (lines.length > MAX_FALLBACK_LINES) {
+    const half = MAX_FALLBACK_LINES / 2;
+    const missing = lines.length - MAX_FALLBACK_LINES;
+    kept = [
+      ...lines.slice(0, half),
+      `... ${missing} lines ...`,
+      ...lines.slice(-half)
+    ];
+  }
+  const text = kept.join('\n');
+  if (text.length <= MAX_FALLBACK_CHARS) {
+    return text;
+  }
+  const half = MAX_FALLBACK_CHARS / 2;
+  return `${text.slice(0, half)}\n...\n${text.slice(-half)}`;
+}

@@ -1,0 +1,97 @@
+/** What a queued cell waits for: its group, cells before it, or ranks that are busy otherwise. */
+import { FINAL_STATES, IExecution, IGroup, IRank, RankState } from '../../services/protocol';
+import type { IDistGroups, IDistService } from '../../tokens';
+import { expandRanks, formatRanks, includesRank } from '../format/ranks';
+
+/** What is awaited; `since` is in seconds since the epoch. */
+export type Awaited =
+  /** The ranks come up: the step of the slowest. */
+  | { kind: 'ranks'; state: RankState; since: number }
+  /** A cell before it has its ranks, and so many more. */
+  | { kind: 'cell'; execution: IExecution; more: number }
+  /** Ranks are at work, nobody says for whom. */
+  | { kind: 'busy'; ranks: string };
+
+/** A list of executions is asked for at most this often. */
+const ASK_MS = 1000;
+/** The steps of a start, slowest first. */
+const COMING: readonly RankState[] = ['starting', 'importing', 'joining'];
+
+/** What a queued execution waits for; null when nothing that is known holds it up. */
+export function awaited(
+  execution: Pick<IExecution, 'id' | 'ranks' | 'notebook'>,
+  group: IGroup,
+  known: ReadonlyMap<string, IExecution>
+): Awaited | null {
+  const own = expandRanks(execution.ranks);
+  const mine = group.ranks.filter(({ rank }) => includesRank(execution.ranks, rank));
+  const slowest = COMING.find(state => mine.some(rank => rank.state === state));
+  if (slowest && (group.state === 'starting' || group.state === 'restarting')) {
+    return { kind: 'ranks', state: slowest, since: since(mine, slowest) };
+  }
+  const at = group.queued.indexOf(execution.id);
+  const before = [...group.running, ...group.queued.slice(0, Math.max(0, at))];
+  const holds = (other: IExecution | undefined): boolean => {
+    if (!other || FINAL_STATES.has(other.state) || !own.some(rank => includesRank(other.ranks, rank))) {
+      return false;
+    }
+    // A rank that ended its part is free for the cells of other notebooks.
+    const isShared = other.notebook !== null && other.notebook === execution.notebook;
+    return other.state === 'queued' || isShared || mine.some(rank => rank.execution_id === other.id);
+  };
+  const blocking = before.map(id => known.get(id)).filter(holds);
+  if (blocking.length > 0) {
+    return { kind: 'cell', execution: blocking[0]!, more: blocking.length - 1 };
+  }
+  if (slowest) {
+    return { kind: 'ranks', state: slowest, since: since(mine, slowest) };
+  }
+  const busy = mine.filter(rank => rank.state === 'busy' || rank.state === 'unresponsive');
+  return busy.length > 0 ? { kind: 'busy', ranks: formatRanks(busy.map(({ rank }) => rank)) } : null;
+}
+
+function since(ranks: readonly IRank[], state: RankState): number {
+  return Math.min(...ranks.filter(rank => rank.state === state).map(rank => rank.state_at));
+}
+
+/** Knows the cells of groups that others wait for; asks for them only when somebody waits. */
+export class WaitingModel {
+  constructor(
+    private readonly _groups: Pick<IDistGroups, 'find'>,
+    private readonly _service: Pick<IDistService, 'executions'>
+  ) {}
+
+  /** What it waits for as far as is known now; who asks again a second later may learn more. */
+  of(execution: Pick<IExecution, 'id' | 'ranks' | 'group' | 'notebook'>): Awaited | null {
+    const group = this._groups.find(execution.group);
+    if (!group) {
+      return null;
+    }
+    const known = this._known.get(group.id);
+    const wanted = [...group.running, ...group.queued];
+    const isCurrent = (id: string): boolean =>
+      known?.executions.has(id) === true &&
+      (known.executions.get(id)!.state === 'running' || !group.running.includes(id));
+    if (!wanted.every(isCurrent)) {
+      void this._ask(group.id);
+    }
+    return awaited(execution, group, known?.executions ?? new Map());
+  }
+
+  private async _ask(group: string): Promise<void> {
+    const now = performance.now();
+    const known = this._known.get(group) ?? { askedAt: -ASK_MS, executions: new Map<string, IExecution>() };
+    if (now - known.askedAt < ASK_MS) {
+      return;
+    }
+    this._known.set(group, { ...known, askedAt: now });
+    try {
+      const executions = (await this._service.executions(group)).filter(({ state }) => !FINAL_STATES.has(state));
+      this._known.set(group, { askedAt: now, executions: new Map(executions.map(one => [one.id, one])) });
+    } catch (reason) {
+      console.debug('jupyter_dist: no list of executions', reason);
+    }
+  }
+
+  private readonly _known = new Map<string, { askedAt: number; executions: Map<string, IExecution> }>();
+}

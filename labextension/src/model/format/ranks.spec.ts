@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import vectors from '../../../../tests/vectors/rank_expressions.json';
+import { DistError } from '../../services/errors';
+import {
+  countRanks,
+  expandRanks,
+  formatRanks,
+  includesRank,
+  isRankSet,
+  parseRanks
+} from './ranks';
+
+describe('parseRanks', () => {
+  for (const { expr, world_size, ranks, canonical, error } of vectors) {
+    const name = JSON.stringify(expr.slice(0, 40));
+    it(`${name} of ${world_size}: ${canonical ?? error}`, () => {
+      if (ranks) {
+        expect(parseRanks(expr, world_size)).toEqual(ranks);
+        expect(formatRanks(ranks)).toBe(canonical);
+        expect(expandRanks(canonical!)).toEqual(ranks);
+        return;
+      }
+      let thrown: unknown;
+      try {
+        parseRanks(expr, world_size);
+      } catch (reason) {
+        thrown = reason;
+      }
+      expect(thrown).toBeInstanceOf(DistError);
+      expect((thrown as DistError).code).toBe('bad_ranks');
+      expect((thrown as DistError).message).toBe(error);
+      expect((thrown as DistError).hint).not.toBe('');
+    });
+  }
+});
+
+describe('canonical expressions', () => {
+  it('tell whether a rank is named', () => {
+    expect(includesRank('0-3,7', 3)).toBe(true);
+    expect(includesRank('0-3,7', 7)).toBe(true);
+    expect(includesRank('0-3,7', 5)).toBe(false);
+    expect(includesRank('', 0)).toBe(false);
+  });
+
+  it('are counted', () => {
+    expect(countRanks('0-3,7')).toBe(5);
+    expect(countRanks('')).toBe(0);
+  });
+
+  it('cost nothing, and name nobody, when a file writes nonsense', () => {
+    const hostile = [
+      '1e300',
+      'Infinity',
+      '-Infinity',
+      '9007199254740992',
+      '0-9007199254740992',
+      Array(2000).fill('0-65535').join(),
+      '0-9999999',
+      '0-0,'.repeat(1e6),
+      'x-y',
+      '3-1',
+      '1,0',
+      '0,0',
+      '0-',
+      ' 0',
+      '0x1'
+    ];
+    // Without bounds each of them takes minutes, or all memory.
+    for (const text of hostile) {
+      expect([text.slice(0, 20), expandRanks(text)]).toEqual([text.slice(0, 20), []]);
+      expect(countRanks(text)).toBe(0);
+      expect(includesRank(text, 0)).toBe(false);
+      expect(isRankSet(text)).toBe(false);
+    }
+    expect(isRankSet(0)).toBe(false);
+    expect(isRankSet('0-63,70')).toBe(true);
+  });
+});

@@ -1,0 +1,204 @@
+/**
+ * Rank expressions: "all", "0-3,7", "::2", "!0". Parsed, never evaluated.
+ *
+ * The Python twin is jupyter_dist/protocol/ranks.py; both run
+ * tests/vectors/rank_expressions.json.
+ */
+import { DistError } from '../../services/errors';
+
+export const MAX_EXPRESSION_LENGTH = 1000;
+
+// Seven digits are more than any group has, and keep the arithmetic exact.
+const SINGLE = /^-?[0-9]{1,7}$/;
+const RANGE = /^([0-9]{1,7})-([0-9]{1,7})$/;
+const SLICE = /^(-?[0-9]{1,7})?:(-?[0-9]{1,7})?(?::(-?[0-9]{1,7})?)?$/;
+
+/**
+ * The ranks that an expression names in a group, sorted, each once.
+ *
+ * Throws a DistError `bad_ranks` when it is malformed, names a rank that does
+ * not exist, or names none.
+ */
+export function parseRanks(expression: string, worldSize: number): number[] {
+  if (expression.length > MAX_EXPRESSION_LENGTH) {
+    throw bad(
+      `The rank expression is longer than ${MAX_EXPRESSION_LENGTH} characters.`,
+      worldSize
+    );
+  }
+  let text = expression.replace(/\s+/g, '');
+  if (text.startsWith('[') && text.endsWith(']')) {
+    text = text.slice(1, -1);
+  }
+  if (!text) {
+    throw bad('The rank expression is empty.', worldSize);
+  }
+  const terms = text.split(',');
+  const chosen = new Set(terms[0].startsWith('!') ? span(0, worldSize) : []);
+  for (const term of terms) {
+    const removes = term.startsWith('!');
+    const ranks = termRanks(
+      removes ? term.slice(1) : term,
+      expression,
+      worldSize
+    );
+    for (const rank of ranks) {
+      if (removes) {
+        chosen.delete(rank);
+      } else {
+        chosen.add(rank);
+      }
+    }
+  }
+  if (chosen.size === 0) {
+    throw bad(`'${expression.trim()}' names no rank.`, worldSize);
+  }
+  return [...chosen].sort((a, b) => a - b);
+}
+
+/** The canonical expression of a set of ranks: "0-3,7"; empty for none. */
+export function formatRanks(ranks: Iterable<number>): string {
+  const ordered = [...new Set(ranks)].sort((a, b) => a - b);
+  const parts: string[] = [];
+  for (let i = 0; i < ordered.length; i++) {
+    const first = ordered[i];
+    while (ordered[i + 1] === ordered[i] + 1) {
+      i++;
+    }
+    const last = ordered[i];
+    parts.push(first === last ? `${first}` : `${first}-${last}`);
+  }
+  return parts.join(',');
+}
+
+/** No group comes near to this many ranks: a file that names more is damaged or means harm. */
+export const MAX_RANKS = 4096;
+
+const CANONICAL = /^([0-9]{1,7})(?:-([0-9]{1,7}))?$/;
+
+/** Whether a value from elsewhere is the canonical expression of at least one rank, and of not too many. */
+export function isRankSet(value: unknown): value is string {
+  return typeof value === 'string' && rangesOf(value).length > 0;
+}
+
+/**
+ * The ranks of a canonical expression, which needs no world size. Never
+ * throws: none for what is not canonical, or names too many.
+ */
+export function expandRanks(canonical: string): number[] {
+  return rangesOf(canonical).flatMap(([first, last]) => span(first, last + 1));
+}
+
+/** The lowest rank of a canonical expression; null when it names none. */
+export function lowestRank(canonical: string): number | null {
+  return rangesOf(canonical)[0]?.[0] ?? null;
+}
+
+/** Whether a canonical expression names a rank, without building the list. */
+export function includesRank(canonical: string, rank: number): boolean {
+  return rangesOf(canonical).some(([first, last]) => first <= rank && rank <= last);
+}
+
+/** How many ranks a canonical expression names. */
+export function countRanks(canonical: string): number {
+  return rangesOf(canonical).reduce((sum, [first, last]) => sum + last - first + 1, 0);
+}
+
+/** The ranges of a canonical expression: ascending, apart from each other; none when it is anything else. */
+function rangesOf(canonical: string): [number, number][] {
+  // What is too long names too many: it is not even split.
+  const parts = canonical.length <= 8 * MAX_RANKS ? canonical.split(',') : [];
+  const ranges: [number, number][] = [];
+  let end = -1;
+  let total = 0;
+  for (const part of parts) {
+    const match = CANONICAL.exec(part);
+    const first = Number(match?.[1]);
+    const last = Number(match?.[2] ?? first);
+    total += last - first + 1;
+    if (!match || first <= end || last < first || total > MAX_RANKS) {
+      return [];
+    }
+    end = last;
+    ranges.push([first, last]);
+  }
+  return ranges;
+}
+
+function termRanks(
+  term: string,
+  expression: string,
+  worldSize: number
+): number[] {
+  if (term === 'all') {
+    return span(0, worldSize);
+  }
+  if (SINGLE.test(term)) {
+    return [existing(Number(term), term, worldSize)];
+  }
+  const range = RANGE.exec(term);
+  if (range) {
+    const [first, last] = [range[1], range[2]].map(number =>
+      existing(Number(number), term, worldSize)
+    );
+    if (first > last) {
+      throw bad(
+        `'${term}' runs backwards; did you mean '${last}-${first}'?`,
+        worldSize
+      );
+    }
+    return span(first, last + 1);
+  }
+  const slice = SLICE.exec(term);
+  if (slice) {
+    return sliceRanks(slice, term, worldSize);
+  }
+  const where = expression.trim().slice(0, 60);
+  throw bad(`'${term}' in '${where}' is not a rank expression.`, worldSize);
+}
+
+/** The ranks of a Python slice with a positive step. */
+function sliceRanks(
+  slice: RegExpExecArray,
+  term: string,
+  worldSize: number
+): number[] {
+  const step = slice[3] === undefined ? 1 : Number(slice[3]);
+  if (step < 1) {
+    throw bad(`The step of '${term}' must be 1 or more.`, worldSize);
+  }
+  const bound = (text: string | undefined, fallback: number): number => {
+    if (text === undefined) {
+      return fallback;
+    }
+    const value = Number(text);
+    const absolute = value < 0 ? value + worldSize : value;
+    return Math.min(Math.max(absolute, 0), worldSize);
+  };
+  return span(bound(slice[1], 0), bound(slice[2], worldSize), step);
+}
+
+function existing(rank: number, term: string, worldSize: number): number {
+  const actual = rank < 0 ? rank + worldSize : rank;
+  if (actual < 0 || actual >= worldSize) {
+    throw bad(`There is no rank ${rank} ('${term}').`, worldSize);
+  }
+  return actual;
+}
+
+function span(first: number, end: number, step = 1): number[] {
+  const ranks: number[] = [];
+  for (let rank = first; rank < end; rank += step) {
+    ranks.push(rank);
+  }
+  return ranks;
+}
+
+function bad(message: string, worldSize: number): DistError {
+  const valid = worldSize === 1 ? 'rank 0' : `ranks 0 to ${worldSize - 1}`;
+  return new DistError({
+    code: 'bad_ranks',
+    message,
+    hint: `This group has ${valid}. Write all, 0, 0-3, 0-3,7, ::2 or !0.`
+  });
+}

@@ -1,0 +1,106 @@
+/** The machine's devices and host, followed while somebody looks. */
+import { DisposableDelegate, IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import type { IDevice, IDeviceProcess, IDevices, TopicMessage } from '../../services/protocol';
+import type { IService } from '../../services/service';
+
+/** Who holds a device: a rank of ours, named, or others. */
+export interface IHolder {
+  readonly group: string | null;
+  readonly rank: number | null;
+  readonly names: string[];
+  readonly processes: number;
+  readonly memory_bytes: number | null;
+}
+
+export class DevicesModel {
+  constructor(service: IService) {
+    this._service = service;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** What was last heard; null until then. */
+  get devices(): IDevices | null {
+    return this._devices;
+  }
+
+  /** Follow until disposed. The first to watch also asks at once, rather than wait for the next beat. */
+  watch(): IDisposable {
+    this._watchers += 1;
+    if (this._watchers === 1) {
+      this._subscription = this._service.subscribe(
+        { topic: 'devices' },
+        { receive: message => this._receive(message) }
+      );
+      void this.refresh();
+    }
+    return new DisposableDelegate(() => this._release());
+  }
+
+  /** Ask once. A failure leaves what was known: the channel says when the server is gone. */
+  async refresh(): Promise<IDevices | null> {
+    try {
+      this._set(await this._service.devices());
+    } catch (reason) {
+      console.warn('jupyter_dist: the devices could not be read', reason);
+    }
+    return this._devices;
+  }
+
+  dispose(): void {
+    this._subscription?.dispose();
+    this._subscription = null;
+    Signal.clearData(this);
+  }
+
+  private _receive(message: TopicMessage): void {
+    if (message.type === 'devices') {
+      this._set(message);
+    }
+  }
+
+  private _set(devices: IDevices): void {
+    // The live message leaves out what does not change.
+    const hidden = devices.processes_hidden ?? this._devices?.processes_hidden;
+    this._devices = { devices: devices.devices, host: devices.host, processes_hidden: hidden };
+    this._changed.emit();
+  }
+
+  private _release(): void {
+    this._watchers -= 1;
+    if (this._watchers === 0) {
+      this._subscription?.dispose();
+      this._subscription = null;
+    }
+  }
+
+  private readonly _service: IService;
+  private _devices: IDevices | null = null;
+  private _subscription: IDisposable | null = null;
+  private _watchers = 0;
+  private readonly _changed = new Signal<this, void>(this);
+}
+
+/** The processes on a device: each rank of ours by itself, all others together. Largest first, others last. */
+export function holders(device: IDevice): IHolder[] {
+  const ours = device.processes.filter(process => process.group !== null);
+  const others = device.processes.filter(process => process.group === null);
+  const result = ours
+    .map(process => holder([process]))
+    .sort((a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
+  return others.length > 0 ? [...result, holder(others)] : result;
+}
+
+function holder(processes: IDeviceProcess[]): IHolder {
+  const sizes = processes.map(p => p.memory_bytes).filter((b): b is number => b !== null);
+  return {
+    group: processes[0].group,
+    rank: processes[0].rank,
+    names: [...new Set(processes.map(p => p.name))],
+    processes: processes.length,
+    memory_bytes: sizes.length > 0 ? sizes.reduce((a, b) => a + b, 0) : null
+  };
+}

@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import type { IDevice, IEnvironment, IGroup } from '../../services/protocol';
+import { defaultForm, freeName, IStartWorld, problems, startRequest } from './startform';
+
+const python = { name: 'python3', problem: null, torch_version: '2.13.0', cuda: null } as IEnvironment;
+const cuda = { ...python, name: 'cuda', cuda: '12.8' };
+const bare = { ...python, name: 'bare', problem: 'It has no torch.' };
+const gpu = (index: number) => ({ index }) as IDevice;
+const train = { name: 'train', state: 'ready' } as IGroup;
+
+function world(changes: Partial<IStartWorld> = {}): IStartWorld {
+  return { environments: [python, cuda, bare], devices: [], groups: [train], ...changes };
+}
+
+it('begins with what works', () => {
+  const form = defaultForm(world({ environments: [bare, python] }), 'bare', 4);
+  expect(form).toMatchObject({ environment: 'python3', ranks: '4', name: 'group' });
+  expect(problems(form, world())).toEqual({});
+});
+
+it.each([
+  [{ name: 'train' }, { name: 'name-taken' }],
+  [{ name: '1 x' }, { name: 'name-invalid' }],
+  [{ name: '' }, {}],
+  [{ environment: 'bare' }, { environment: 'environment-unusable' }],
+  [{ environment: 'gone' }, { environment: 'environment-missing' }],
+  [{ ranks: '0' }, { ranks: 'ranks-invalid' }],
+  [{ ranks: '2.5' }, { ranks: 'ranks-invalid' }],
+  [{ ranks: '' }, { ranks: 'ranks-invalid' }],
+  [{ backend: 'nccl' as const }, { backend: 'backend-needs-cuda' }],
+  [{ accelerator: 'cuda' as const }, { accelerator: 'devices-none-present' }]
+])('%j gives %j', (changes, expected) => {
+  const form = { ...defaultForm(world(), 'python3', 2), ...changes };
+  expect(problems(form, world())).toEqual(expected);
+});
+
+it('asks for devices where there are any', () => {
+  const here = world({ devices: [gpu(0), gpu(1)] });
+  const form = { ...defaultForm(here, 'cuda', 2), devices: [1, 0] };
+  expect(startRequest(form, here, 'a/b.ipynb')).toEqual({
+    name: 'group',
+    environment: 'cuda',
+    accelerator: 'auto',
+    backend: 'auto',
+    devices: [0, 1],
+    notebook: 'a/b.ipynb'
+  });
+  expect(problems({ ...form, devices: [] }, here)).toEqual({ devices: 'devices-none-ticked' });
+  expect(startRequest({ ...form, environment: 'python3' }, here, null)).toMatchObject({ num_ranks: 2 });
+});
+
+it('finds a free name', () => {
+  expect(freeName([train], 'train')).toBe('train-2');
+});

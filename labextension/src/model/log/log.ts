@@ -1,0 +1,241 @@
+/**
+ * A window on a rank's log: what the page holds of it, never more than its limits.
+ *
+ * It can be moved towards the past (`prepend`), and then drops its end; it follows what is new only while it has the end.
+ */
+import { ISignal, Signal } from '@lumino/signaling';
+import type { ILogPage, ILogRecord } from '../../services/protocol';
+import { BlockBuilder, IGapBlock, LogBlock } from './logblocks';
+import { boundary, lostSeparator, measure } from './logwindow';
+
+/** How much of a log the page keeps. */
+export interface ILogLimits {
+  readonly lines: number;
+  readonly characters: number;
+}
+
+export const DEFAULT_LIMITS: ILogLimits = { lines: 5000, characters: 1024 * 1024 };
+
+export class LogModel {
+  constructor(limits: ILogLimits = DEFAULT_LIMITS) {
+    this.limits = limits;
+  }
+
+  limits: ILogLimits;
+
+  /** Emitted after every change; may come hundreds of times a second. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get blocks(): readonly LogBlock[] {
+    return this._builder.blocks;
+  }
+
+  /** The last record known, shown or not: where to subscribe from. */
+  get seq(): number {
+    return this._seq;
+  }
+
+  /**
+   * The first record that is in the window as a whole: the page above is asked for with `before`. What there is of a record
+   * above it comes back with the page.
+   */
+  get first(): number {
+    return this.blocks[boundary(this.blocks)]?.seq ?? this._first;
+  }
+
+  /** Whether the top of the window stays when there is too much, because somebody reads there. */
+  get keepsTop(): boolean {
+    return this._keepsTop;
+  }
+  set keepsTop(keepsTop: boolean) {
+    this._keepsTop = keepsTop;
+  }
+
+  /** Whether the log has more above the window. */
+  get hasOlder(): boolean {
+    return this._hasOlder;
+  }
+
+  /** Whether the window holds the end of the log, and follows it. */
+  get atEnd(): boolean {
+    return this._atEnd;
+  }
+
+  /** How many lines of the log are above the window; null: more than the page has ever seen. */
+  get olderLines(): number | null {
+    return this._olderLines;
+  }
+
+  /** Records that came while the window was elsewhere. */
+  get unseen(): number {
+    return this._unseen;
+  }
+
+  /** Show the end of the log. */
+  load(page: ILogPage): void {
+    this._reset();
+    this._seq = page.seq;
+    this._first = page.first;
+    this._hasOlder = page.more;
+    this._olderLines = page.more ? null : 0;
+    page.records.forEach(record => this._builder.add(record));
+    this._trimTop();
+    this._changed.emit();
+  }
+
+  /** Take what is new; `skipped` records before these did not come. */
+  append(records: readonly ILogRecord[], seq: number, skipped: number): void {
+    const fresh = records.filter(record => record.seq > this._seq);
+    const before = this._seq;
+    this._seq = Math.max(this._seq, seq, fresh[fresh.length - 1]?.seq ?? 0);
+    if (!this._atEnd) {
+      this._unseen += fresh.length + skipped;
+    } else {
+      if (skipped > 0) {
+        this._builder.addGap(before, fresh[0]?.seq ?? seq + 1, skipped);
+      }
+      fresh.forEach(record => this._builder.add(record));
+      if (this._keepsTop) {
+        this._trimBottom();
+      } else {
+        this._trimTop();
+      }
+    }
+    if (fresh.length > 0 || skipped > 0) {
+      this._changed.emit();
+    }
+  }
+
+  /** Put a page of the past above the window; its end goes when there is too much. */
+  prepend(page: ILogPage): void {
+    const { blocks } = this._builder;
+    const older = this._build(page.records.filter(record => record.seq < this.first));
+    this._olderLines = page.more ? null : 0;
+    const cut = blocks.splice(0, boundary(blocks));
+    if (cut.length > 0 && cut[0].kind === 'execution') {
+      blocks.unshift(cut[0]);
+    }
+    this._join(older, 0);
+    blocks.unshift(...older.blocks);
+    this._first = page.first;
+    this._hasOlder = page.more;
+    this._trimBottom();
+    this._changed.emit();
+  }
+
+  /** Replace a gap by what was in it, as far as the page goes. */
+  fill(gap: IGapBlock, page: ILogPage): void {
+    const at = this._builder.blocks.indexOf(gap);
+    if (at < 0) {
+      return;
+    }
+    const records = page.records.filter(r => r.seq > gap.after && r.seq < gap.seq);
+    const found = this._build(records, this._builder.blocks[at - 1]?.executionId ?? null);
+    this._join(found, at + 1);
+    const complete = !page.more || page.first <= gap.after + 1 || records.length < page.records.length;
+    const rest: LogBlock[] =
+      complete || records.length === 0
+        ? []
+        : [{ ...gap, id: this._nextId(), seq: page.first, records: Math.max(1, gap.records - records.length) }];
+    this._builder.blocks.splice(at, 1, ...rest, ...found.blocks);
+    this._trimTop();
+    this._changed.emit();
+  }
+
+  /** Empty the view; the log itself is kept by the server, and stays reachable upwards. */
+  clear(): void {
+    this._reset();
+    this._first = this._seq + 1;
+    this._hasOlder = true;
+    this._changed.emit();
+  }
+
+  dispose(): void {
+    Signal.clearData(this);
+  }
+
+  /** A separator at `at` that does not know how its execution began goes when the blocks put above it do. */
+  private _join(above: BlockBuilder, at: number): void {
+    const blocks = this._builder.blocks;
+    const below = blocks[at];
+    if (below?.kind !== 'execution' || !below.continued) {
+      return;
+    }
+    const begun = above.execution(below.executionId);
+    if (begun) {
+      begun.status = below.status;
+      begun.seconds = below.seconds;
+      blocks.splice(at, 1);
+    }
+  }
+
+  private _build(records: readonly ILogRecord[], execution: string | null = null): BlockBuilder {
+    const builder = new BlockBuilder(this._nextId, execution);
+    records.forEach(record => builder.add(record));
+    return builder;
+  }
+
+  private _trimTop(): void {
+    const blocks = this._builder.blocks;
+    let { lines, characters } = measure(blocks);
+    let count = 0;
+    while (this._isTooMuch(lines + 1, characters) && count < blocks.length - 1) {
+      lines -= blocks[count].lines;
+      characters -= blocks[count].characters;
+      this._dropped(blocks[count]);
+      count += 1;
+    }
+    if (count > 0) {
+      const gone = blocks.splice(0, count);
+      this._first = this._seq + 1;
+      this._hasOlder = true;
+      const separator = lostSeparator(gone, blocks);
+      if (separator) {
+        blocks.unshift({ ...separator, id: this._nextId(), seq: blocks[0].seq, continued: true });
+        this._olderLines = this._olderLines === null ? null : this._olderLines - separator.lines;
+      }
+    }
+  }
+
+  /** Nobody knows how many lines are in what did not come. */
+  private _dropped(block: LogBlock): void {
+    const isCounted = this._olderLines !== null && block.kind !== 'gap';
+    this._olderLines = isCounted ? this._olderLines! + block.lines : null;
+  }
+
+  private _trimBottom(): void {
+    const blocks = this._builder.blocks;
+    let { lines, characters } = measure(blocks);
+    while (this._isTooMuch(lines, characters) && blocks.length > 1) {
+      const block = blocks.pop()!;
+      lines -= block.lines;
+      characters -= block.characters;
+      this._atEnd = false;
+    }
+  }
+
+  private _isTooMuch(lines: number, characters: number): boolean {
+    return lines > this.limits.lines || characters > this.limits.characters;
+  }
+
+  private _reset(): void {
+    this._builder = new BlockBuilder(this._nextId);
+    this._olderLines = null;
+    this._unseen = 0;
+    this._atEnd = true;
+  }
+
+  private readonly _nextId = (): number => (this._id += 1);
+  private _id = 0;
+  private _builder = new BlockBuilder(this._nextId);
+  private _seq = 0;
+  private _first = 1;
+  private _hasOlder = false;
+  private _atEnd = true;
+  private _olderLines: number | null = 0;
+  private _unseen = 0;
+  private _keepsTop = false;
+  private readonly _changed = new Signal<this, void>(this);
+}

@@ -1,0 +1,137 @@
+/** Brings a rank's log into its window: the end first, then what is new, and the past on demand. */
+import type { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import type { ILogPage, TopicMessage } from '../../services/protocol';
+import type { IService } from '../../services/service';
+import type { LogModel } from './log';
+import type { IGapBlock } from './logblocks';
+
+/** The bytes of records in a page. */
+const PAGE_BYTES = 262144;
+
+type LogService = Pick<IService, 'log' | 'subscribe'>;
+
+export class LogFeed implements IDisposable {
+  constructor(service: LogService, group: string, rank: number, log: LogModel) {
+    this._service = service;
+    this._group = group;
+    this._rank = rank;
+    this._log = log;
+  }
+
+  /** Emitted when `isLoading` or `error` changed. */
+  get stateChanged(): ISignal<this, void> {
+    return this._stateChanged;
+  }
+
+  get isLoading(): boolean {
+    return this._isLoading;
+  }
+
+  /** Why the log could not be read; null when it could. */
+  get error(): string | null {
+    return this._error;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** Load the end, once, and follow from there. */
+  async start(): Promise<void> {
+    this._isWanted = true;
+    if (!this._isLoaded) {
+      await this.toEnd();
+    } else {
+      this._follow();
+    }
+  }
+
+  /** Follow no longer; `start` goes on where this stopped. */
+  stop(): void {
+    this._isWanted = false;
+    this._subscription?.dispose();
+    this._subscription = null;
+  }
+
+  /** Show the end of the log again, whatever was shown. */
+  async toEnd(): Promise<void> {
+    await this._page({ tail: PAGE_BYTES }, page => {
+      this._log.load(page);
+      this._isLoaded = true;
+    });
+    if (this._isLoaded && this._isWanted) {
+      this._follow();
+    }
+  }
+
+  /** Load the page above what is shown. */
+  async older(): Promise<void> {
+    if (this._log.hasOlder) {
+      await this._page({ before: this._log.first }, page => this._log.prepend(page));
+    }
+  }
+
+  /** Load what was too much to be sent live. */
+  async fill(gap: IGapBlock): Promise<void> {
+    await this._page({ before: gap.seq }, page => this._log.fill(gap, page));
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    this.stop();
+    Signal.clearData(this);
+  }
+
+  private async _page(
+    which: { tail?: number; before?: number },
+    take: (page: ILogPage) => void
+  ): Promise<void> {
+    if (this._isLoading || this._isDisposed) {
+      return;
+    }
+    this._setState(true, this._error);
+    try {
+      const page = await this._service.log(this._group, this._rank, which);
+      if (!this._isDisposed) {
+        take(page);
+        this._setState(false, null);
+      }
+    } catch (reason) {
+      this._setState(false, reason instanceof Error ? reason.message : String(reason));
+    }
+  }
+
+  private _follow(): void {
+    this._subscription ??= this._service.subscribe(
+      { topic: 'log', group: this._group, rank: this._rank },
+      { since: () => this._log.seq, receive: message => this._receive(message) }
+    );
+  }
+
+  private _receive(message: TopicMessage): void {
+    if (message.type === 'log') {
+      this._log.append(message.records, message.seq, message.skipped);
+    } else if (message.type === 'error') {
+      this._setState(this._isLoading, message.error.message);
+    }
+  }
+
+  private _setState(isLoading: boolean, error: string | null): void {
+    this._isLoading = isLoading;
+    this._error = error;
+    this._stateChanged.emit();
+  }
+
+  private readonly _service: LogService;
+  private readonly _group: string;
+  private readonly _rank: number;
+  private readonly _log: LogModel;
+  private readonly _stateChanged = new Signal<this, void>(this);
+  private _subscription: IDisposable | null = null;
+  private _isLoading = false;
+  private _isLoaded = false;
+  private _isWanted = false;
+  private _isDisposed = false;
+  private _error: string | null = null;
+}

@@ -1,0 +1,80 @@
+/**
+ * Who writes an output. With real-time collaboration several pages have one
+ * notebook, and each would write the whole output of a cell twice a second.
+ * One does: the page that submitted the cell, and when that is gone, the first
+ * of those that are left. They agree through the document's awareness, where
+ * each page says what it is the author of; what a page says goes with it.
+ */
+import type { INotebookModel } from '@jupyterlab/notebook';
+import type { IDisposable } from '@lumino/disposable';
+import { ChangingModel } from '../changing';
+
+/** The field of ours in a page's awareness: the cells it has submitted, by the id of the execution. */
+const FIELD = 'jupyter_dist';
+
+type IAwareness = INotebookModel['sharedModel']['awareness'];
+type Claims = Record<string, string>;
+
+/** The pages on one notebook; without collaboration, this one alone. */
+export class Authors extends ChangingModel implements IDisposable {
+  constructor({ awareness }: { awareness: IAwareness }) {
+    super();
+    this._awareness = awareness;
+    this._tell();
+    awareness.on('change', this._onChange);
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this._awareness.off('change', this._onChange);
+      this._awareness.setLocalStateField(FIELD, null);
+      super.dispose();
+    }
+  }
+
+  /** This page submitted a cell. */
+  claim(execution: string, cell: string): void {
+    this._own = { ...this._own, [execution]: cell };
+    this._tell();
+  }
+
+  /** It has ended, and the notebook has all of it. */
+  release(execution: string): void {
+    const { [execution]: cell, ...others } = this._own;
+    if (cell !== undefined) {
+      this._own = others;
+      this._tell();
+    }
+  }
+
+  /** Whether this page writes that execution's output. */
+  isAuthor(execution: string): boolean {
+    const pages = this._pages();
+    const claimed = pages.filter(([, claims]) => execution in claims);
+    const [first] = claimed.length > 0 ? claimed : pages;
+    return first === undefined || first[0] === this._awareness.clientID;
+  }
+
+  /** What the other pages have submitted: the cells, by the id of the execution. */
+  get others(): Claims {
+    const others = this._pages().filter(([page]) => page !== this._awareness.clientID);
+    return Object.assign({}, ...others.map(([, claims]) => claims));
+  }
+
+  /** The pages that have this extension, in an order that all of them see. */
+  private _pages(): [number, Claims][] {
+    return [...this._awareness.getStates()]
+      .map(([page, state]): [number, Claims] => [page, state[FIELD]])
+      .filter(([, claims]) => claims !== null && typeof claims === 'object')
+      .sort(([a], [b]) => a - b);
+  }
+
+  private _tell(): void {
+    this._awareness.setLocalStateField(FIELD, this._own);
+  }
+
+  private _onChange = (): void => this.emitChanged();
+
+  private readonly _awareness: IAwareness;
+  private _own: Claims = {};
+}

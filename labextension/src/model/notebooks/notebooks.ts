@@ -1,0 +1,210 @@
+/** The open notebooks, and what their cells run on ranks. */
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import { runCell } from '@jupyterlab/notebook';
+import type { INotebookCellExecutor, INotebookModel } from '@jupyterlab/notebook';
+import { DisposableDelegate, IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import { DistError } from '../../services/errors';
+import { FINAL_STATES, GroupState, IExecution, IGroup } from '../../services/protocol';
+import type {
+  IDeletedRun,
+  IDistExecutions,
+  IDistGroups,
+  IDistNotebooks,
+  IDistService,
+  INotebookFile
+} from '../../tokens';
+import { Authors } from './authors';
+import { RankCellExecutor } from '../cells/cellexecutor';
+import { CellOutput, openBundle, savedBundle } from '../cells/celloutput';
+import { CellRuns, codeCells, findCell } from '../cells/cellruns';
+import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from '../cells/reattach';
+
+/** A group that could not be asked what became of a cell is asked again. */
+const ASK_AGAIN_MS = 10000;
+
+/** The states in which the server knows all executions of a group; in any other, it waits for the group's agent. */
+const TELLING: ReadonlySet<string> = new Set<GroupState>([
+  'starting',
+  'ready',
+  'degraded',
+  'restarting',
+  'ending',
+  'dead',
+  'lost'
+]);
+
+export interface INotebooksOptions {
+  executions: IDistExecutions;
+  groups: IDistGroups;
+  service: Pick<IDistService, 'executions'>;
+}
+
+export class NotebooksModel implements IDistNotebooks {
+  constructor(options: INotebooksOptions) {
+    this._groups = options.groups;
+    this._service = options.service;
+    this._runs = new CellRuns(options.executions, notebook => this._authors.get(notebook) ?? null);
+    this._runs.changed.connect(this._onRunsChanged, this);
+    this._executor = new RankCellExecutor({
+      executions: options.executions,
+      groups: options.groups,
+      runs: this._runs,
+      runOnKernel: options => this._kernel.runCell(options),
+      emptyCache: () => this.emptyCache,
+      pathOf: notebook => this._files.get(notebook)?.path()
+    });
+  }
+
+  emptyCache = false;
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get executor(): INotebookCellExecutor {
+    return this._executor;
+  }
+
+  runKernelCellsBy(executor: INotebookCellExecutor): void {
+    this._kernel = executor;
+  }
+
+  open(notebook: INotebookModel, file: INotebookFile): IDisposable {
+    this._files.set(notebook, file);
+    const cells = codeCells(notebook);
+    const seen = new WeakSet(cells);
+    const follow = (): void => {
+      if (this._files.has(notebook)) {
+        this._follow(notebook, seen);
+      }
+    };
+    // After the change: what is written then is no part of it, and its undo brings nothing back.
+    const onChanged = (): void => void Promise.resolve().then(follow);
+    notebook.cells.changed.connect(onChanged);
+    const authors = new Authors(notebook.sharedModel);
+    this._authors.set(notebook, authors);
+    authors.changed.connect(() => this._join(notebook, authors));
+    void this._attach(notebook, cells);
+    return new DisposableDelegate(() => {
+      authors.dispose();
+      this._authors.delete(notebook);
+      notebook.cells.changed.disconnect(onChanged);
+      this._files.delete(notebook);
+      this._runs.release(notebook);
+    });
+  }
+
+  async interrupt(notebook: INotebookModel): Promise<void> {
+    this._executor.abortWaiting(notebook);
+    await this._runs.interrupt(notebook);
+  }
+
+  isRunning(notebook: INotebookModel): boolean {
+    return this._runs.isRunning(notebook);
+  }
+
+  get deleted(): readonly IDeletedRun[] {
+    return this._runs.deleted.map(run => ({
+      id: run.execution.id,
+      group: run.group.name,
+      ranks: run.execution.ranks,
+      interrupt: () => this._runs.cancel([run])
+    }));
+  }
+
+  /** The cells of a notebook changed: runs find theirs, and what came from elsewhere is shown what became of it. */
+  private _follow(notebook: INotebookModel, seen: WeakSet<ICodeCellModel>): void {
+    const added = codeCells(notebook).filter(cell => !seen.has(cell));
+    added.forEach(cell => seen.add(cell));
+    this._runs.follow(notebook, added);
+    const open = added.filter(cell => !this._runs.has(notebook, cell.id) && openBundle(cell));
+    if (open.length > 0) {
+      void this._attach(notebook, open);
+    }
+  }
+
+  /** Follow what other pages submitted: it is shown live here, too, and its end is written when that page goes. */
+  private _join(notebook: INotebookModel, authors: Authors): void {
+    for (const [execution, id] of Object.entries(authors.others)) {
+      const cell = findCell(notebook, id);
+      if (cell && this._runs.executionOf(notebook, id) !== execution && !this._joined.has(execution)) {
+        this._joined.add(execution);
+        this._runs.detach(notebook, id);
+        void this._attach(notebook, [cell]);
+      }
+    }
+  }
+
+  /** Show cells, from the file or pasted, what became of them. */
+  private async _attach(notebook: INotebookModel, cells: readonly ICodeCellModel[]): Promise<void> {
+    await this._groups.ready;
+    const known = await this._ask();
+    const file = this._files.get(notebook);
+    if (!file) {
+      return;
+    }
+    // A cell that was run in the meantime knows better than its file.
+    const found = cells
+      .map(({ id }) => findCell(notebook, id))
+      .filter(cell => cell !== null && !this._runs.has(notebook, cell.id))
+      .map(cell => ({ id: cell!.id, bundle: savedBundle(cell!) }));
+    for (const at of findAttachments(found, known, file.path(), file.savedAt)) {
+      this._show(notebook, at);
+    }
+    const isAsked = ({ bundle }: IFoundCell) => bundle && !FINAL_STATES.has(bundle.state) && known.silent.has(bundle.group.id);
+    if (found.some(isAsked)) {
+      setTimeout(() => void this._attach(notebook, cells), ASK_AGAIN_MS);
+    }
+  }
+
+  private _show(notebook: INotebookModel, { id, execution, saved }: IAttachment): void {
+    if (execution) {
+      const group = this._groups.find(execution.group) ??
+        saved?.group ?? { id: execution.group, name: '', world_size: 0 };
+      // The cell's trust is left alone: nobody ran it from this page.
+      this._runs.start({ notebook, cellId: id, group, execution, saved });
+      return;
+    }
+    const cell = findCell(notebook, id);
+    if (cell && saved && this._authors.get(notebook)?.isAuthor(saved.execution_id)) {
+      const output = new CellOutput(cell);
+      output.write(lostBundle(saved));
+      output.showEnded(cell.executionCount);
+    }
+  }
+
+  private async _ask(): Promise<IKnown> {
+    const silent = new Set<string>();
+    const ask = async ({ id, state }: IGroup): Promise<IExecution[]> => {
+      try {
+        if (!TELLING.has(state)) {
+          silent.add(id);
+        }
+        return await this._service.executions(id);
+      } catch (reason) {
+        // A group can end at any moment, and is then as unknown as one that ended before.
+        if (!(reason instanceof DistError && reason.code === 'unknown_group')) {
+          silent.add(id);
+        }
+        return [];
+      }
+    };
+    const all = await Promise.all(this._groups.groups.map(ask));
+    return { executions: all.flat(), silent };
+  }
+
+  private _onRunsChanged(): void {
+    this._changed.emit();
+  }
+
+  private _authors = new Map<INotebookModel, Authors>();
+  private _changed = new Signal<this, void>(this);
+  private _executor: RankCellExecutor;
+  private _files = new Map<INotebookModel, INotebookFile>();
+  private _groups: IDistGroups;
+  private _joined = new Set<string>();
+  private _kernel: INotebookCellExecutor = { runCell };
+  private _runs: CellRuns;
+  private _service: Pick<IDistService, 'executions'>;
+}

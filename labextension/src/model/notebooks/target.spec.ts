@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { parseRanks } from '../format/ranks';
+import { getCellTarget, METADATA_KEY, resolveTarget, setCellTarget, setNotebookTarget } from './target';
+
+class Metadata {
+  constructor(value?: unknown) {
+    if (value !== undefined) {
+      this.values.set(METADATA_KEY, value);
+    }
+  }
+  getMetadata = (key: string): unknown => this.values.get(key);
+  setMetadata = (key: string, value: unknown): void => {
+    this.values.set(key, value);
+  };
+  deleteMetadata = (key: string): void => {
+    this.values.delete(key);
+  };
+  readonly values = new Map<string, unknown>();
+}
+
+describe('resolveTarget', () => {
+  const train = { group: 'train', ranks: '0-1' };
+
+  it('is the kernel when nothing is said, or nonsense', () => {
+    for (const value of [undefined, null, 3, [], { group: 3 }, { ranks: '0' }]) {
+      expect(resolveTarget(new Metadata(value), new Metadata())).toBeNull();
+    }
+  });
+
+  it('is what the notebook says', () => {
+    expect(resolveTarget(new Metadata(train), new Metadata())).toEqual(train);
+    const bare = new Metadata({ group: 'train' });
+    expect(resolveTarget(bare, new Metadata())?.ranks).toBe('all');
+  });
+
+  it('is what the cell says, if it does', () => {
+    const notebook = new Metadata(train);
+    const to = (own: unknown) => resolveTarget(notebook, new Metadata(own));
+    expect(to({ ranks: '3' })).toEqual({ group: 'train', ranks: '3' });
+    expect(to({ group: 'eval', ranks: '3' })).toEqual({ group: 'eval', ranks: '3' });
+    expect(to({ target: 'kernel' })).toBeNull();
+    expect(resolveTarget(new Metadata(), new Metadata({ ranks: '0' }))).toBeNull();
+  });
+});
+
+describe('setting a target', () => {
+  it('leaves no trace when there is nothing to say', () => {
+    const notebook = new Metadata();
+    setNotebookTarget(notebook, { group: 'train', ranks: 'all' });
+    setNotebookTarget(notebook, null);
+    setCellTarget(notebook, { target: 'kernel' });
+    expect(getCellTarget(notebook)).toEqual({ target: 'kernel' });
+    setCellTarget(notebook, undefined);
+    expect(notebook.values.size).toBe(0);
+  });
+});
+
+it('takes no more of a hostile file than it needs to say what is wrong', () => {
+  const notebook = new Metadata({ group: 'x'.repeat(1e6), ranks: '0,'.repeat(1e6) });
+  const target = resolveTarget(notebook, new Metadata())!;
+  expect(target.group).toHaveLength(200);
+  expect(() => parseRanks(target.ranks, 2)).toThrow('longer than');
+});

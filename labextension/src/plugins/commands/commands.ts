@@ -1,0 +1,146 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { cleaningIcon, closeIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import type { ReadonlyJSONObject, ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
+import { GroupChoice } from './groupchoice';
+import { GroupCommands } from './groupcommands';
+
+/** What is done to groups: interrupt, restart, repair, shut down, empty caches. The Kernel menu is in the schema. */
+export const commandsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:commands',
+  description: 'Commands that interrupt, restart and shut down groups of ranks.',
+  autoStart: true,
+  requires: [IDistService, IDistGroups],
+  optional: [INotebookTracker, ICommandPalette, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    service: IDistService,
+    groups: IDistGroups,
+    tracker: INotebookTracker | null,
+    palette: ICommandPalette | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const choice = new GroupChoice(groups, tracker, trans);
+    const actions = new GroupCommands(service, groups, trans);
+    const commands = commandOptions(choice, actions, groups, trans);
+    for (const [command, options] of Object.entries(commands)) {
+      app.commands.addCommand(command, options);
+      palette?.addItem({ command, category: trans.__('Ranks') });
+    }
+    groups.changed.connect(() => {
+      Object.keys(commands).forEach(command => app.commands.notifyCommandChanged(command));
+    }, app);
+  }
+};
+
+type Options = CommandRegistry.ICommandOptions;
+
+function commandOptions(
+  choice: GroupChoice,
+  actions: GroupCommands,
+  groups: IDistGroups,
+  trans: TranslationBundle
+): Record<string, Options> {
+  const isEnabled = () => groups.groups.length > 0;
+  const common = { isEnabled, describedBy: { args: groupArgs(trans) } };
+  const on: On = (title, act) => async args => {
+    const group = await choice.resolve(args.group, title);
+    if (group) {
+      await act(group, args);
+    }
+  };
+  const iconOf = (icon: typeof stopIcon) => (args: Args) => (args.isPalette ? undefined : icon);
+  const interrupt = trans.__('Interrupt Ranks');
+  const restart = trans.__('Restart Ranks\u2026');
+  const shutdown = trans.__('Shut Down Ranks\u2026');
+  const emptyCache = trans.__('Empty Memory Caches of Ranks');
+  return {
+    [CommandIDs.interrupt]: {
+      ...common,
+      label: args => (args.toolbar ? '' : interrupt),
+      caption: trans.__('Interrupt the cells that ranks run'),
+      icon: iconOf(stopIcon),
+      execute: on(interrupt, (group, args) =>
+        actions.interrupt(group, typeof args.ranks === 'string' ? args.ranks : 'all')
+      )
+    },
+    [CommandIDs.restart]: {
+      ...common,
+      label: restart,
+      icon: iconOf(refreshIcon),
+      execute: on(restart, group => actions.restart(group))
+    },
+    ...repairOptions(common, on, actions, trans),
+    [CommandIDs.emptyCache]: {
+      ...common,
+      label: emptyCache,
+      icon: iconOf(cleaningIcon),
+      execute: on(emptyCache, group => actions.emptyCache(group))
+    },
+    [CommandIDs.shutdown]: {
+      ...common,
+      label: shutdown,
+      icon: iconOf(closeIcon),
+      execute: on(shutdown, group => actions.shutdown(group))
+    },
+    [CommandIDs.shutdownAll]: {
+      isEnabled,
+      describedBy: { args: { type: 'object', properties: {} } },
+      label: trans.__('Shut Down All Groups of Ranks\u2026'),
+      execute: () => actions.shutdownAll()
+    }
+  };
+}
+
+/** What puts a group right without taking what is well. */
+function repairOptions(
+  common: Pick<Options, 'isEnabled' | 'describedBy'>,
+  on: On,
+  actions: GroupCommands,
+  trans: TranslationBundle
+): Record<string, Options> {
+  const replace = trans.__('Replace Dead Ranks');
+  const kill = trans.__('Kill a Rank\u2026');
+  const reform = trans.__('Form Process Group Anew');
+  return {
+    [CommandIDs.replace]: {
+      ...common,
+      label: replace,
+      caption: trans.__('Give dead ranks new processes; the other ranks and their variables stay'),
+      execute: on(replace, group => actions.replace(group))
+    },
+    [CommandIDs.killRank]: {
+      ...common,
+      label: kill,
+      caption: trans.__('End one rank that nothing else frees; the other ranks and their variables stay'),
+      execute: on(kill, (group, { rank }) => actions.kill(group, typeof rank === 'number' ? rank : null))
+    },
+    [CommandIDs.reform]: {
+      ...common,
+      label: reform,
+      caption: trans.__('Have all ranks leave the process group and join a new one; all variables are kept'),
+      execute: on(reform, group => actions.reform(group))
+    }
+  };
+}
+
+type Args = ReadonlyPartialJSONObject;
+type On = (title: string, act: (group: Group, args: Args) => Promise<void>) => (args: Args) => Promise<void>;
+type Group = NonNullable<Awaited<ReturnType<GroupChoice['resolve']>>>;
+
+/** The arguments of commands on a group, as JSON schema. */
+function groupArgs(trans: TranslationBundle): ReadonlyJSONObject {
+  return {
+    type: 'object',
+    properties: {
+      group: { type: 'string', description: trans.__('Name or id of the group') },
+      ranks: { type: 'string', description: trans.__('A rank expression such as 0-3') },
+      rank: { type: 'number', description: trans.__('One rank') }
+    }
+  };
+}

@@ -1,0 +1,24 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICompletionProviderManager } from '@jupyterlab/completer';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { RankCompleter } from '../../model/notebooks/rankcompleter';
+import { IDistGroups, IDistService } from '../../tokens';
+
+/** Names of ranks in the completion of cells that go to them. */
+export const completerPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:completer',
+  description: 'Completes cells that run on ranks with the names of these ranks.',
+  autoStart: true,
+  requires: [IDistService, IDistGroups],
+  optional: [ICompletionProviderManager, ITranslator],
+  activate: (
+    _: JupyterFrontEnd,
+    service: IDistService,
+    groups: IDistGroups,
+    manager: ICompletionProviderManager | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    manager?.registerProvider(new RankCompleter(service, groups, trans));
+  }
+};

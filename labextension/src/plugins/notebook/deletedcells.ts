@@ -1,0 +1,80 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { IDeletedRun, IDistNotebooks } from '../../tokens';
+
+/** A cell that is moved by cutting and pasting, or restored at once, is not worth a word. */
+const PATIENCE_MS = 1500;
+
+/** Deleted cells that keep ranks busy. */
+export const deletedCellsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:deleted-cells',
+  description: 'Tells of deleted cells that still run on ranks, and interrupts them.',
+  autoStart: true,
+  requires: [IDistNotebooks],
+  optional: [ITranslator],
+  activate: (_: JupyterFrontEnd, notebooks: IDistNotebooks, translator: ITranslator | null): void => {
+    const notices = new DeletedCells(notebooks, (translator ?? nullTranslator).load('jupyter_dist'));
+    notebooks.changed.connect(() => notices.update());
+  }
+};
+
+/** A notification per deleted cell, for as long as it runs. */
+class DeletedCells {
+  constructor(
+    private readonly _notebooks: IDistNotebooks,
+    private readonly _trans: TranslationBundle
+  ) {}
+
+  update(): void {
+    const deleted = new Map(this._notebooks.deleted.map(run => [run.id, run]));
+    for (const [id, notice] of this._notices) {
+      if (!deleted.has(id)) {
+        Notification.dismiss(notice);
+        this._notices.delete(id);
+      }
+    }
+    if ([...deleted.keys()].some(id => !this._notices.has(id)) && this._timer === 0) {
+      this._timer = window.setTimeout(() => {
+        this._timer = 0;
+        this._notify();
+      }, PATIENCE_MS);
+    }
+  }
+
+  private _notify(): void {
+    for (const run of this._notebooks.deleted) {
+      if (!this._notices.has(run.id)) {
+        this._notices.set(run.id, this._show(run));
+      }
+    }
+  }
+
+  private _show(run: IDeletedRun): string {
+    const trans = this._trans;
+    const words = /^\d+$/.test(run.ranks)
+      ? trans.__("A deleted cell is still running on rank %1 of '%2'.", run.ranks, run.group)
+      : trans.__("A deleted cell is still running on ranks %1 of '%2'.", run.ranks, run.group);
+    return Notification.warning(words, {
+      autoClose: false,
+      actions: [
+        {
+          label: trans.__('Interrupt'),
+          caption: trans.__('Interrupt what the deleted cell runs'),
+          callback: () => void this._interrupt(run)
+        }
+      ]
+    });
+  }
+
+  private async _interrupt(run: IDeletedRun): Promise<void> {
+    try {
+      await run.interrupt();
+    } catch (reason) {
+      Notification.error(reason instanceof Error ? reason.message : String(reason));
+    }
+  }
+
+  private readonly _notices = new Map<string, string>();
+  private _timer = 0;
+}

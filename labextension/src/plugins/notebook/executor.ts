@@ -1,0 +1,154 @@
+/**
+ * Who runs the cells of this page. JupyterLab has one executor per page and
+ * opens no notebook without one, so that nothing here may fail or be missing:
+ * whatever happens to our other plugins, kernel cells run, and a cell that is
+ * set to ranks runs there or not at all.
+ */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { Notification, showErrorMessage } from '@jupyterlab/apputils';
+import {
+  INotebookCellExecutor,
+  INotebookTracker,
+  NotebookPanel
+} from '@jupyterlab/notebook';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { blockRankCells, CellGuard } from '../../model/cells/cellguard';
+import { getNotebookTarget } from '../../model/notebooks/target';
+import type { IErrorBody } from '../../services/protocol';
+import { IDistGuard, IDistNotebooks } from '../../tokens';
+import { findKernelExecutor } from './kernelexecutor';
+
+/** Sends rank cells to ranks. */
+export const executorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> = {
+  id: 'jupyter-dist:executor',
+  description: 'Runs notebook cells on ranks where the notebook says so.',
+  autoStart: true,
+  optional: [IDistNotebooks, ITranslator],
+  provides: INotebookCellExecutor,
+  activate: (
+    app: JupyterFrontEnd,
+    notebooks: IDistNotebooks | null,
+    translator: ITranslator | null
+  ): INotebookCellExecutor => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const guard = new CellGuard(notebooks?.executor ?? failed(trans));
+    void findKernelExecutor(app).then(executor => {
+      if (executor) {
+        guard.runOnKernel = options => executor.runCell(options);
+        notebooks?.runKernelCellsBy(executor);
+      }
+    });
+    return guard;
+  }
+};
+
+/** Takes the place of the other when that one is disabled: it is registered before it. */
+export const kernelExecutorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> = {
+  id: 'jupyter-dist:kernel-executor',
+  description: 'Runs kernel cells, and refuses rank cells, when jupyter-dist:executor is disabled.',
+  autoStart: true,
+  optional: [ITranslator],
+  provides: INotebookCellExecutor,
+  activate: (app: JupyterFrontEnd, translator: ITranslator | null): INotebookCellExecutor => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const guard = new CellGuard(disabled(trans));
+    void findKernelExecutor(app).then(executor => {
+      if (executor) {
+        guard.runOnKernel = options => executor.runCell(options);
+      }
+    });
+    return guard;
+  }
+};
+
+/** Looks who runs cells, and says so where it is not us. */
+export const guardPlugin: JupyterFrontEndPlugin<IDistGuard> = {
+  id: 'jupyter-dist:guard',
+  description: 'Keeps cells that are set to ranks from running elsewhere.',
+  autoStart: true,
+  requires: [INotebookCellExecutor],
+  optional: [INotebookTracker, ITranslator],
+  provides: IDistGuard,
+  activate: (
+    app: JupyterFrontEnd,
+    executor: INotebookCellExecutor,
+    tracker: INotebookTracker | null,
+    translator: ITranslator | null
+  ): IDistGuard => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    if (executor instanceof CellGuard) {
+      warnOnce(trans, tracker, executor.trouble);
+      return { trouble: executor.trouble };
+    }
+    const trouble = taken(trans, providers(app));
+    blockRankCells(trouble);
+    warnOnce(trans, tracker, trouble);
+    return { trouble };
+  }
+};
+
+/** Say it when the first notebook is opened that wants ranks: a cell that is refused says it again. */
+function warnOnce(trans: TranslationBundle, tracker: INotebookTracker | null, trouble: IErrorBody | null): void {
+  if (!trouble) {
+    return;
+  }
+  let isSaid = false;
+  const look = (panel: NotebookPanel): void => {
+    void panel.context.ready.then(() => {
+      const { model } = panel.content;
+      if (!isSaid && model && getNotebookTarget(model)) {
+        isSaid = true;
+        Notification.error(trouble.message, {
+          autoClose: false,
+          actions: [{ label: trans.__('What to do'), callback: () => void showErrorMessage(trouble.message, trouble.hint) }]
+        });
+      }
+    });
+  };
+  tracker?.forEach(look);
+  tracker?.widgetAdded.connect((_, panel) => look(panel));
+}
+
+/** The plugins of others that could have taken the executor. */
+function providers(app: object): string[] {
+  const { availablePlugins = [] } = (app as Partial<IHasPlugins>).info ?? {};
+  return availablePlugins
+    .filter(({ id, provides, enabled }) =>
+      enabled && provides?.name === INotebookCellExecutor.name && !/^(@jupyterlab\/notebook-extension|jupyter-dist):/.test(id)
+    )
+    .map(({ id }) => id);
+}
+
+/** JupyterLab tells; Notebook 7 does not. */
+interface IHasPlugins {
+  info: { availablePlugins?: { id: string; enabled: boolean; provides: { name: string } | null }[] };
+}
+
+function taken(trans: TranslationBundle, others: string[]): IErrorBody {
+  const other = others[others.length - 1] ?? trans.__('the one that provides INotebookCellExecutor');
+  return {
+    code: 'executor_taken',
+    message: trans.__('Another extension runs the cells of this page, so that no cell can run on ranks.'),
+    hint: trans.__('Disable it ("jupyter labextension disable %1") and reload the page, or run the cells on the kernel.', other)
+  };
+}
+
+function disabled(trans: TranslationBundle): IErrorBody {
+  return {
+    code: 'executor_disabled',
+    message: trans.__('The plugin that runs cells on ranks is disabled, so that no cell can run on ranks.'),
+    hint: trans.__('Enable it ("jupyter labextension enable jupyter-dist:executor") and reload the page, or run the cells on the kernel.')
+  };
+}
+
+function failed(trans: TranslationBundle): IErrorBody {
+  return {
+    code: 'extension_failed',
+    message: trans.__('The extension jupyter_dist did not start on this page, so that no cell can run on ranks.'),
+    hint: trans.__('Reload the page. If that does not help, the console of the browser says which plugin failed or is disabled.')
+  };
+}

@@ -1,0 +1,93 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { CommandRegistry } from '@lumino/commands';
+import { NotebooksModel } from '../../model/notebooks/notebooks';
+import {
+  IDistExecutions,
+  IDistGroups,
+  IDistNotebooks,
+  IDistService
+} from '../../tokens';
+
+const SETTINGS = 'jupyter-dist:rank-picker';
+
+/** The model; the executor needs it before there is a notebook tracker. */
+export const notebooksPlugin: JupyterFrontEndPlugin<IDistNotebooks> = {
+  id: 'jupyter-dist:notebooks',
+  description: 'Provides what the cells of open notebooks run on ranks.',
+  autoStart: true,
+  requires: [IDistService, IDistGroups, IDistExecutions],
+  provides: IDistNotebooks,
+  activate: (
+    _: JupyterFrontEnd,
+    service: IDistService,
+    groups: IDistGroups,
+    executions: IDistExecutions
+  ): IDistNotebooks => new NotebooksModel({ service, groups, executions })
+};
+
+/** Follows which notebooks are open, and the stock interrupt. */
+export const attachPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:attach',
+  description:
+    'Shows cells of opened notebooks what they run, and interrupts them.',
+  autoStart: true,
+  requires: [IDistNotebooks, INotebookTracker],
+  optional: [ISettingRegistry],
+  activate: (
+    app: JupyterFrontEnd,
+    notebooks: IDistNotebooks,
+    tracker: INotebookTracker,
+    settings: ISettingRegistry | null
+  ): void => {
+    const { contents } = app.serviceManager;
+    void followSettings(notebooks, settings);
+    const open = (panel: NotebookPanel): void => {
+      void panel.context.ready.then(() => {
+        const { model, path, contentsModel } = panel.context;
+        if (panel.isDisposed) {
+          return;
+        }
+        const saved = Date.parse(contentsModel?.last_modified ?? '') / 1000;
+        const opened = notebooks.open(model, {
+          path: () => contents.localPath(panel.context?.path ?? path),
+          savedAt: Number.isNaN(saved) ? Infinity : saved
+        });
+        panel.disposed.connect(() => opened.dispose(), app);
+      });
+    };
+    tracker.forEach(open);
+    tracker.widgetAdded.connect((_, panel) => open(panel), app);
+    app.commands.commandExecuted.connect(
+      (_: CommandRegistry, { id }: CommandRegistry.ICommandExecutedArgs) => {
+        const model = tracker.currentWidget?.content.model;
+        if (id === 'notebook:interrupt-kernel' && model) {
+          // The stock button and "I I" mean the whole cell, wherever it runs.
+          void notebooks.interrupt(model);
+        }
+      },
+      app
+    );
+  }
+};
+
+async function followSettings(
+  notebooks: IDistNotebooks,
+  registry: ISettingRegistry | null
+): Promise<void> {
+  try {
+    const settings = await registry?.load(SETTINGS);
+    const read = (): void => {
+      notebooks.emptyCache = settings?.composite.emptyCache === true;
+    };
+    settings?.changed.connect(read, notebooks);
+    read();
+  } catch (reason) {
+    // Without its schema the extension still works, with what is built in.
+    console.warn('jupyter_dist: the settings of cells could not be read', reason);
+  }
+}

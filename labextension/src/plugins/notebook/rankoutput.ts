@@ -1,0 +1,84 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { WaitingModel } from '../../model/executions/waiting';
+import { RANKS_MIME } from '../../services/protocol';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { RanksRenderer } from '../../widgets/rankoutput/renderer';
+
+const ID = 'jupyter-dist:rank-output';
+const DEFAULT_LINES = 30;
+
+/** A plugin, not a mimeExtension: those are given no services. */
+export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
+  id: ID,
+  description: 'Renders what ranks said: folded, and rank by rank.',
+  autoStart: true,
+  requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry],
+  optional: [INotebookTracker, ITranslator, ISettingRegistry],
+  activate: (
+    app: JupyterFrontEnd,
+    service: IDistService,
+    executions: IDistExecutions,
+    groups: IDistGroups,
+    rendermime: IRenderMimeRegistry,
+    tracker: INotebookTracker | null,
+    translator: ITranslator | null,
+    settings: ISettingRegistry | null
+  ): void => {
+    void followSettings(settings);
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const waiting = new WaitingModel(groups, service);
+    const openLog = (group: string, rank: number): void => {
+      void app.commands.execute(CommandIDs.openLog, { group, rank });
+    };
+    const add = (registry: IRenderMimeRegistry): void => {
+      registry.addFactory(
+        {
+          safe: true,
+          mimeTypes: [RANKS_MIME],
+          defaultRank: 10,
+          createRenderer: () =>
+            new RanksRenderer({
+              rendermime: registry,
+              executions,
+              trans,
+              openLog,
+              isConnected: () => groups.connected,
+              waitsFor: execution => waiting.of(execution)
+            })
+        },
+        10
+      );
+    };
+    add(rendermime);
+    // Each notebook has a clone: nested outputs need its resolver and its
+    // widget manager.
+    tracker?.forEach(panel => add(panel.content.rendermime));
+    tracker?.widgetAdded.connect(
+      (_, panel) => add(panel.content.rendermime),
+      app
+    );
+  }
+};
+
+/** How high an output may become, for the style sheet. */
+async function followSettings(registry: ISettingRegistry | null): Promise<void> {
+  try {
+    const settings = await registry?.load(ID);
+    const read = (): void => {
+      const lines = Number(settings?.composite.maxLines ?? DEFAULT_LINES);
+      const height = `calc(${lines} * var(--jp-code-font-size) * var(--jp-code-line-height))`;
+      document.documentElement.style.setProperty('--jpd-output-max-height', lines > 0 ? height : 'none');
+    };
+    settings?.changed.connect(read);
+    read();
+  } catch (reason) {
+    console.warn('jupyter_dist: the settings of outputs could not be read', reason);
+  }
+}

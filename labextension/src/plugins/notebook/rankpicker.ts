@@ -1,0 +1,125 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import {
+  ITranslator,
+  nullTranslator,
+  TranslationBundle
+} from '@jupyterlab/translation';
+import type { ReactiveToolbar } from '@jupyterlab/ui-components';
+import type { Widget } from '@lumino/widgets';
+import type { IGroup } from '../../services/protocol';
+import { CommandIDs, IDistGroups, IDistGuard } from '../../tokens';
+import { CellBadges } from '../../widgets/rankpicker/cellbadge';
+import { PickerModel } from '../../widgets/rankpicker/pickermodel';
+import { RankChoice } from '../../widgets/rankpicker/rankchoice';
+import { RanksOffNotice } from '../../widgets/rankpicker/ranksoff';
+import { TargetSelect } from '../../widgets/rankpicker/targetselect';
+import { ToolbarFit } from '../../widgets/rankpicker/layout/toolbarfit';
+import { focusPicker } from '../../widgets/rankpicker/layout/toolbarkeys';
+
+const SELECT_ITEM = 'rank-target';
+const CHOICE_ITEM = 'rank-choice';
+
+export const rankPickerPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:rank-picker',
+  description: 'The rank picker in the notebook toolbar.',
+  autoStart: true,
+  requires: [IDistGroups, INotebookTracker, IToolbarWidgetRegistry],
+  optional: [ICommandPalette, ITranslator, IDistGuard],
+  activate: (
+    app: JupyterFrontEnd,
+    groups: IDistGroups,
+    tracker: INotebookTracker,
+    toolbar: IToolbarWidgetRegistry,
+    palette: ICommandPalette | null,
+    translator: ITranslator | null,
+    guard: IDistGuard | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const models = new WeakMap<NotebookPanel, PickerModel>();
+    toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel => {
+      const model = new PickerModel(panel, groups);
+      models.set(panel, model);
+      showChoice(panel, model, choiceOf(model, guard, trans));
+      const badges = new CellBadges(panel, trans);
+      panel.disposed.connect(() => badges.dispose(), badges);
+      return new TargetSelect({ model, trans, startGroup: () => void startGroupFor(app, panel, model) });
+    });
+    const current = (): PickerModel | null =>
+      (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;
+    addCommands(app, tracker, current, trans);
+    const category = trans.__('Ranks');
+    palette?.addItem({ command: CommandIDs.overrideCell, category });
+    palette?.addItem({ command: CommandIDs.focusPicker, category });
+  }
+};
+
+/** Who asks a notebook for a group wants its cells to run there. */
+async function startGroupFor(app: JupyterFrontEnd, panel: NotebookPanel, model: PickerModel): Promise<void> {
+  const notebook = panel.context.path;
+  const group: IGroup | null = await app.commands.execute(CommandIDs.startGroup, { notebook });
+  if (group && !panel.isDisposed) {
+    model.chooseGroup(group);
+    focusPicker(panel.toolbar.node);
+  }
+}
+
+/** The second part of the picker: which ranks, or that there are none on this page. */
+function choiceOf(model: PickerModel, guard: IDistGuard | null, trans: TranslationBundle): Widget {
+  return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans });
+}
+
+/** Show the second part of the picker while there is a group to choose from. */
+function showChoice(
+  panel: NotebookPanel,
+  model: PickerModel,
+  choice: Widget
+): void {
+  const fit = new ToolbarFit(panel.toolbar as ReactiveToolbar, choice, SELECT_ITEM, CHOICE_ITEM);
+  panel.disposed.connect(() => {
+    fit.dispose();
+    choice.dispose();
+  }, choice);
+  const update = (): void => fit.show(model.target ? (model.group?.world_size ?? 0) : null);
+  model.changed.connect(update, choice);
+  // The first part is in the toolbar only after its factory has returned.
+  void panel.revealed.then(update);
+}
+
+function addCommands(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker,
+  current: () => PickerModel | null,
+  trans: TranslationBundle
+): void {
+  const describedBy = { args: { type: 'object', properties: {} } } as const;
+  app.commands.addCommand(CommandIDs.overrideCell, {
+    label: trans.__('Choose Ranks for the Selected Cells Only'),
+    caption: trans.__(
+      'Give the selected cells a target of their own, or take it away'
+    ),
+    describedBy,
+    isEnabled: () => current() !== null,
+    isToggled: () => current()?.isOverride ?? false,
+    execute: () => {
+      const model = current();
+      model?.setOverride(!model.isOverride);
+    }
+  });
+  app.commands.addCommand(CommandIDs.focusPicker, {
+    label: trans.__('Choose Where Cells Run'),
+    caption: trans.__('Put the focus on the rank picker'),
+    describedBy,
+    isEnabled: () => current() !== null,
+    execute: () => {
+      const { toolbar } = tracker.currentWidget ?? {};
+      if (toolbar) {
+        focusPicker(toolbar.node);
+      }
+    }
+  });
+}

@@ -1,0 +1,66 @@
+/** A row of the form: label, field, and below it what is wrong. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React, { useId } from 'react';
+import { MAX_RANKS, StartProblem } from '../../../model/groups/startform';
+import { useSidebar } from '../context';
+
+export interface IInputIds {
+  readonly id: string;
+  readonly 'aria-invalid': boolean;
+  readonly 'aria-describedby': string | undefined;
+}
+
+interface IRowProps {
+  readonly label: string;
+  readonly problem: StartProblem | undefined;
+  readonly note?: string;
+  /** What the server says of the problem, where it knows better. */
+  readonly words?: string | null;
+  readonly children: (ids: IInputIds) => React.ReactElement;
+}
+
+export function Row({ label, problem, note, words, children }: IRowProps): React.ReactElement {
+  const id = useId();
+  const described = problem || note ? `${id}-note` : undefined;
+  return (
+    <div className="jpd-StartForm-row">
+      <label htmlFor={id}>{label}</label>
+      {children({ id, 'aria-invalid': problem !== undefined, 'aria-describedby': described })}
+      {note && !problem && (
+        <p className="jpd-StartForm-note" id={described} title={note}>
+          <bdi>{note}</bdi>
+        </p>
+      )}
+      <Problem problem={problem} words={words} id={described} />
+    </div>
+  );
+}
+
+interface IProblemProps {
+  readonly problem?: StartProblem;
+  readonly words?: string | null;
+  readonly id?: string;
+}
+
+export function Problem({ problem, words, id }: IProblemProps): React.ReactElement | null {
+  const { trans } = useSidebar();
+  return problem ? (
+    <p className="jpd-StartForm-problem" id={id}>
+      {words ?? problemWords(trans, problem)}
+    </p>
+  ) : null;
+}
+
+function problemWords(trans: TranslationBundle, problem: StartProblem): string {
+  const words: Record<StartProblem, string> = {
+    'name-taken': trans.__('There is a group of that name already.'),
+    'name-invalid': trans.__('A name begins with a letter; then letters, digits, "-", "_" and "." follow.'),
+    'environment-missing': trans.__('Choose an environment.'),
+    'environment-unusable': trans.__('No group can be started in this environment.'),
+    'devices-none-present': trans.__('This machine has no CUDA device.'),
+    'devices-none-ticked': trans.__('Tick at least one device.'),
+    'ranks-invalid': trans.__('A number from 1 to %1.', MAX_RANKS),
+    'backend-needs-cuda': trans.__('nccl needs CUDA devices; use gloo.')
+  };
+  return words[problem];
+}

@@ -1,0 +1,208 @@
+/** The fields of the form for a new group, each with what is wrong with it below. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { HTMLSelect } from '@jupyterlab/ui-components';
+import React from 'react';
+import { formatBytes } from '../../../model/format/quantities';
+import {
+  Accelerator,
+  Backend,
+  IStartForm,
+  IStartWorld,
+  MAX_RANKS,
+  StartProblems
+} from '../../../model/groups/startform';
+import type { IEnvironment } from '../../../services/protocol';
+import { useSidebar } from '../context';
+import { Problem, Row } from './formrow';
+
+/** Names, not words: the same in every language. */
+const BACKENDS: readonly Backend[] = ['nccl', 'gloo'];
+
+export interface IFieldProps {
+  readonly form: IStartForm;
+  readonly world: IStartWorld;
+  readonly found: StartProblems;
+  readonly set: (changes: Partial<IStartForm>) => void;
+}
+
+export function NameField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <Row label={trans.__('Name')} problem={found.name}>
+      {id => (
+        <input
+          {...id}
+          className="jp-mod-styled"
+          value={form.name}
+          placeholder={trans.__('chosen for you')}
+          spellCheck={false}
+          onChange={event => set({ name: event.target.value })}
+        />
+      )}
+    </Row>
+  );
+}
+
+export function EnvironmentField({ form, world, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  const chosen = world.environments.find(e => e.name === form.environment);
+  return (
+    <Row label={trans.__('Environment')} problem={found.environment} words={chosen?.problem} note={whereabouts(trans, chosen)}>
+      {id => (
+        <HTMLSelect
+          {...id}
+          value={form.environment}
+          onChange={event => set({ environment: event.target.value })}
+        >
+          {world.environments.map(environment => (
+            <option
+              key={environment.name}
+              value={environment.name}
+              disabled={environment.problem !== null}
+              title={environment.problem ?? environment.python}
+            >
+              {environmentLabel(trans, environment)}
+            </option>
+          ))}
+        </HTMLSelect>
+      )}
+    </Row>
+  );
+}
+
+export function AcceleratorField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  const words: Record<Accelerator, string> = {
+    auto: trans.__('automatic'),
+    cuda: trans.__('CUDA'),
+    cpu: trans.__('CPU')
+  };
+  return (
+    <Row label={trans.__('Accelerator')} problem={found.accelerator}>
+      {id => (
+        <HTMLSelect
+          {...id}
+          value={form.accelerator}
+          onChange={event => set({ accelerator: event.target.value as Accelerator })}
+        >
+          {(Object.keys(words) as Accelerator[]).map(accelerator => (
+            <option key={accelerator} value={accelerator}>
+              {words[accelerator]}
+            </option>
+          ))}
+        </HTMLSelect>
+      )}
+    </Row>
+  );
+}
+
+export function DevicesField({ form, world, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  const toggle = (index: number) =>
+    set({
+      devices: form.devices.includes(index)
+        ? form.devices.filter(i => i !== index)
+        : [...form.devices, index]
+    });
+  return (
+    <fieldset className="jpd-StartForm-devices">
+      <legend>{trans.__('Devices')}</legend>
+      {world.devices.map(device => (
+        <label key={device.index} className="jpd-StartForm-device">
+          <input
+            type="checkbox"
+            checked={form.devices.includes(device.index)}
+            onChange={() => toggle(device.index)}
+          />
+          <span className="jpd-Device-index">{device.index}</span>
+          <span className="jpd-Device-name">{device.name}</span>
+          <span className="jpd-Device-number">
+            {trans.__(
+              '%1 free',
+              formatBytes(freeBytes(device.memory_used_bytes, device.memory_total_bytes))
+            )}
+          </span>
+        </label>
+      ))}
+      <Problem problem={found.devices} />
+    </fieldset>
+  );
+}
+
+export function RanksField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <Row label={trans.__('Ranks')} problem={found.ranks}>
+      {id => (
+        <input
+          {...id}
+          className="jp-mod-styled"
+          type="number"
+          min={1}
+          max={MAX_RANKS}
+          value={form.ranks}
+          onChange={event => set({ ranks: event.target.value })}
+        />
+      )}
+    </Row>
+  );
+}
+
+export function BackendField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <Row label={trans.__('Backend')} problem={found.backend}>
+      {id => (
+        <HTMLSelect
+          {...id}
+          value={form.backend}
+          onChange={event => set({ backend: event.target.value as Backend })}
+        >
+          <option value="auto">{trans.__('automatic')}</option>
+          {BACKENDS.map(backend => (
+            <option key={backend} value={backend}>
+              {backend}
+            </option>
+          ))}
+        </HTMLSelect>
+      )}
+    </Row>
+  );
+}
+
+export function DirectoryField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { notebook, trans } = useSidebar();
+  const path = notebook();
+  const folder = path === null ? '' : path.split('/').slice(0, -1).join('/');
+  return (
+    <Row label={trans.__('Folder')} problem={found.cwd}>
+      {id => (
+        <input
+          {...id}
+          className="jp-mod-styled"
+          value={form.cwd}
+          placeholder={folder || trans.__("the server's folder")}
+          spellCheck={false}
+          onChange={event => set({ cwd: event.target.value })}
+        />
+      )}
+    </Row>
+  );
+}
+
+function environmentLabel(trans: TranslationBundle, environment: IEnvironment): string {
+  if (environment.problem !== null) {
+    return trans.__('%1 (not usable)', environment.display_name);
+  }
+  return environment.display_name;
+}
+
+function freeBytes(used: number | null, total: number | null): number | null {
+  return used === null || total === null ? null : total - used;
+}
+
+function whereabouts(trans: TranslationBundle, environment: IEnvironment | undefined): string | undefined {
+  return environment?.torch_version
+    ? trans.__('torch %1, %2', environment.torch_version, environment.python)
+    : environment?.python;
+}
