@@ -20,7 +20,8 @@ Schema = dict[str, Any]
 Verb = Callable[..., Awaitable[None]]
 V = TypeVar("V", bound=Verb)
 
-_NUMBER = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,16})?")
+# As Python and JavaScript write numbers: 0.19999865600038902, 5e-05.
+_NUMBER = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,24})?(e-[0-9]{1,2})?")
 
 # 2.0 is an integer to JSON Schema, and not to those who count ranks with it.
 _VALIDATOR = jsonschema.validators.extend(
@@ -153,7 +154,7 @@ def _number(text: str) -> int | float | None:
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None
-    return float(text) if match[1] else int(text)
+    return float(text) if match[1] or match[2] else int(text)
 
 
 def _bad_field(error: jsonschema.ValidationError, schema: Schema) -> JupyterDistError:
