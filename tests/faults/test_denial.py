@@ -24,7 +24,7 @@ SECRET = "what-stands-in-a-file-of-somebody-else"
 
 # A handler of ours that fails in a way nobody foresaw.
 BREAKS = """
-from jupyter_dist.handlers.groups import GroupsHandler
+from jupyter_dist.server.http.rest.groups import GroupsHandler
 from tornado import web
 
 def _jupyter_server_extension_points():
