@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-versions test-typescript test-browser test-beside test-browser-1 test-browser-2 test-browser-beside matrix lint bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-versions test-typescript test-browser test-beside test-browser-1 test-browser-2 test-beside matrix lint bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -32,9 +32,8 @@ matrix: .venv/ready  ## All versions whose torch is a build for the CPU; docs/co
 test-typescript: .venv/ready
 	npm run --silent test
 
-# Two at a time: half of the files each, and what needs other extensions. Each has a JupyterLab and a Chromium of its own,
-# and says what it did when it is done.
-BROWSER := test-browser-1 test-browser-2 test-browser-beside
+# Half of the files each. Each half has a JupyterLab and a Chromium of its own, and says what it did when it is done.
+BROWSER := test-browser-1 test-browser-2
 PORT ?= 1898
 
 test-browser: .venv/ready browser ui-tests/node_modules
@@ -42,9 +41,6 @@ test-browser: .venv/ready browser ui-tests/node_modules
 
 test-browser-1 test-browser-2: test-browser-%:
 	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* npx playwright test --shard $*/2 --output test-results/$*
-
-test-browser-beside:
-	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)3 npx playwright test --config beside.config.ts --output test-results/beside
 
 # By hand: beside jupyter-collaboration, in Notebook 7 and in JupyterHub. The other tests have these extensions switched off.
 test-beside: .venv/beside browser ui-tests/node_modules
@@ -74,7 +70,7 @@ screenshots: .venv/ready browser ui-tests/node_modules  ## The pictures of docs/
 setup: .venv/ready
 
 # Frameworks bring torch along: the one that is there stays. fastai would bring torchvision and spacy as well.
-FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no-deps.txt ui-tests/requirements.txt
+FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no-deps.txt
 
 .venv/ready: pyproject.toml package.json package-lock.json $(FRAMEWORKS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -82,8 +78,7 @@ FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no
 		$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)" && wait $$npm
 	$(BIN)/pip list --disable-pip-version-check --format=freeze | grep '^torch==' > .venv/constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt \
-		--editable ".[test]" --requirement tests/frameworks/requirements.txt \
-		--requirement ui-tests/requirements.txt
+		--editable ".[test]" --requirement tests/frameworks/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --requirement tests/frameworks/requirements-no-deps.txt
 	touch $@
 
