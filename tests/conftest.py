@@ -33,6 +33,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Settings of hypothesis by kind of test; and zygotes that import no more than the tests need.
+    # A shell that starts a job in the background has it ignore Ctrl-C; what the tests start would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     What is left out is a third of the cost of a start. tests/rank and tests/frameworks import all that users' do.
     """
