@@ -1,4 +1,5 @@
 import { expect, Page, test } from '@playwright/test';
+import * as fs from 'fs';
 import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });
@@ -7,12 +8,15 @@ test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
 const TICKS = 60;
-const SLOW = [
-  'import time',
-  `for i in range(${TICKS}):`,
-  '    print("tick", i)',
-  '    time.sleep(0.1)'
-].join('\n');
+/** It runs until the test lets it end: a page may load for longer than any cell. */
+const slow = (go: string) =>
+  [
+    'import os, time',
+    `for i in range(${TICKS}):`,
+    '    print("tick", i)',
+    `    while i == ${TICKS - 10} and not os.path.exists(${JSON.stringify(go)}): time.sleep(0.05)`,
+    '    time.sleep(0.1)'
+  ].join('\n');
 const ALL_TICKS = [...Array(TICKS).keys()].map(i => `tick ${i}\n`).join('');
 
 /** Reload in the middle of the run. */
@@ -27,7 +31,8 @@ for (const saved of [true, false]) {
   test(`a reload loses nothing, ${saved ? 'saved' : 'not saved'} in between`, async ({
     page
   }) => {
-    lab.writeNotebook(name, [SLOW]);
+    const go = lab.rootPath(`${name}.go`);
+    lab.writeNotebook(name, [slow(go)]);
     await lab.openNotebook(page, name);
     const cell = lab.cell(page, 0);
     await cell.editor.click();
@@ -39,6 +44,7 @@ for (const saved of [true, false]) {
     await reload(page);
     await expect(cell.prompt).toHaveText('[*]:');
     await expect(cell.summary).toContainText('running');
+    fs.writeFileSync(go, '');
     await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
     await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
     await expect.poll(() => lab.shownText(cell)).toBe(ALL_TICKS);
