@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-versions test-typescript test-browser test-beside test-browser-1 test-browser-2 test-beside matrix lint bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside matrix lint bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2

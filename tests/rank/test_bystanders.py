@@ -107,27 +107,27 @@ def test_an_interrupt_of_a_hung_collective_cuts_no_other_connection(
     assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
 
 
-def test_a_process_group_that_the_user_makes_is_freed_too(group: list[RankClient], tmp_path: Path) -> None:
-    run_all(group, "dist.destroy_process_group()")
-    init = f"dist.init_process_group('gloo', init_method='file://{tmp_path}/own', rank=rank, world_size=2)"
-    run_all(group, f"{init}\ncheck()")
-    execution_id = group[0].start("print('hangs in own')\ndist.all_reduce(torch.ones(3))")
-    group[0].wait_text("hangs in own")
+def free_a_hang(group: list[RankClient], tmp_path: Path, words: str, call: str) -> None:
+    """Rank 0 alone makes this call; an interrupt ends it, and after that everything of others is whole."""
+    execution_id = group[0].start(f"print('{words}')\n{call}")
+    group[0].wait_text(words)
     group[0].interrupt(execution_id)
     assert group[0].result(execution_id, 60).status == "interrupted"
     rejoin(group, tmp_path)
     assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
+
+
+def test_a_process_group_that_the_user_makes_is_freed_too(group: list[RankClient], tmp_path: Path) -> None:
+    run_all(group, "dist.destroy_process_group()")
+    init = f"dist.init_process_group('gloo', init_method='file://{tmp_path}/own', rank=rank, world_size=2)"
+    run_all(group, f"{init}\ncheck()")
+    free_a_hang(group, tmp_path, "hangs in own", "dist.all_reduce(torch.ones(3))")
 
 
 def test_connections_that_gloo_makes_late_are_known(group: list[RankClient], tmp_path: Path) -> None:
     run_all(group, "import os\nos.environ['TORCH_GLOO_LAZY_INIT'] = '1'\nlazy = dist.new_group([0, 1])")
     run_all(group, "dist.all_reduce(torch.ones(3), group=lazy)")
-    execution_id = group[0].start("print('hangs late')\ndist.all_reduce(torch.ones(3), group=lazy)")
-    group[0].wait_text("hangs late")
-    group[0].interrupt(execution_id)
-    assert group[0].result(execution_id, 60).status == "interrupted"
-    rejoin(group, tmp_path)
-    assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
+    free_a_hang(group, tmp_path, "hangs late", "dist.all_reduce(torch.ones(3), group=lazy)")
 
 
 def test_a_wait_on_a_store_of_the_users_own_is_ended(group: list[RankClient], tmp_path: Path) -> None:

@@ -37,7 +37,6 @@ async function refusesRankCells(page: Page, { name, prepare, says, picker }: IWa
   await lab.execute(page, 'notebook:run-all-cells');
   await expect(ran.prompt).toHaveText('[1]:');
   await expect(refused.node.locator('.jp-OutputArea-output')).toContainText(says);
-  await page.screenshot({ path: test.info().outputPath('page.png') });
 }
 
 test('with the executor disabled, kernel cells run, and a rank cell is refused in red', ({ page }) =>
