@@ -1,6 +1,9 @@
 """Fixtures for every room; each room's own are in its folder. tests/README.md says which fixture to take for what."""
 
 import os
+import shutil
+import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ from hypothesis import settings
 from leaks import adopt_orphans, pytest_sessionfinish  # noqa: F401 (a hook)
 from shared import SharedAgent, SharedServer
 
+_OWN_BASE = pytest.StashKey[str]()
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
 
@@ -31,19 +35,29 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     """Settings of hypothesis by kind of test; and zygotes that import no more than the tests need.
-    # A shell that starts a job in the background has it ignore Ctrl-C; what the tests start would inherit that.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     What is left out is a third of the cost of a start. tests/rank and tests/frameworks import all that users' do.
     """
+    # A shell that starts a job in the background has it ignore Ctrl-C; what the tests start would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Paths of unix sockets are short, whatever user and machine are called. Workers have theirs below it.
+    if not config.option.basetemp:
+        config.option.basetemp = config.stash[_OWN_BASE] = tempfile.mkdtemp(prefix="jpt-", dir="/tmp")
     adopt_orphans()
     os.environ.setdefault("JUPYTER_DIST_OPTIONAL_PRELOAD", "numpy")
     examples = config.getoption("--fuzz-examples")
     settings.register_profile("channels", max_examples=examples, deadline=None)
     settings.register_profile("expressions", max_examples=10 * examples, deadline=None)
+
+
+def pytest_terminal_summary(exitstatus, config):
+    """The files of a run that passed are nothing to look at."""
+    if exitstatus == 0 and (base := config.stash.get(_OWN_BASE, None)):
+        shutil.rmtree(base, ignore_errors=True)
 
 
 # What takes a minute or more begins first, so that no process is left alone with it at the end.

@@ -116,3 +116,9 @@ def test_what_a_private_server_says_when_it_does_not_come_up_reaches_the_user(tm
         PrivateServer._start(str(Path(tmp_path, "no", "such", "folder")))
     assert raised.value.code == "no_server"
     assert "no/such/folder" in str(raised.value)
+
+
+def test_it_builds_no_grammar_of_iris():
+    """Half of a Jupyter server's start goes into a check that nobody asks for."""
+    code = "import sys, jupyter_dist.client.servers.headless; print(sys.modules['rfc3987_syntax'])"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "None\n"

@@ -14,7 +14,7 @@ from jupyter_dist.server.devices.nvml import NvmlReader, process_owner
 from jupyter_dist.server.devices.reader import DeviceReader
 
 GIB = 1 << 30
-MINE, MINE_TOO, THEIRS, HIDDEN = 4242, 4243, 777, 999
+MINE, MINE_TOO, THEIRS, HIDDEN = 4242, 4243, 7_654_321, 7_654_322
 
 
 class NVMLError(Exception):

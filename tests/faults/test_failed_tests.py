@@ -50,7 +50,8 @@ def test_after_it():
 """
 
 
-def test_a_run_with_failures_leaves_nothing(tmp_path):
+def test_a_run_with_failures_leaves_nothing(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("f")  # short, for the paths of unix sockets
     (tmp_path / "test_failing.py").write_text(FAILING)
     environment = {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"}
     command = [sys.executable, "-m", "pytest", "-p", "leaks", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]

@@ -12,7 +12,7 @@ def test_result_is_the_last_expression(shared: RankClient) -> None:
     assert content["data"] == {"text/plain": "42"}
     assert content["execution_count"] == int(result.reply["execution_id"][1:])
     assert result.status == "ok"
-    assert result.reply["seconds"] < 5
+    assert result.reply["seconds"] > 0
 
 
 def test_semicolon_hides_the_result(shared: RankClient) -> None:

