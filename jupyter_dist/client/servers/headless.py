@@ -16,6 +16,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+# jsonschema checks IRIs, if it can, with a grammar that takes a second or more to build: longer than all the rest of a
+# server's start. Nothing here asks for that check.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 from jupyter_core.application import JupyterApp
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from jupyter_server.auth.identity import IdentityProvider
