@@ -88,12 +88,21 @@ export class ToolbarFit implements IDisposable {
       if (child === this._choice.node) {
         break;
       }
+      this._watch(child);
       room -= (child as HTMLElement).offsetWidth;
       if ((child as HTMLElement).dataset.jpItemName === this._before) {
         break;
       }
     }
     return room;
+  }
+
+  /** What stands before the choice may change its width by itself: a select that shows another group's name. */
+  private _watch(child: Element): void {
+    if (!this._watched.has(child)) {
+      this._watched.add(child);
+      this._resized.observe(child);
+    }
   }
 
   /** The toolbar measures an item when it is put in: in another form, or for another group, it is put in anew. */
@@ -128,4 +137,5 @@ export class ToolbarFit implements IDisposable {
   private _shown: number | null = null;
   private _size: number | null = null;
   private readonly _toolbar: ReactiveToolbar;
+  private readonly _watched = new WeakSet<Element>();
 }
