@@ -44,7 +44,7 @@ export const CommandIDs = {
   showSidebar: 'jupyter-dist:show-sidebar',
   /** Give the selected cells a target of their own. */
   overrideCell: 'jupyter-dist:override-cell',
-  /** Put the focus on the rank picker of the current notebook. */
+  /** Focus the rank picker of the current notebook. */
   focusPicker: 'jupyter-dist:focus-picker'
 } as const;
 
@@ -72,7 +72,7 @@ export interface IDistGroups {
 
 export const IDistGroups = new Token<IDistGroups>(
   'jupyter-dist:IDistGroups',
-  'The groups of ranks that the server knows, with their state.'
+  'All groups of ranks on the server, with their state.'
 );
 
 /** What changed in a followed execution. */
@@ -123,7 +123,7 @@ export interface IDistExecutions {
 
 export const IDistExecutions = new Token<IDistExecutions>(
   'jupyter-dist:IDistExecutions',
-  'Runs code on ranks and follows what the ranks say.'
+  'Runs code on ranks and follows their output.'
 );
 
 /** The notebooks that are open, and what their cells run on ranks. */
@@ -169,7 +169,7 @@ export interface INotebookFile {
 
 export const IDistNotebooks = new Token<IDistNotebooks>(
   'jupyter-dist:IDistNotebooks',
-  'The open notebooks and what their cells run on ranks.'
+  'The open notebooks and the cells they run on ranks.'
 );
 
 /** Whether cells of this page can run on ranks at all. */
@@ -180,5 +180,5 @@ export interface IDistGuard {
 
 export const IDistGuard = new Token<IDistGuard>(
   'jupyter-dist:IDistGuard',
-  'Whether cells of this page can run on ranks, and if not, why.'
+  'Whether cells of this page can run on ranks and, if not, why.'
 );

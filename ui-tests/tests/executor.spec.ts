@@ -28,7 +28,7 @@ async function refusesRankCells(page: Page, { name, prepare, says, picker }: IWa
   await page.keyboard.press('Control+Enter');
   await expect(refused.node.locator('.jp-OutputArea-output')).toContainText(says);
   if (picker) {
-    await expect(page.getByRole('alert').filter({ hasText: 'Ranks are off' })).toBeVisible();
+    await expect(page.getByRole('alert').filter({ hasText: 'Ranks unavailable' })).toBeVisible();
   }
   await ran.editor.click();
   await page.keyboard.press('Control+Enter');

@@ -202,7 +202,7 @@ test('no id of a file reaches the server, and Interrupt ends nothing of others',
     }
     // What no server knows is not waited for.
     const last = lab.cell(page, bad.length);
-    await expect(last.node).toContainText('The server no longer knows this execution');
+    await expect(last.node).toContainText('The server no longer has this execution');
     await expect(last.prompt).toHaveText('[ ]:');
     await page.locator('[data-jp-item-name="interrupt"]').click();
     // The page works as if that notebook were not there: its connection was never cut.

@@ -17,7 +17,7 @@ test('ranks are chosen by toggles and expressions, and remembered', async ({
   const toolbar = page.locator('.jp-NotebookPanel-toolbar');
   const height = (await toolbar.boundingBox())!.height;
   await page.getByLabel('Run cells on').selectOption(lab.GROUP);
-  const field = page.getByLabel('Ranks as an expression');
+  const field = page.getByLabel('Rank expression');
   await expect(field).toHaveValue('all');
   expect((await toolbar.boundingBox())!.height).toBe(height);
 
@@ -57,18 +57,24 @@ test('the picker is used by keyboard alone', async ({ page }) => {
   await lab.cell(page, 0).editor.click();
   await page.keyboard.press('Escape');
   await page.keyboard.press('Alt+Shift+R');
-  await expect(page.getByLabel('Run cells on')).toBeFocused();
+  const select = page.getByLabel('Run cells on');
+  await expect(select).toBeFocused();
+  await expect(page.locator('.jpd-Hint')).toContainText('a group of torch.distributed processes, called ranks');
+  await expect(select).toHaveAccessibleDescription(/a group of torch.distributed processes, called ranks/);
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowRight');
   await expect(rank(page, 0)).toBeFocused();
   await page.keyboard.press('ArrowRight');
   await expect(rank(page, 1)).toBeFocused();
   await page.keyboard.press('Space');
-  await expect(page.getByLabel('Ranks as an expression')).toHaveValue('1');
+  await expect(page.getByLabel('Rank expression')).toHaveValue('1');
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowRight');
-  await expect(page.getByLabel('Ranks as an expression')).toBeFocused();
+  const field = page.getByLabel('Rank expression');
+  await expect(field).toBeFocused();
+  await expect(page.locator('.jpd-Hint')).toContainText('A rank expression selects ranks: all, 0, 0-3');
+  await expect(field).toHaveAccessibleDescription(/A rank expression selects ranks/);
   await page.keyboard.press('Control+A');
   await page.keyboard.type('!0');
   await page.keyboard.press('Enter');
@@ -93,12 +99,12 @@ test('a cell can have ranks of its own, and shows it', async ({ page }) => {
 
   // The picker follows the active cell.
   await lab.cell(page, 1).editor.click();
-  await expect(page.getByLabel('Ranks as an expression')).toHaveValue('all');
+  await expect(page.getByLabel('Rank expression')).toHaveValue('all');
   await cell.editor.click();
-  await expect(page.getByLabel('Ranks as an expression')).toHaveValue('1');
+  await expect(page.getByLabel('Rank expression')).toHaveValue('1');
   await page.getByRole('button', { name: 'This cell', exact: true }).click();
   await expect(cell.node.locator('.jpd-CellBadge')).toHaveCount(0);
-  await expect(page.getByLabel('Ranks as an expression')).toHaveValue('all');
+  await expect(page.getByLabel('Rank expression')).toHaveValue('all');
 });
 
 test('a group that is started from the picker is the one its notebook runs on', async ({ page, request }) => {
@@ -117,7 +123,7 @@ test('a group that is started from the picker is the one its notebook runs on', 
     await page.keyboard.press('Enter');
     await expect(select).toHaveValue('fresh');
     await expect(select).toBeFocused();
-    await expect(page.getByLabel('Ranks as an expression')).toHaveValue('all');
+    await expect(page.getByLabel('Rank expression')).toHaveValue('all');
     const cell = lab.cell(page, 0);
     await cell.editor.click();
     await page.keyboard.press('Control+Enter');

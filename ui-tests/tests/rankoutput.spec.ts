@@ -31,7 +31,7 @@ test('follows what is new, until one looks up', async ({ page, request }) => {
   await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
   await run(request, 'train', 'import time\nfor i in range(400): print("line", i); time.sleep(0.005)');
   await expect(log(page, 0)).toContainText('line 100');
-  const follow = page.getByRole('button', { name: 'Follow the end of the output' });
+  const follow = page.getByRole('button', { name: 'Follow new output' });
   await expect(follow).toHaveAttribute('aria-pressed', 'true');
   await log(page, 0).hover();
   await page.mouse.wheel(0, -600);
@@ -46,7 +46,7 @@ test('finds text', async ({ page, request }) => {
   await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
   await expect(log(page, 0)).toContainText('line 49');
   await expect(log(page, 0)).toBeFocused();
-  const field = page.getByRole('textbox', { name: 'Find in the output in view' });
+  const field = page.getByRole('textbox', { name: 'Find in visible output' });
   await page.keyboard.press('Control+f');
   await expect(field).toBeFocused();
   await page.keyboard.type('LINE 4');
@@ -61,7 +61,7 @@ test('finds text', async ({ page, request }) => {
   await page.setViewportSize({ width: 620, height: 600 });
   await page.keyboard.press('Control+f');
   await expect(field).toBeFocused();
-  await expect(page.getByRole('link', { name: 'Download the whole log of rank 0' })).toBeInViewport();
+  await expect(page.getByRole('link', { name: 'Download the full log of rank 0' })).toBeInViewport();
   await page.keyboard.type('LINE 3');
   await expect(count).toHaveText('11/11');
 });
@@ -84,11 +84,11 @@ test('survives a flood: bounded, never stuck, and the past is a click away', asy
   const longest = await page.evaluate(() => (window as unknown as { longest: number }).longest);
   test.info().annotations.push({ type: 'longest task (ms)', description: longest.toFixed(0) });
   expect(longest).toBeLessThan(200);
-  await expect(page.getByText(/[Oo]lder lines are not in view/)).toBeVisible();
+  await expect(page.getByText(/[Oo]lder lines are not shown/)).toBeVisible();
   const first = await log(page, 0).locator('pre').first().innerText();
   await page.getByRole('button', { name: 'Load older' }).click();
   await expect(log(page, 0).locator('pre').first()).not.toHaveText(first);
-  await page.getByRole('button', { name: 'Go to the end' }).click();
+  await page.getByRole('button', { name: 'Jump to the end' }).click();
   await expect(log(page, 0).getByText('line 99999 green')).toBeInViewport();
 });
 
@@ -100,7 +100,7 @@ test('clears the view, not the log; downloads the log', async ({ page, request }
   await expect(log(page, 0)).not.toContainText('once');
   await page.getByRole('button', { name: 'Load older' }).click();
   await expect(log(page, 0)).toContainText('once');
-  const link = page.getByRole('link', { name: /Download the whole log/ });
+  const link = page.getByRole('link', { name: /Download the full log/ });
   const href = await link.getAttribute('href');
   // An address stays in histories and in the logs of proxies.
   expect(href).not.toContain('token');

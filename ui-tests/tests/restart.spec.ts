@@ -61,7 +61,7 @@ test('the kernel is restarted as well where it is ticked, and alone where the no
   await expectWords(/stale/, /clean/);
   await lab.execute(page, 'notebook:restart-run-all');
   // A cell goes to the kernel, so that it is ticked.
-  const box = dialog(page).getByRole('checkbox', { name: 'Restart the kernel, too' });
+  const box = dialog(page).getByRole('checkbox', { name: 'Also restart the kernel' });
   await expect(box).toBeChecked();
   await box.uncheck({ force: true });
   await dialog(page).getByRole('button', { name: 'Restart' }).click();

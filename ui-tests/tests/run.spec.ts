@@ -49,6 +49,15 @@ test('a cell runs on all ranks without a kernel', async ({ page }) => {
   await expect(panel).not.toContainText('I am 0');
   await expect(panel).toContainText('10');
 
+  // What "folded" means, by keyboard and for screen readers.
+  await page.keyboard.press('Home');
+  await expect(cell.tab('Folded')).toBeFocused();
+  await expect(cell.node.locator('.jpd-Ranks-hint')).toHaveText(/output that is the same on several ranks/);
+  await expect(cell.node.locator('.jpd-Ranks-hint')).toBeVisible();
+  await expect(cell.tab('Folded')).toHaveAccessibleDescription(/output that is the same on several ranks/);
+  await page.keyboard.press('End');
+  await expect(cell.node.locator('.jpd-Ranks-hint')).toBeHidden();
+
   // The file keeps it, and reads well without the extension.
   await lab.saveNotebook(page);
   const [saved] = lab.readNotebook('all.ipynb').cells;
@@ -233,7 +242,7 @@ test('a cell that runs says when nobody can tell how it does', async ({ page }) 
   isCut = true;
   await Promise.all(sockets.map(socket => socket.close({ code: 1001 })));
   await expect(cell.summary).toContainText('running \u00b7');
-  await expect(cell.summary).toContainText('no connection to the server, as last known');
+  await expect(cell.summary).toContainText('not connected to the server; last known state');
   isCut = false;
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect(cell.summary).not.toContainText('no connection');

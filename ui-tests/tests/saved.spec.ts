@@ -61,7 +61,7 @@ test('what the server no longer knows is said to be lost', async ({ page }) => {
   lab.writeNotebook('lost.ipynb', [cellWith(running)], {});
   await lab.openNotebook(page, 'lost.ipynb');
   const cell = lab.cell(page, 0);
-  await expect(cell.node).toContainText('The server no longer knows this execution');
+  await expect(cell.node).toContainText('The server no longer has this execution');
   await expect(cell.items).toContainText('kept');
   await expect(cell.node.locator('.jpd-Ranks')).toHaveAttribute(
     'data-state',

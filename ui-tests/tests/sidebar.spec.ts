@@ -101,7 +101,7 @@ test('says why a rank is dead, and replaces it', async ({ page, request }) => {
 test('forms a process group anew that a cell destroyed', async ({ page, request }) => {
   await startGroup(request, 'train', 2);
   await run(request, 'train', 'kept = rank\ndist.destroy_process_group()', { wait: true });
-  const button = card(page, 'train').getByRole('button', { name: 'Form process group anew' });
+  const button = card(page, 'train').getByRole('button', { name: 'Re-create process group' });
   await button.focus();
   await page.keyboard.press('Enter');
   await expect(card(page, 'train').getByRole('status')).toContainText('formed anew; all variables are kept');

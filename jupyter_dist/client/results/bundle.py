@@ -54,7 +54,7 @@ def text_lines(bundle: dict[str, Any]) -> Iterator[str]:
 def item_text(item: Item) -> str:
     """One item as text, without colours."""
     if (elided := item.get("elided")) is not None:
-        return f"... {elided['lines']} lines ({elided['bytes']} bytes) are in the log of the rank\n"
+        return f"... {elided['lines']} more lines ({elided['bytes']} bytes) in the log of the rank\n"
     return output_text(item["output"])
 
 

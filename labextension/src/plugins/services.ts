@@ -36,7 +36,7 @@ export const groupsPlugin: JupyterFrontEndPlugin<IDistGroups> = {
 /** Cells on ranks. */
 export const executionsPlugin: JupyterFrontEndPlugin<IDistExecutions> = {
   id: 'jupyter-dist:executions',
-  description: 'Provides running code on ranks and following their output.',
+  description: 'Runs code on ranks and follows their output.',
   autoStart: true,
   requires: [IDistService],
   provides: IDistExecutions,

@@ -126,7 +126,7 @@ export class Channel implements IDisposable {
         if (wasOpen) {
           resolve();
         } else {
-          reject(new Error('The channel to the Jupyter server was not opened.'));
+          reject(new Error('The WebSocket to the Jupyter server could not be opened.'));
         }
       };
     });
@@ -148,7 +148,7 @@ export class Channel implements IDisposable {
         handler.receive(message);
       } catch (reason) {
         // One follower's failure must not silence the others.
-        console.error('A jupyter_dist message was not understood', reason);
+        console.error('Could not handle a jupyter_dist message', reason);
       }
     }
     if (message.type === 'error' && !entry) {
@@ -187,7 +187,7 @@ export class Channel implements IDisposable {
     const error = {
       code: 'too_large',
       message: trans.__('The request is too large for the server.'),
-      hint: trans.__('The id of a group or of an execution is damaged. Run the cell again.')
+      hint: trans.__('A group or execution id is invalid. Run the cell again.')
     };
     for (const handler of [...handlers]) {
       handler.receive({ type: 'error', error, request: { ...topic } });

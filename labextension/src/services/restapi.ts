@@ -50,7 +50,7 @@ function segment(part: string): string {
     const trans = translation();
     throw new DistError({
       code: 'bad_request',
-      message: trans.__("'%1' is not the id of anything.", part),
+      message: trans.__("'%1' is not a valid id.", part),
       hint: ''
     });
   }
@@ -291,7 +291,7 @@ async function request<T>(
     throw new DistError({
       code: 'server_unreachable',
       message: trans.__('The Jupyter server did not answer.'),
-      hint: trans.__('Is it still running, and is the network up?')
+      hint: trans.__('Check that it is still running and that the network is up.')
     });
   }
   const text = await response.text();
@@ -315,9 +315,9 @@ function errorBody(response: Response, text: string): IErrorBody {
   const missing = response.status === 404;
   return {
     code: missing ? 'not_found' : 'bad_response',
-    message: trans.__('The server answered %1 %2.', response.status, response.statusText),
+    message: trans.__('The server returned %1 %2.', response.status, response.statusText),
     hint: missing
-      ? trans.__('Is the server extension enabled? See: jupyter server extension list.')
+      ? trans.__('Check that the server extension is enabled: jupyter server extension list.')
       : ''
   };
 }

@@ -17,11 +17,11 @@ it.each<[GroupState, RankState[], string, RankState]>([
   ['starting', ['importing', 'starting'], '2 ranks, starting 3.4 s', 'starting'],
   ['ready', ['idle', 'idle'], '2 ranks, idle', 'idle'],
   ['ready', ['idle', 'busy', 'busy'], '3 ranks, 2 busy', 'busy'],
-  ['ready', ['unresponsive', 'busy'], '2 ranks, 1 busy, 1 does not answer', 'unresponsive'],
+  ['ready', ['unresponsive', 'busy'], '2 ranks, 1 busy, 1 not responding', 'unresponsive'],
   ['degraded', ['dead', 'idle'], '2 ranks, 1 dead', 'dead'],
   ['ready', ['idle', 'joining'], '2 ranks, 1 starting', 'joining'],
   ['dead', ['dead'], '1 rank, dead', 'dead'],
-  ['unresponsive', ['unresponsive', 'dead'], '2 ranks, does not answer', 'unresponsive'],
+  ['unresponsive', ['unresponsive', 'dead'], '2 ranks, not responding', 'unresponsive'],
   ['incompatible', [], '0 ranks, started by another version', 'unresponsive'],
   ['lost', ['idle'], '1 rank, lost', 'dead']
 ])('%s %j is "%s", light %s', (state, ranks, words, light) => {
@@ -36,5 +36,5 @@ it('is green only when every rank has answered', () => {
 });
 
 it('has words for an end without a reason', () => {
-  expect(exitReason(trans, { exit: null, message: null } as IRank)).toBe('It ended for an unknown reason.');
+  expect(exitReason(trans, { exit: null, message: null } as IRank)).toBe('It exited for an unknown reason.');
 });

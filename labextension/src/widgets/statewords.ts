@@ -10,7 +10,7 @@ export function stateWord(trans: TranslationBundle, state: RankState | GroupStat
     joining: trans.__('joining'),
     idle: trans.__('idle'),
     busy: trans.__('busy'),
-    unresponsive: trans.__('does not answer'),
+    unresponsive: trans.__('not responding'),
     ready: trans.__('ready'),
     degraded: trans.__('degraded'),
     restarting: trans.__('restarting'),
@@ -55,7 +55,7 @@ export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart
     parts.push(trans.__('%1 busy', busy));
   }
   if (silent > 0) {
-    parts.push(trans._n('%1 does not answer', '%1 do not answer', silent, silent));
+    parts.push(trans._n('%1 not responding', '%1 not responding', silent, silent));
   }
   if (dead > 0) {
     parts.push(trans.__('%1 dead', dead));
@@ -96,7 +96,7 @@ export function groupLight(group: IGroup): RankState {
 
 /** What to say of a rank's end. */
 export function exitReason(trans: TranslationBundle, rank: IRank): string {
-  return rank.exit?.reason ?? rank.message ?? trans.__('It ended for an unknown reason.');
+  return rank.exit?.reason ?? rank.message ?? trans.__('It exited for an unknown reason.');
 }
 
 function count(ranks: readonly IRank[], state: RankState): number {

@@ -77,8 +77,8 @@ export function lostError(error: IErrorBody): IErrorBody {
   const trans = translation();
   return {
     code: 'lost',
-    message: trans.__('The server no longer knows this execution; its end was not seen.'),
-    hint: trans.__('Its group was shut down, or the server has forgotten it. Run the cell again.')
+    message: trans.__('The server no longer has this execution; how it ended is unknown.'),
+    hint: trans.__('Its group was shut down, or the server keeps only newer executions. Run the cell again.')
   };
 }
 

@@ -82,7 +82,7 @@ function saved({ ranks, output, elided }: IViewItem): ISavedItem {
 
 function itemText({ output, elided }: ISavedItem): string {
   if (elided) {
-    return `... ${elided.lines} lines (${elided.bytes} bytes) are in the log of the rank`;
+    return `... ${elided.lines} more lines (${elided.bytes} bytes) in the log of the rank`;
   }
   if (!output) {
     return '';

@@ -199,13 +199,13 @@ export class FollowedExecution
       this._fail(
         new DistError({
           code: 'bad_response',
-          message: trans.__('The output of the ranks could not be followed.'),
-          hint: trans.__('Reload the page. The whole output is in the rank output panel.')
+          message: trans.__('The output of the ranks could not be loaded.'),
+          hint: trans.__('Reload the page. The full output is in the rank output panel.')
         })
       );
       return;
     }
-    console.warn('jupyter_dist: a view is asked for anew after a gap');
+    console.warn('jupyter_dist: requesting a view again after a gap');
     // What is here may be the cause: ask for all of it.
     this._view.restart();
     this._subscription.resubscribe();

@@ -89,7 +89,7 @@ export class WaitingModel {
       const executions = (await this._service.executions(group)).filter(({ state }) => !FINAL_STATES.has(state));
       this._known.set(group, { askedAt: now, executions: new Map(executions.map(one => [one.id, one])) });
     } catch (reason) {
-      console.debug('jupyter_dist: no list of executions', reason);
+      console.debug('jupyter_dist: could not list the executions', reason);
     }
   }
 

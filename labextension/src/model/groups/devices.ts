@@ -45,7 +45,7 @@ export class DevicesModel {
     try {
       this._set(await this._service.devices());
     } catch (reason) {
-      console.warn('jupyter_dist: the devices could not be read', reason);
+      console.warn('jupyter_dist: could not read the devices', reason);
     }
     return this._devices;
   }

@@ -88,7 +88,7 @@ export class GroupMonitor {
         this.memory.add(...samples);
       }
     } catch (reason) {
-      console.debug('jupyter_dist: no memory samples of the past', reason);
+      console.debug('jupyter_dist: could not load past memory samples', reason);
     }
   }
 
@@ -102,7 +102,7 @@ export class GroupMonitor {
       this._executions = await this._service.executions(this._group);
       this._changed.emit();
     } catch (reason) {
-      console.debug('jupyter_dist: no list of executions', reason);
+      console.debug('jupyter_dist: could not list the executions', reason);
     }
     this._loading = false;
     if (this._again && !this._isDisposed) {

@@ -63,7 +63,7 @@ function commandOptions(
     [CommandIDs.interrupt]: {
       ...common,
       label: args => (args.toolbar ? '' : interrupt),
-      caption: trans.__('Interrupt the cells that ranks run'),
+      caption: trans.__('Interrupt the cells that are running on ranks'),
       icon: iconOf(stopIcon),
       execute: on(interrupt, (group, args) =>
         actions.interrupt(group, typeof args.ranks === 'string' ? args.ranks : 'all')
@@ -106,24 +106,24 @@ function repairOptions(
 ): Record<string, Options> {
   const replace = trans.__('Replace Dead Ranks');
   const kill = trans.__('Kill a Rank\u2026');
-  const reform = trans.__('Form Process Group Anew');
+  const reform = trans.__('Re-create Process Group');
   return {
     [CommandIDs.replace]: {
       ...common,
       label: replace,
-      caption: trans.__('Give dead ranks new processes; the other ranks and their variables stay'),
+      caption: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
       execute: on(replace, group => actions.replace(group))
     },
     [CommandIDs.killRank]: {
       ...common,
       label: kill,
-      caption: trans.__('End one rank that nothing else frees; the other ranks and their variables stay'),
+      caption: trans.__('Kill a rank that cannot be interrupted; the other ranks keep their variables'),
       execute: on(kill, (group, { rank }) => actions.kill(group, typeof rank === 'number' ? rank : null))
     },
     [CommandIDs.reform]: {
       ...common,
       label: reform,
-      caption: trans.__('Have all ranks leave the process group and join a new one; all variables are kept'),
+      caption: trans.__('Re-create the process group in the same processes; all variables are kept'),
       execute: on(reform, group => actions.reform(group))
     }
   };

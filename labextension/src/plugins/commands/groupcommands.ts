@@ -29,7 +29,7 @@ export class GroupCommands {
     const trans = this._trans;
     const isSure = await this._confirm(
       trans.__('Restart the ranks of %1?', group.name),
-      trans.__('All variables of its ranks will be lost. Its log is kept.'),
+      trans.__('All variables of its ranks will be lost. The log is kept.'),
       trans.__('Restart')
     );
     if (isSure) {
@@ -50,7 +50,7 @@ export class GroupCommands {
     }
     const isSure = await this._confirm(
       trans.__('Kill rank %1 of %2?', chosen, group.name),
-      trans.__('Its process ends, and its variables are lost. The other ranks keep theirs; then replace the dead one.'),
+      trans.__('Its process ends and its variables are lost. The other ranks keep theirs. Replace the dead rank afterwards.'),
       trans.__('Kill')
     );
     if (isSure) {
@@ -71,8 +71,8 @@ export class GroupCommands {
       (await this._confirm(
         trans.__('Shut down %1?', group.name),
         trans._n(
-          'Its rank ends, and all its variables will be lost.',
-          'Its %1 ranks end, and all their variables will be lost.',
+          'Its rank will stop, and all its variables will be lost.',
+          'Its %1 ranks will stop, and all their variables will be lost.',
           group.world_size,
           group.world_size
         ),

@@ -7,7 +7,7 @@ import { IDistGroups, IDistService } from '../../tokens';
 /** Names of ranks in the completion of cells that go to them. */
 export const completerPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:completer',
-  description: 'Completes cells that run on ranks with the names of these ranks.',
+  description: 'Completes cells that run on ranks with the names defined there.',
   autoStart: true,
   requires: [IDistService, IDistGroups],
   optional: [ICompletionProviderManager, ITranslator],

@@ -9,7 +9,7 @@ const PATIENCE_MS = 1500;
 /** Deleted cells that keep ranks busy. */
 export const deletedCellsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:deleted-cells',
-  description: 'Tells of deleted cells that still run on ranks, and interrupts them.',
+  description: 'Notifies about deleted cells that are still running on ranks, and interrupts them.',
   autoStart: true,
   requires: [IDistNotebooks],
   optional: [ITranslator],
@@ -60,7 +60,7 @@ class DeletedCells {
       actions: [
         {
           label: trans.__('Interrupt'),
-          caption: trans.__('Interrupt what the deleted cell runs'),
+          caption: trans.__('Interrupt the deleted cell'),
           callback: () => void this._interrupt(run)
         }
       ]

@@ -68,7 +68,7 @@ export const kernelExecutorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> 
 /** Looks who runs cells, and says so where it is not us. */
 export const guardPlugin: JupyterFrontEndPlugin<IDistGuard> = {
   id: 'jupyter-dist:guard',
-  description: 'Keeps cells that are set to ranks from running elsewhere.',
+  description: 'Prevents rank cells from running anywhere else.',
   autoStart: true,
   requires: [INotebookCellExecutor],
   optional: [INotebookTracker, ITranslator],
@@ -129,10 +129,10 @@ interface IHasPlugins {
 }
 
 function taken(trans: TranslationBundle, others: string[]): IErrorBody {
-  const other = others[others.length - 1] ?? trans.__('the one that provides INotebookCellExecutor');
+  const other = others[others.length - 1] ?? trans.__('the plugin that provides INotebookCellExecutor');
   return {
     code: 'executor_taken',
-    message: trans.__('Another extension runs the cells of this page, so that no cell can run on ranks.'),
+    message: trans.__('Another extension runs the cells of this page, so cells cannot run on ranks.'),
     hint: trans.__('Disable it ("jupyter labextension disable %1") and reload the page, or run the cells on the kernel.', other)
   };
 }
@@ -140,7 +140,7 @@ function taken(trans: TranslationBundle, others: string[]): IErrorBody {
 function disabled(trans: TranslationBundle): IErrorBody {
   return {
     code: 'executor_disabled',
-    message: trans.__('The plugin that runs cells on ranks is disabled, so that no cell can run on ranks.'),
+    message: trans.__('The plugin that runs cells on ranks is disabled.'),
     hint: trans.__('Enable it ("jupyter labextension enable jupyter-dist:executor") and reload the page, or run the cells on the kernel.')
   };
 }
@@ -148,7 +148,7 @@ function disabled(trans: TranslationBundle): IErrorBody {
 function failed(trans: TranslationBundle): IErrorBody {
   return {
     code: 'extension_failed',
-    message: trans.__('The extension jupyter_dist did not start on this page, so that no cell can run on ranks.'),
-    hint: trans.__('Reload the page. If that does not help, the console of the browser says which plugin failed or is disabled.')
+    message: trans.__('jupyter_dist did not start on this page, so cells cannot run on ranks.'),
+    hint: trans.__('Reload the page. If that does not help, look in the browser console for the plugin that failed or is disabled.')
   };
 }

@@ -35,7 +35,7 @@ export async function findKernelExecutor(app: JupyterFrontEnd): Promise<INoteboo
         return await activate(app, plugin);
       }
     } catch (reason) {
-      console.warn(`jupyter_dist: kernel cells run as without ${id}, which could not be asked`, reason);
+      console.warn(`jupyter_dist: kernel cells run as if ${id} were not installed: it could not be loaded`, reason);
     }
   }
   return null;

@@ -18,7 +18,7 @@ const SETTINGS = 'jupyter-dist:rank-picker';
 /** The model; the executor needs it before there is a notebook tracker. */
 export const notebooksPlugin: JupyterFrontEndPlugin<IDistNotebooks> = {
   id: 'jupyter-dist:notebooks',
-  description: 'Provides what the cells of open notebooks run on ranks.',
+  description: 'Tracks which cells of open notebooks run on ranks.',
   autoStart: true,
   requires: [IDistService, IDistGroups, IDistExecutions],
   provides: IDistNotebooks,
@@ -34,7 +34,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IDistNotebooks> = {
 export const attachPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:attach',
   description:
-    'Shows cells of opened notebooks what they run, and interrupts them.',
+    'Reconnects the cells of opened notebooks to their executions, and interrupts them.',
   autoStart: true,
   requires: [IDistNotebooks, INotebookTracker],
   optional: [ISettingRegistry],
@@ -88,6 +88,6 @@ async function followSettings(
     read();
   } catch (reason) {
     // Without its schema the extension still works, with what is built in.
-    console.warn('jupyter_dist: the settings of cells could not be read', reason);
+    console.warn('jupyter_dist: could not read the cell settings', reason);
   }
 }

@@ -17,7 +17,7 @@ const DEFAULT_LINES = 30;
 /** A plugin, not a mimeExtension: those are given no services. */
 export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
-  description: 'Renders what ranks said: folded, and rank by rank.',
+  description: 'Renders the output of ranks: folded, and rank by rank.',
   autoStart: true,
   requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry],
   optional: [INotebookTracker, ITranslator, ISettingRegistry],
@@ -79,6 +79,6 @@ async function followSettings(registry: ISettingRegistry | null): Promise<void> 
     settings?.changed.connect(read);
     read();
   } catch (reason) {
-    console.warn('jupyter_dist: the settings of outputs could not be read', reason);
+    console.warn('jupyter_dist: could not read the output settings', reason);
   }
 }

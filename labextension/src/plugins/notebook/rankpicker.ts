@@ -100,7 +100,7 @@ function addCommands(
   app.commands.addCommand(CommandIDs.overrideCell, {
     label: trans.__('Choose Ranks for the Selected Cells Only'),
     caption: trans.__(
-      'Give the selected cells a target of their own, or take it away'
+      'Set a target for the selected cells, or clear it'
     ),
     describedBy,
     isEnabled: () => current() !== null,
@@ -112,7 +112,7 @@ function addCommands(
   });
   app.commands.addCommand(CommandIDs.focusPicker, {
     label: trans.__('Choose Where Cells Run'),
-    caption: trans.__('Put the focus on the rank picker'),
+    caption: trans.__('Focus the rank picker'),
     describedBy,
     isEnabled: () => current() !== null,
     execute: () => {

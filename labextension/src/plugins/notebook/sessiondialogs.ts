@@ -21,7 +21,7 @@ const END_SECONDS = 15;
 
 export const sessionDialogsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:session-dialogs',
-  description: 'Has the restart commands of a notebook on ranks restart the ranks, and asks for no kernel there.',
+  description: 'Makes the restart commands of a notebook on ranks restart the ranks, and skips the kernel dialog there.',
   autoStart: true,
   requires: [IDistService, IDistGroups, IDistNotebooks, INotebookTracker],
   optional: [ISessionContextDialogs, ITranslator],
@@ -102,8 +102,8 @@ class RankRestart {
     const model = panel.content.model!;
     const usesKernel = codeCells(model).some(cell => !resolveTarget(model, cell));
     return {
-      label: this._trans.__('Restart the kernel, too'),
-      caption: this._trans.__('The variables of the kernel will be lost as well.'),
+      label: this._trans.__('Also restart the kernel'),
+      caption: this._trans.__('The variables of the kernel will also be lost.'),
       checked: usesKernel
     };
   }
@@ -113,7 +113,7 @@ class RankRestart {
     await showDialog({
       title: trans.__('No ranks to restart'),
       body: trans.__(
-        "Group '%1' is not running. Choose another one in the toolbar, or start one. To restart the kernel, choose the kernel there.",
+        "Group '%1' is not running. Choose another group in the toolbar, or start one. To restart the kernel, choose Kernel in the toolbar.",
         names.join(', ')
       ),
       buttons: [Dialog.okButton({ label: trans.__('Close') })]
@@ -141,7 +141,7 @@ class RankRestart {
     const deadline = Date.now() + END_SECONDS * 1000;
     while (!panel.isDisposed && isRunning()) {
       if (Date.now() > deadline) {
-        throw new Error(this._trans.__('The ranks were restarted, but the cells that ran there were not seen to end.'));
+        throw new Error(this._trans.__('The ranks were restarted, but the server has not reported the end of the cells that were running.'));
       }
       await new Promise(resolve => setTimeout(resolve, 50));
     }

@@ -15,7 +15,7 @@ const ID = 'jupyter-dist:logpanel';
 /** The rank output panel. */
 export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
-  description: "The rank output panel: each rank's whole log across cells.",
+  description: "The rank output panel: the full log of each rank across cells.",
   autoStart: true,
   requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry],
   optional: [INotebookTracker, ILayoutRestorer, ISettingRegistry, ICommandPalette, ITranslator],

@@ -89,7 +89,7 @@ function addCommands(
   });
   app.commands.addCommand(CommandIDs.startGroup, {
     label: args => (args.isPalette ? trans.__('Start a Group of Ranks\u2026') : trans.__('Ranks')),
-    caption: trans.__('Start a group of torch.distributed ranks for notebooks to run on'),
+    caption: trans.__('Start a group of torch.distributed ranks that runs notebook cells'),
     icon: args => (args.isPalette ? undefined : ranksIcon),
     describedBy: { args: START_ARGS },
     execute: args => {
@@ -117,6 +117,6 @@ async function followSettings(sidebar: RanksSidebar, registry: ISettingRegistry 
       read();
     }
   } catch (reason) {
-    console.warn('jupyter_dist: the settings of the sidebar could not be read', reason);
+    console.warn('jupyter_dist: could not read the sidebar settings', reason);
   }
 }

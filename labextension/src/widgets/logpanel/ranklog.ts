@@ -133,24 +133,24 @@ export class RankLog extends Widget {
       above = trans.__('The log could not be read: %1', this._feed.error);
     } else if (hasOlder && olderLines) {
       above = trans._n(
-        '%1 older line is not in view.',
-        '%1 older lines are not in view.',
+        '%1 older line is not shown.',
+        '%1 older lines are not shown.',
         olderLines,
         olderLines.toLocaleString()
       );
     } else if (hasOlder) {
-      above = trans.__('Older lines are not in view.');
+      above = trans.__('Older lines are not shown.');
     } else if (isEmpty) {
-      above = this._feed.isLoading ? trans.__('Reading the log\u2026') : trans.__('This rank has said nothing yet.');
+      above = this._feed.isLoading ? trans.__('Reading the log\u2026') : trans.__('This rank has no output yet.');
     }
     const older = this._feed.isLoading ? trans.__('Loading\u2026') : trans.__('Load older');
     fill(this._above, above, this.log.hasOlder ? older : '', () => void this._older());
     const below = this.log.atEnd
       ? ''
       : unseen > 0
-        ? trans.__('Newer output is not in view; %1 new since.', unseen.toLocaleString())
-        : trans.__('Newer output is not in view.');
-    fill(this._below, below, below && trans.__('Go to the end'), () => this.setFollow(true));
+        ? trans.__('You are viewing older output (%1 newer outputs below).', unseen.toLocaleString())
+        : trans.__('You are viewing older output.');
+    fill(this._below, below, below && trans.__('Jump to the end'), () => this.setFollow(true));
   }
 
   private async _older(): Promise<void> {

@@ -115,8 +115,8 @@ export class BlockNode {
     const button = element('button', 'jpd-LogLink', trans.__('Load them'));
     button.addEventListener('click', () => fillGap(block));
     const words = trans._n(
-      '%1 record was too much to follow live.',
-      '%1 records were too many to follow live.',
+      '%1 output was skipped: too much to show live.',
+      '%1 outputs were skipped: too much to show live.',
       block.records,
       block.records
     );

@@ -82,7 +82,7 @@ function LogTools({ log, trans, download, ready }: ILogToolsProps): React.ReactE
       <Search log={log} trans={trans} />
       <LogToolButton
         icon={moveDownIcon}
-        label={trans.__('Follow the end of the output')}
+        label={trans.__('Follow new output')}
         pressed={log.view.follow}
         onClick={() => log.setFollow(!log.view.follow)}
       />
@@ -99,8 +99,8 @@ function LogTools({ log, trans, download, ready }: ILogToolsProps): React.ReactE
           event.preventDefault();
           void save(download, log.rank);
         }}
-        title={trans.__('Download the whole log of rank %1', log.rank)}
-        aria-label={trans.__('Download the whole log of rank %1', log.rank)}
+        title={trans.__('Download the full log of rank %1', log.rank)}
+        aria-label={trans.__('Download the full log of rank %1', log.rank)}
       >
         <downloadIcon.react tag="span" width="16px" />
       </a>
@@ -135,8 +135,8 @@ function Search({ log, trans }: { log: RankLog; trans: TranslationBundle }): Rea
         ref={input}
         className="jp-mod-styled"
         type="text"
-        placeholder={trans.__('Find in view')}
-        aria-label={trans.__('Find in the output in view')}
+        placeholder={trans.__('Find in visible output')}
+        aria-label={trans.__('Find in visible output')}
         defaultValue={search.query}
         spellCheck={false}
         onChange={event => {

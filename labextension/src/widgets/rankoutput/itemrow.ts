@@ -121,14 +121,14 @@ export class ItemRow {
     button.className = 'jpd-RankItem-more';
     const count = lines.toLocaleString();
     button.textContent = trans._n(
-      '\u2026 %1 line (%2) more in the log of rank %3',
-      '\u2026 %1 lines (%2) more in the log of rank %3',
+      '\u2026 %1 more line (%2) in the log of rank %3',
+      '\u2026 %1 more lines (%2) in the log of rank %3',
       lines,
       count,
       formatBytes(bytes),
       rank
     );
-    button.title = trans.__('Open the whole log of rank %1', rank);
+    button.title = trans.__('Open the full log of rank %1', rank);
     button.onclick = () => openLog(rank);
     this._body.replaceChildren(button);
   }

@@ -1,5 +1,5 @@
 /**
- * Renders what ranks said: folded, and rank by rank. Live while the cell
+ * Renders the output of ranks: folded, and rank by rank. Live while the cell
  * runs, and from the file alone afterwards.
  */
 import { IRenderMimeRegistry, MimeModel } from '@jupyterlab/rendermime';
@@ -20,7 +20,7 @@ import type { IDistExecutions, IFollowedExecution } from '../../tokens';
 import { ItemList } from './itemlist';
 import { fromBundle, fromFollowed, IShown } from './shown';
 import { summarize } from './summary';
-import { RankTabBar, TabId } from './tabbar';
+import { foldedHint, RankTabBar, TabId } from './tabbar';
 import { waitWords } from './waitwords';
 
 /** How often running times are redrawn. */
@@ -61,7 +61,12 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._error.hidden = true;
     const header = new Widget();
     header.addClass('jpd-Ranks-header');
-    header.node.append(this._tabs.node, this._summary);
+    const hint = document.createElement('div');
+    hint.className = 'jpd-Ranks-hint';
+    // Screen readers read the title of the tab.
+    hint.setAttribute('aria-hidden', 'true');
+    hint.textContent = foldedHint(options.trans);
+    header.node.append(this._tabs.node, this._summary, hint);
     this._content.addWidget(header);
     this.node.append(this._error);
     options.executions.followed.connect(this._onFollowed, this);
@@ -110,7 +115,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private async _showText(model: IRenderMime.IMimeModel): Promise<void> {
     const { rendermime, trans } = this._options;
     const text = model.data['text/plain'];
-    const words = trans.__('This output of ranks cannot be read.');
+    const words = trans.__('This rank output cannot be read.');
     const data = { 'text/plain': typeof text === 'string' && text ? text : words };
     this._error.hidden = true;
     this._fallback = rendermime.createRenderer('text/plain');

@@ -27,7 +27,7 @@ export function summarize(
     parts.push(formatSeconds(Math.max(0, (endedAt ?? now) - startedAt)));
   }
   if (isStale) {
-    parts.push(trans.__('no connection to the server, as last known'));
+    parts.push(trans.__('not connected to the server; last known state'));
   }
   if (shown.group.name) {
     parts.unshift(shown.group.name);

@@ -38,6 +38,7 @@ export class RankTabBar {
       shown.perRank.length > MAX_WIDE
     );
     this._label('folded', trans.__('Folded'), '', shown.state);
+    setAttribute(this._tabs.get('folded')!, 'title', foldedHint(trans));
     for (const rank of shown.perRank) {
       const word = stateWord(trans, rank.status);
       const time = rankTime(rank, shown.startedAt, now);
@@ -137,6 +138,11 @@ export class RankTabBar {
   }
 
   private _tabs = new Map<TabId, HTMLElement>();
+}
+
+/** What "folded" means: the title of the tab, and the line shown while it has the keyboard focus. */
+export function foldedHint(trans: TranslationBundle): string {
+  return trans.__('Folded: output that is the same on several ranks is shown once');
 }
 
 function setText(node: Element, text: string): void {

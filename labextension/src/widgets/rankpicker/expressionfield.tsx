@@ -1,4 +1,4 @@
-/** Ranks as an expression, checked as it is written. */
+/** The text field for a rank expression, checked while the user types. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect, useId, useRef, useState } from 'react';
 import { parseRanks } from '../../model/format/ranks';
@@ -20,9 +20,10 @@ export function ExpressionField(
   const [isFocused, setFocused] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const id = useId();
-  // What was chosen elsewhere replaces what was being written.
+  // A choice made elsewhere replaces unfinished text.
   useEffect(() => setText(value), [value]);
   const error = check(text, worldSize);
+  const hint = trans.__('A rank expression selects ranks: all, 0, 0-3, 0-3,7, ::2 (every second rank), !0 (all but 0)');
   const commit = (): void => {
     if (!error && text.trim() !== value) {
       onCommit(text);
@@ -58,15 +59,22 @@ export function ExpressionField(
         onKeyDown={onKeyDown}
         onFocus={() => setFocused(true)}
         onBlur={onBlur}
-        aria-label={trans.__('Ranks as an expression')}
+        aria-label={trans.__('Rank expression')}
         aria-invalid={error !== null}
-        aria-describedby={error && isFocused ? id : undefined}
-        title={error?.message ?? `${text}\n${trans.__('Ranks: all, 0, 0-3, 0-3,7, ::2, !0')}`}
+        aria-describedby={isFocused ? id : undefined}
+        title={error?.message ?? `${text}\n${hint}`}
       />
       {error && isFocused && (
         <Floating anchor={input}>
           <div id={id} className="jpd-ExpressionField-error" role="alert">
             {error.message} {error.hint}
+          </div>
+        </Floating>
+      )}
+      {!error && isFocused && (
+        <Floating anchor={input}>
+          <div id={id} className="jpd-Hint">
+            {hint}
           </div>
         </Floating>
       )}

@@ -109,7 +109,7 @@ export class PickerModel extends ChangingModel {
     this.chooseExpression(all ? 'all' : formatRanks(chosen));
   }
 
-  /** Give the selected cells a target of their own, or take it away. */
+  /** Set a target for the selected cells, or clear it. */
   setOverride(on: boolean): void {
     const { target } = this;
     for (const cell of this._selectedCells()) {

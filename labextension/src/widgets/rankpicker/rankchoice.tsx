@@ -101,7 +101,7 @@ function OwnButton({ model, trans }: IRankChoiceProps): React.ReactElement {
       type="button"
       className="jpd-RankChoice-own"
       aria-pressed={model.isOverride}
-      title={trans.__('Choose for the selected cells only')}
+      title={trans.__('Choose ranks for the selected cells only')}
       onClick={() => model.setOverride(!model.isOverride)}
     >
       {trans.__('This cell')}
@@ -142,12 +142,12 @@ function chosenWords({ model, trans }: IRankChoiceProps, group: IGroup | null): 
   const { ranks, target } = model;
   if (!group || ranks.length === 0) {
     const label = target?.ranks ?? '';
-    return { label, title: trans.__('Ranks of the next cell: %1', label) };
+    return { label, title: trans.__('Ranks for the next cell: %1', label) };
   }
   const size = group.world_size;
   const count = trans.__('%1 of %2', ranks.length, size);
   const set = formatRanks(ranks);
-  const title = trans.__('Ranks of the next cell: %1 (%2)', set, count);
+  const title = trans.__('Ranks for the next cell: %1 (%2)', set, count);
   return { label: ranks.length === size ? count : set, title };
 }
 

@@ -24,7 +24,7 @@ export class RanksOffNotice extends ReactWidget {
 
   render(): React.ReactElement {
     const { message, hint } = this._trouble;
-    const label = this._trans.__('Ranks are off');
+    const label = this._trans.__('Ranks unavailable');
     const sentence = `${message} ${hint ?? ''}`.trim();
     const explain = (): void => void showErrorMessage(label, sentence);
     return (

@@ -1,11 +1,12 @@
 /** The first part of the picker: the kernel, or which group. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
-import React from 'react';
+import React, { useId, useRef, useState } from 'react';
 import type { IGroup } from '../../services/protocol';
 import { useSignal } from '../hooks';
 import { stateWord } from '../statewords';
 import type { PickerModel } from './pickermodel';
+import { Floating } from './layout/floating';
 import { moveInPicker } from './layout/toolbarkeys';
 
 // Names of groups cannot be empty or hold a colon.
@@ -38,9 +39,13 @@ export class TargetSelect extends ReactWidget {
 function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
   const { model, trans, startGroup } = props;
   useSignal(model.changed);
+  const [isFocused, setFocused] = useState(false);
+  const field = useRef<HTMLSelectElement | null>(null);
+  const id = useId();
   const { target, group, groups } = model;
+  const hint = trans.__('Where cells run: the kernel, or a group of torch.distributed processes, called ranks');
   const selected = target ? (group?.name ?? target.group) : KERNEL;
-  // The field is as wide as any, and cuts a long name off.
+  // The field has a fixed width and cuts off long names, so the title repeats the selection.
   const shown = !target ? trans.__('Kernel') : group ? groupLabel(trans, group) : trans.__('%1 (not running)', target.group);
   const onChange = (event: React.ChangeEvent<HTMLSelectElement>): void => {
     const { value } = event.target;
@@ -50,14 +55,18 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
       model.chooseGroup(groups.find(({ name }) => name === value) ?? null);
     }
   };
-  return (
+  const select = (
     <HTMLSelect
+      elementRef={element => (field.current = element)}
       className="jpd-TargetSelect-select"
       data-target={target ? 'ranks' : 'kernel'}
       value={selected}
       onChange={onChange}
+      onFocus={event => setFocused(event.target.matches(':focus-visible'))}
+      onBlur={() => setFocused(false)}
       aria-label={trans.__('Run cells on')}
-      title={`${shown}\n${trans.__('Where cells run: the kernel, or a group of ranks')}`}
+      aria-describedby={isFocused ? id : undefined}
+      title={`${shown}\n${hint}`}
     >
       <option value={KERNEL}>{trans.__('Kernel')}</option>
       {groups.map(one => (
@@ -72,6 +81,18 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
       )}
       <option value={START}>{trans.__('Start group\u2026')}</option>
     </HTMLSelect>
+  );
+  return (
+    <>
+      {select}
+      {isFocused && (
+        <Floating anchor={field}>
+          <div id={id} className="jpd-Hint">
+            {hint}
+          </div>
+        </Floating>
+      )}
+    </>
   );
 }
 

@@ -50,7 +50,7 @@ export const SidebarContext = React.createContext<ISidebarContext | null>(null);
 export function useSidebar(): ISidebarContext {
   const context = React.useContext(SidebarContext);
   if (!context) {
-    throw new Error('A leaf of the sidebar was rendered outside of it.');
+    throw new Error('A sidebar component was rendered outside the sidebar.');
   }
   return context;
 }

@@ -28,7 +28,7 @@ export function DevicesSection(): React.ReactElement {
       )}
       {known.processes_hidden && (
         <p className="jpd-Sidebar-quiet">
-          {trans.__('Processes of other users or containers may be missing here.')}
+          {trans.__('Processes of other users or containers may not be listed.')}
         </p>
       )}
     </>
@@ -54,7 +54,7 @@ function DeviceItem({ device }: { device: IDevice }): React.ReactElement {
       />
       <div className="jpd-Device-now">
         <dl className="jpd-Device-facts">
-          <Fact name={trans.__('Utilisation')} value={formatPercent(device.utilization_percent)} />
+          <Fact name={trans.__('Utilization')} value={formatPercent(device.utilization_percent)} />
           <Fact name={trans.__('Temperature')} value={celsius(device.temperature_celsius)} />
           <Fact name={trans.__('Power')} value={watts(device)} />
         </dl>
@@ -102,7 +102,7 @@ function HostItem({ host }: { host: IHost }): React.ReactElement {
       />
       <div className="jpd-Device-title">
         <span className="jpd-Device-name">{trans.__('CPU')}</span>
-        <span className="jpd-Device-number" title={trans.__('Load average of one minute: %1', load)}>
+        <span className="jpd-Device-number" title={trans.__('1-minute load average: %1', load)}>
           {cpu}
         </span>
       </div>

@@ -62,9 +62,9 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   if (!group.note && !way) {
     return null;
   }
-  const labels = { replace: trans.__('Replace dead ranks'), reform: trans.__('Form process group anew') };
+  const labels = { replace: trans.__('Replace dead ranks'), reform: trans.__('Re-create process group') };
   const titles = {
-    replace: trans.__('Dead ranks get new processes; the other ranks and their variables stay'),
+    replace: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
     reform: trans.__('All ranks join a new process group; all variables are kept')
   };
   return (
@@ -189,7 +189,7 @@ function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }
       : trans.__('CPU');
   const facts = [environment.display_name, torch, group.backend, where, total(group, monitor)];
   const ready =
-    group.ready_seconds === null ? '' : trans.__('Ready %1 s after the start. ', group.ready_seconds.toFixed(2));
+    group.ready_seconds === null ? '' : trans.__('Ready after %1 s. ', group.ready_seconds.toFixed(2));
   return (
     <p className="jpd-Group-facts" title={`${ready}${environment.python}\n${group.cwd}`}>
       {facts.filter(Boolean).map((fact, i) => (

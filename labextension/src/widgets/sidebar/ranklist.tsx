@@ -125,7 +125,7 @@ function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactEle
         <button
           type="button"
           className="jpd-RankRow-kill"
-          title={trans.__('End this rank, for when no interrupt frees it; the others and their variables stay')}
+          title={trans.__('Kill this rank if it cannot be interrupted; the other ranks keep their variables')}
           onClick={() => actions.kill(group, rank.rank)}
         >
           {trans.__('Kill rank %1\u2026', rank.rank)}
@@ -145,7 +145,7 @@ function RankExit({ rank }: { rank: IRank }): React.ReactElement {
   return (
     <details className="jpd-RankRow-exit">
       <summary>{reason}</summary>
-      <pre tabIndex={0} aria-label={trans.__('The last error output of rank %1', rank.rank)}>
+      <pre tabIndex={0} aria-label={trans.__('Last error output of rank %1', rank.rank)}>
         {rank.exit.stderr}
       </pre>
     </details>

@@ -111,7 +111,7 @@ export class RanksSidebar extends ReactWidget {
         await service.warmEnvironment(known.default);
       }
     } catch (reason) {
-      console.debug('jupyter_dist: the default environment was not warmed', reason);
+      console.debug('jupyter_dist: could not preload the default environment', reason);
     }
   }
 
@@ -180,7 +180,7 @@ function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null
   }
   return widget.isFormOpen ? null : (
     <div className="jpd-Sidebar-empty">
-      <p>{trans.__('No group is running. A group is a set of ranks that notebook cells run on.')}</p>
+      <p>{trans.__('No group is running. A group is a set of torch.distributed processes, called ranks, that run notebook cells.')}</p>
       <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => void widget.openForm(null)}>
         {trans.__('Start a group')}
       </Button>
@@ -200,7 +200,7 @@ function Connection(): React.ReactElement | null {
   }, [groups.connected]);
   return groups.connected || !isLate ? null : (
     <p className="jpd-Sidebar-offline" role="status">
-      {trans.__('No connection to the server: this is what was last known. Trying again\u2026')}
+      {trans.__('Not connected to the server. Showing the last known state; reconnecting\u2026')}
     </p>
   );
 }

@@ -48,8 +48,8 @@ export function MemoryChart({ monitor, worldSize, pointed }: IMemoryChartProps):
   }, [monitor, worldSize, themeChanged]);
   useEffect(() => chart.current?.point(pointed), [pointed]);
   const label = monitor.memory.hasDevice
-    ? trans.__('Allocated device memory by rank, last minutes')
-    : trans.__('Resident memory by rank, last minutes');
+    ? trans.__('Allocated device memory by rank over the last minutes')
+    : trans.__('Resident memory by rank over the last minutes');
   return <div className="jpd-MemoryChart" ref={host} role="img" aria-label={label} title={label} />;
 }
 

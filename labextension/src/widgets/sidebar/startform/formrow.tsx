@@ -53,13 +53,13 @@ export function Problem({ problem, words, id }: IProblemProps): React.ReactEleme
 
 function problemWords(trans: TranslationBundle, problem: StartProblem): string {
   const words: Record<StartProblem, string> = {
-    'name-taken': trans.__('There is a group of that name already.'),
-    'name-invalid': trans.__('A name begins with a letter; then letters, digits, "-", "_" and "." follow.'),
+    'name-taken': trans.__('A group with this name already exists.'),
+    'name-invalid': trans.__('A name starts with a letter, followed by letters, digits, "-", "_" and ".".'),
     'environment-missing': trans.__('Choose an environment.'),
     'environment-unusable': trans.__('No group can be started in this environment.'),
     'devices-none-present': trans.__('This machine has no CUDA device.'),
-    'devices-none-ticked': trans.__('Tick at least one device.'),
-    'ranks-invalid': trans.__('A number from 1 to %1.', MAX_RANKS),
+    'devices-none-ticked': trans.__('Select at least one device.'),
+    'ranks-invalid': trans.__('Enter a number from 1 to %1.', MAX_RANKS),
     'backend-needs-cuda': trans.__('nccl needs CUDA devices; use gloo.')
   };
   return words[problem];

@@ -34,7 +34,7 @@ export function NameField({ form, found, set }: IFieldProps): React.ReactElement
           {...id}
           className="jp-mod-styled"
           value={form.name}
-          placeholder={trans.__('chosen for you')}
+          placeholder={trans.__('chosen automatically')}
           spellCheck={false}
           onChange={event => set({ name: event.target.value })}
         />
