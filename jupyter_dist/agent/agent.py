@@ -1,4 +1,4 @@
-"""The agent itself: warm, then a group; its lease, and its end."""
+"""The agent: preloaded at first, then a group; its lease and its shutdown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jupyter_dist.transport.tasks import start_task
 from .requests import Requests
 from .server_link import ServerLink
 
-# A warm agent that no server claims, and whose server went away, is of no use to anyone.
+# A warm agent whose server is gone will never be claimed.
 UNCLAIMED_LEASE_SECONDS = 30.0
 CHECK_SECONDS = 1.0
 GROUP_PUSH_SECONDS = 0.02
@@ -55,7 +55,7 @@ class Agent:
         self._link = ServerLink(directory / "agent.sock", Requests(self).handlers())
 
     async def run(self) -> None:
-        """Serve until told to end, or until the lease has run out."""
+        """Serve until asked to stop, or until the lease expires."""
         preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
         self._starters = Starters(preload, self._process_exited)
         self._write_group_json()
@@ -72,7 +72,7 @@ class Agent:
     # -- for requests -------------------------------------------------------------------------------
 
     def need_group(self) -> Group:
-        """The group; raises JupyterDistError while this agent is only warm."""
+        """Return the group. Raises JupyterDistError while this agent is only warm."""
         if self.group is None:
             raise bad_request("This agent has no group yet.")
         return self.group
@@ -90,7 +90,7 @@ class Agent:
                 spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed
             )
         except OSError as err:
-            hint = "Make room there, or set JUPYTER_RUNTIME_DIR to a folder that can be written to."
+            hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
         self._sampler = Sampler(self.group, self._sampled)
@@ -105,37 +105,39 @@ class Agent:
         group = self.need_group()
         if group.state in ("starting", "restarting", "ending") or self._work_is_under_way():
             raise JupyterDistError(
-                "group_not_ready", f"Group '{group.spec.name}' is {group.state}.", "Wait until it is ready, or gone."
+                "group_not_ready",
+                f"Group '{group.spec.name}' is {group.state}.",
+                "Wait until it is ready or has ended.",
             )
         group.begin_restart()
         self._begin_work(self._restart(group))
 
     def replace_dead(self) -> None:
-        """Give dead ranks new processes, in the background.
+        """Start new processes for dead ranks, in the background.
 
         Raises:
-            JupyterDistError: `group_not_ready`, when none is dead, or the others run cells.
+            JupyterDistError: `group_not_ready`, if no rank is dead or the others are running cells.
         """
         group = self.need_group()
         if group.state != "degraded" or self._work_is_under_way():
             raise JupyterDistError(
-                "group_not_ready", f"No rank of group '{group.spec.name}' is to be replaced: it is {group.state}."
+                "group_not_ready", f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
             )
         if group.dispatcher.queue.in_state("running"):
-            message = "The other ranks run a cell, and a new rank can only join when they are idle."
-            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait for its end.")
+            message = "The other ranks are running a cell; a new rank can only join when they are idle."
+            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
         group.reform.begin_replacing()  # who asked hears of it, and of no state before
         self._begin_work(self._replace(group))
 
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
-        """Stop what these ranks run; what is returned ends when it is known which of them heard it."""
+        """Interrupt the cells of these ranks. The returned task ends when it is known which ranks were reached."""
         for rank in ranks:
             rank.interrupt()
         assert self._pulse is not None
         return self._pulse.check_interrupted(ranks)
 
     async def end_group(self) -> list[str]:
-        """End all ranks and what they started; return sentences about what had to be killed."""
+        """End all ranks and the processes they started; return a sentence about each that had to be killed."""
         if self._work is not None:
             self._work.cancel()
         self.watch(0)
@@ -168,7 +170,7 @@ class Agent:
         self._work = start_task(work, "start or restart", self._work_failed)
 
     def _work_failed(self, error: BaseException) -> None:
-        """A fault of ours: the group must not be shown as starting for ever."""
+        """Handle an internal error: the group must not be shown as starting forever."""
         group = self.need_group()
         group.error = JupyterDistError("internal", f"The agent failed: {error!r:.500}", "See agent.log.")
         group.dispatcher.close(group.error)
@@ -199,7 +201,7 @@ class Agent:
             group.tell(f"The dead ranks could not be replaced: {err}")
             group.reform.end_replacing()
         else:
-            await starter.settle()  # what the dead had started may hold memory of a device
+            await starter.settle()  # processes that dead ranks started may still hold device memory
             await group.reform.replace_dead(starter)
 
     async def _process_exited(self, pid: int, ending: Ending) -> None:
@@ -219,10 +221,10 @@ class Agent:
 
     def _execution_changed(self, execution: Execution) -> None:
         make = lambda: {"execution": execution.model()}  # noqa: E731
-        # Its end comes after all that it said; that it was queued or began depends on nothing.
+        # Its end is sent after all of its output; queued and running can be sent at any time.
         after_seq = self.need_group().journal.last_seq if execution.is_final else 0
         self._link.push(execution.id, "execution", make, after_seq=after_seq, at_once=execution.is_final)
-        self._group_changed()  # what waits is part of the group, and no rank tells of it
+        self._group_changed()  # queued cells are part of the group's status, and no rank reports them
 
     def _sampled(self, sample: dict[str, Any]) -> None:
         self._link.push("sample", "sample", lambda: {"sample": sample})
@@ -230,7 +232,7 @@ class Agent:
     # -- ending ---------------------------------------------------------------------------------------
 
     def _watch_lease(self, _: BaseException | None = None) -> None:
-        # Whatever it failed of, groups that no server wants must end.
+        # Whatever failed, groups that no server wants must end.
         self._lease = start_task(self._keep_lease(), "lease", self._watch_lease)
 
     async def _keep_lease(self) -> None:
@@ -243,11 +245,11 @@ class Agent:
 
     def _reap(self) -> None:
         reap(self._starters.children())
-        # Orphans go to the shim of their rank; one that comes here has lost that, and the zygote too.
+        # Orphans go to the shim of their rank; one that arrives here has lost both the shim and the zygote.
         end_orphans(self._starters.children())
 
     async def _end(self) -> None:
-        """Leave nothing: no process, no socket, no file."""
+        """Clean up: leave no process, no socket and no file."""
         await self.end_group()
         await self._starters.stop()
         await sweep(os.getpid(), ())
@@ -277,9 +279,9 @@ class Agent:
 
 
 def _version() -> str | None:
-    """The version of the code that this process runs, for a server that may be of another."""
+    """Return the version of the code in this process; the server's may differ."""
     try:
         from jupyter_dist._version import __version__  # noqa: PLC0415
-    except ImportError:  # a tree that is not installed
+    except ImportError:  # not installed: run from a source tree
         return None
     return str(__version__)

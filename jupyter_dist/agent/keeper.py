@@ -1,7 +1,8 @@
-"""The keeper: the agent's parent, which only waits, and ends what an agent that was killed has left.
+"""The keeper: the agent's parent, which only waits, and ends what a killed agent leaves running.
 
-What ranks start may leave its parent, its session and its environment. When agent and zygote die at once, nobody who
-knows it is left; but the kernel gives orphans to the nearest living ancestor that asks for them, and that is here.
+A process that a rank starts may leave its parent, its session and its environment. If agent and zygote die at once,
+no process is left that knows it; but the kernel gives orphans to the nearest living ancestor that asks for them: this
+one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def main(argument: str) -> int:
     """Run the agent of the group directory `argument` as a child until nothing is left; returns its exit code."""
     code = _hold_code()
     boot = os.path.join(os.path.dirname(__file__), "boot.py")
-    # A process of its own program, not a fork: the two are told apart by their command lines.
+    # A new program, not a fork, so that the two can be told apart by their command lines.
     agent = os.posix_spawn(sys.executable, [sys.executable, boot, "agent", argument], os.environ)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(agent, signal.SIGTERM))
     for signum in (signal.SIGINT, signal.SIGHUP):
@@ -26,7 +27,7 @@ def main(argument: str) -> int:
     from jupyter_dist.system.processes import adopt_orphans, end_below  # noqa: PLC0415 - the agent starts meanwhile
 
     adopt_orphans()
-    # Not reaped before nobody signals it any more: its number could be another's.
+    # Reaped last: until then its pid cannot be reused, so signals cannot hit another process.
     os.waitid(os.P_PID, agent, os.WEXITED | os.WNOWAIT)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _, status = os.waitpid(agent, 0)
@@ -38,7 +39,7 @@ def main(argument: str) -> int:
 
 
 def _hold_code() -> int | None:
-    """Keep the copy of our code that this group runs from being removed (launcher/code.py); None: it is no copy."""
+    """Protect the copy of our code that this group runs from removal (launcher/code.py); None if it is not a copy."""
     if not os.path.basename(CODE_FOLDER).startswith("code-"):
         return None
     fd = os.open(CODE_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -51,9 +52,9 @@ def _leave_code(fd: int) -> None:
     import shutil  # noqa: PLC0415 - only here, at the end
 
     try:
-        fcntl.flock(fd, fcntl.LOCK_UN)  # of two that end at once, one must get it whole
+        fcntl.flock(fd, fcntl.LOCK_UN)  # if two end at once, exactly one must see that it is the last
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(CODE_FOLDER, ignore_errors=True)
         os.rmdir(os.path.dirname(CODE_FOLDER))
     except OSError:
-        pass  # others use it, or another version's copy is beside it
+        pass  # still used, or the copy of another version is beside it

@@ -1,4 +1,4 @@
-"""Entry of the agent process: `boot.py agent <group directory>`."""
+"""Entry point of the agent process: `boot.py agent <group directory>`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .agent import Agent
 
 def main(argument: str) -> int:
     """Run an agent in the group directory `argument` until it ends."""
-    # What we write is private; what cells write has the umask of whoever started the server (rank/birth.py).
+    # Our own files are private; files of cells get the umask that the server was started with (rank/birth.py).
     os.environ["JUPYTER_DIST_UMASK"] = f"{os.umask(0o077):o}"
     adopt_orphans()
     widen_open_files()
@@ -28,6 +28,6 @@ async def _serve(directory: Path) -> None:
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(signum, agent.stop)
-    # Ctrl-C in the terminal of the server that started it is not for the group.
+    # Ctrl-C in the server's terminal must not reach the group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     await agent.run()

@@ -1,4 +1,4 @@
-"""What a server may ask of an agent: one method per request of docs/messaging.md, Server and agent."""
+"""The requests of a server to its agent: one method per request of docs/messaging.md, Server and agent."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MAX_KEYS = 1000
 
 
 class Requests:
-    """Parses a request, asks the agent or its group, answers."""
+    """Parses requests, calls the agent or its group, and answers."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._done: dict[tuple[str, str], None] = {}  # (request, key) of what was asked for under a key, newest last
+        self._done: dict[tuple[str, str], None] = {}  # (request, key) of requests with an idempotency key, newest last
 
     def handlers(self) -> dict[str, RequestHandler]:
-        """The table from request name to method."""
+        """Return the methods by request name."""
         return {
             "hello": self._hello,
             "start": self._start,
@@ -58,7 +58,7 @@ class Requests:
         }
 
     def _once(self, handler: RequestHandler) -> RequestHandler:
-        """Do what is asked for under a key once; who asks again after a lost answer gets the group as it is."""
+        """Carry out a request with a key only once; a retry after a lost answer returns the group as it is."""
 
         async def handle(header: Header, payload: bytes) -> Answer:
             if not (key := header.get("key")):
@@ -90,7 +90,7 @@ class Requests:
         return answer(protocol=PROTOCOL_VERSION, group=status, seq=status["seq"])
 
     async def _executions(self, header: Header, _: bytes) -> Answer:
-        """A page of those that are known, oldest first, after one that the server has already."""
+        """Return a page of the executions that are kept, oldest first, starting after the given one."""
         page: list[dict[str, Any]] = []
         size = 0
         for execution in self._agent.need_group().dispatcher.queue.after(header.get("after")):
@@ -135,7 +135,7 @@ class Requests:
         group = self._agent.need_group()
         for rank in group.living([header["rank"]]):
             rank.kill("on request")
-            # A process that waits for a dead disk takes its time; it is told when it is gone.
+            # A process that waits for a failed disk ends late; its end is reported then.
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(rank.gone.wait(), KILL_SECONDS)
         return answer(group=self._agent.status())
@@ -178,7 +178,7 @@ class Requests:
 
     async def _page(self, header: Header, _: bytes) -> Answer:
         directory, before = self._agent.need_group().journal.directory, header.get("before")
-        # Reading megabytes back must not hold up ranks; a file that only grows may be read by a thread.
+        # Reading megabytes must not block ranks; a thread may read a file that only grows.
         page = asyncio.to_thread(rank_page, directory, header["rank"], before, header["max_bytes"])
         records, more = await page
         first = records[0].header["seq"] if records else None
@@ -202,14 +202,14 @@ class Requests:
 
 
 def _begun_code(directory: Path, execution: Execution) -> bytes:
-    """The code, from the record with which it began; empty once the oldest part of the journal was dropped."""
+    """Return the code from its `begin` record; empty if that part of the journal was dropped."""
     assert execution.begin_seq is not None
     records = execution_records(directory, execution.id, execution.begin_seq, execution.begin_seq)
     return next((record.payload for record in records), b"")
 
 
 def _head_and_tail(directory: Path, execution: Execution, max_bytes: int) -> tuple[bytes, int]:
-    """The execution's first and last records, as frames, in `max_bytes`; and how many bytes lie between."""
+    """Return the first and last records of the execution as frames, up to `max_bytes`, and the bytes left out."""
     assert execution.begin_seq is not None
     head: list[bytes] = []
     tail: list[bytes] = []

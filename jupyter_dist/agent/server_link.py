@@ -1,4 +1,4 @@
-"""The agent's unix socket: one server at a time asks here, and is told what changes, from the journal."""
+"""The agent's unix socket: takes requests of one server at a time, and streams the journal and changes to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
 
 Answer = tuple[Header, bytes]
-# Delay before output and ranks that ended are sent, so that one message tells of many.
+# Delay before output and ended ranks are sent, so that one message carries many.
 GATHER_SECONDS = 0.01
 
 log = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ RequestHandler = Callable[[Header, bytes], Awaitable[Answer]]
 
 
 class ServerLink:
-    """Listens, answers requests, and streams records and changes to the server that said hello last.
+    """Listens, answers requests, and streams records and changes to the server that sent `hello` last.
 
-    Whoever connects and says no hello changes nothing.
+    A connection without `hello` changes nothing.
 
-    Nothing is queued for a slow server but the latest state of each thing: records are read from the journal
-    when the socket takes them. A state is sent as soon as the records that it depends on have been.
+    Only the latest state of each object is queued for a slow server; records are read from the journal when the
+    socket can take them. A state is sent as soon as the records that it depends on were sent.
     """
 
     def __init__(self, path: Path, handlers: dict[str, RequestHandler]) -> None:
@@ -45,7 +45,7 @@ class ServerLink:
         self._server: asyncio.AbstractServer | None = None
         self._stream: FrameStream | None = None
         self._cursor: JournalCursor | None = None
-        # The latest about each thing, in order of last change, and the record after which it may be sent.
+        # The latest state of each object, in order of last change, and the record after which it may be sent.
         self._changes: dict[str, tuple[int, str, MakeMessage]] = {}
         self._something = asyncio.Event()
         self._soon: asyncio.TimerHandle | None = None
@@ -56,7 +56,7 @@ class ServerLink:
 
     @property
     def is_connected(self) -> bool:
-        """Whether a server is there."""
+        """Whether a server is connected."""
         return self._stream is not None
 
     async def listen(self) -> None:
@@ -68,17 +68,17 @@ class ServerLink:
             self._server = await asyncio.start_unix_server(self._accept, unheard)
         finally:
             os.umask(old)
-        unheard.replace(self._path)  # who waits for the name to appear can connect at once
+        unheard.replace(self._path)  # a process that waits for the name can connect at once
 
     def use_journal(self, journal: JournalWriter) -> None:
-        """Stream from this journal; from now on there is a group."""
+        """Stream from this journal, because the agent has a group now."""
         self._journal = journal
 
     def push(self, key: str, t: str, make: MakeMessage, *, after_seq: int = 0, at_once: bool = False) -> None:
-        """Send the server message `t` with the fields that `make` gives; a newer one of the key replaces it.
+        """Send message `t` with the fields that `make` returns; a newer message with the same key replaces it.
 
-        It is sent once the server has been sent record `after_seq`: no flood of output delays what depends on none.
-        Unless the server should know at once, it is told together with what else happens in the next moment.
+        It is sent after record `after_seq`, so that a flood of output delays only messages that depend on it.
+        Unless it is urgent, it is sent together with other changes a moment later.
         """
         self._changes.pop(key, None)
         self._changes[key] = after_seq, t, make
@@ -89,13 +89,13 @@ class ServerLink:
             self.records_grew()
 
     def records_grew(self) -> None:
-        """There is something to send, soon."""
+        """Schedule sending of new records."""
         self._all_sent.clear()
         if self._soon is None:
             self._soon = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._something.set)
 
     async def flush(self, timeout_seconds: float) -> None:
-        """Wait until the server has been sent everything, or it takes too long."""
+        """Wait until everything was sent to the server, or until it takes too long."""
         if self._stream is not None:
             self._something.set()
             with contextlib.suppress(asyncio.TimeoutError):
@@ -140,12 +140,12 @@ class ServerLink:
 
     def _take_over(self, stream: FrameStream) -> None:
         if self._stream is not None and self._stream is not stream:
-            self._stream.abort()  # the newest server wins: the older one crashed or is on its way out
+            self._stream.abort()  # the newest server wins: the older one crashed or is shutting down
         self._end_sender()
         self._stream = stream
         self._changes.clear()
         self.last_contact = time.monotonic()
-        # A connection on which nothing is sent any more is worse than none: the server makes a new one.
+        # Close a connection on which nothing can be sent, so that the server makes a new one.
         self._sender = start_task(self._send_changes(stream), "to server", lambda _: stream.abort())
 
     def _end_sender(self) -> None:
@@ -168,7 +168,7 @@ class ServerLink:
             stream.send(*pack({**identity, "ok": True}, fields, data))
         except JupyterDistError as err:
             stream.send(*pack({**identity, "ok": False}, {"error": err.to_dict()}))
-        except Exception as err:  # the outermost edge of a request: the asker must get an answer
+        except Exception as err:  # the outermost level of a request: the server must get an answer
             log.exception("Cannot answer '%s'", header.get("t"))
             words = f"The agent failed: {err!r:.500}"
             error = JupyterDistError("internal", words, "See agent.log in the group's folder.")
@@ -177,7 +177,7 @@ class ServerLink:
     async def _handle(self, stream: FrameStream, header: Header, payload: bytes) -> Answer:
         if header.get("t") == "follow":
             if stream is not self._stream:
-                raise bad_request("Only the server that said hello last can follow.")
+                raise bad_request("Only the server that sent hello last can follow.")
             if self._journal is None:
                 raise bad_request("There is no group to follow yet.")
             self._close_cursor()
@@ -187,7 +187,7 @@ class ServerLink:
             return {}, b""
         handler = self._handlers.get(str(header.get("t")))
         if handler is None:
-            raise bad_request(f"Unknown request '{header.get('t')}'.", "Agent and server differ in version.")
+            raise bad_request(f"Unknown request '{header.get('t')}'.", "Agent and server have different versions.")
         answered = await handler(header, payload)
         if header.get("t") == "hello":
             self._take_over(stream)
@@ -208,9 +208,9 @@ class ServerLink:
                     self._all_sent.set()
 
     def _next_frames(self) -> list[bytes]:
-        """The next records, and every change that depends on none that comes after them."""
+        """Return the next records, and every change that depends only on records up to these."""
         frames = self._next_records()
-        # With nothing left to read, everything in the journal has been sent.
+        # Nothing left to read: the whole journal was sent.
         seq = self._cursor.since if frames and self._cursor is not None else None
         due = [key for key, (after_seq, _, _) in self._changes.items() if seq is None or after_seq <= seq]
         return frames + [self._encoded(key, *self._changes.pop(key)[1:]) for key in due]
@@ -218,18 +218,18 @@ class ServerLink:
     def _encoded(self, key: str, t: str, make: MakeMessage) -> bytes:
         try:
             return encode_frame(*pack({"t": t}, make()))
-        except Exception as err:  # one message that cannot be sent must not end what sends all others
-            log.exception("Cannot tell the server of %s '%s'", t, key)
-            error = JupyterDistError("internal", f"The agent cannot tell of {t} '{key}': {err!r:.500}")
+        except Exception as err:  # one message that cannot be sent must not stop all others
+            log.exception("Cannot send %s '%s' to the server", t, key)
+            error = JupyterDistError("internal", f"The agent cannot send {t} '{key}': {err!r:.500}")
             return encode_frame(*pack({"t": "dropped"}, {"about": t, "key": key, "error": error.to_dict()}))
 
     def _next_records(self) -> list[bytes]:
         if self._cursor is None or self._journal is None:
             return []
-        # What the disk did not take is not in the file: it goes from memory, at its place.
+        # Records that the full disk did not take are sent from memory, in order.
         return self._journal.unkept.merge(self._cursor.read(self._journal.last_seq))
 
 
 def answer(**fields: Any) -> Answer:
-    """An answer without payload."""
+    """Return an answer without payload."""
     return fields, b""

@@ -180,7 +180,7 @@ def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
     assert "rank 1: dead" in attached
     assert "rank 1 replaced; the others" in kernel.run("%dist_reset -d").text
     assert kernel.run("'kept' in globals()").said == [("0", "True"), ("1", "False")]
-    assert kernel.run("%dist_reset --dead").error.startswith("DistError: No rank of group 'train-it' is to be replaced")
+    assert kernel.run("%dist_reset --dead").error.startswith("DistError: Group 'train-it' has no rank to replace")
     cell = kernel.run(STUBBORN.format(then="pass"), after=lambda: (interrupt(), interrupt()))
     assert cell.error.startswith("KeyboardInterrupt: the ranks were asked to stop, and still run")
 

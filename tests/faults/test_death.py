@@ -132,7 +132,7 @@ def test_out_of_memory_is_said_only_when_the_kernel_says_so(tmp_path):
     assert not watch.struck()
     ending = Ending(None, signal.SIGKILL, 3 << 30)
     assert describe(ending, True, None) == "was killed (out of memory when it held 3.0 GiB: SIGKILL)"
-    other = "was killed (SIGKILL, by another process and not by the kernel, it never held more than 3.0 GiB of memory)"
+    other = "was killed (SIGKILL, by another process, not by the kernel, peak memory 3.0 GiB)"
     assert describe(ending, False, None) == other
     lost = Ending(None, signal.SIGKILL, because=ZYGOTE_KILLED)
     assert describe(lost, False, None) == f"was killed ({ZYGOTE_KILLED})"

@@ -24,7 +24,7 @@ def test_c_code_that_holds_the_interpreter_is_named(pair):
     header, _ = pair.request("interrupt", ranks=[0, 1])
     assert (header["interrupted"], header["idle"], header["unresponsive"]) == ([1], [0], [1])
     pair.wait(lambda: pair.group["ranks"][1]["state"] == "unresponsive")
-    assert "C code holds the interpreter" in pair.group["ranks"][1]["message"]
+    assert "C code holds the GIL" in pair.group["ranks"][1]["message"]
     assert pair.run("print('fine')", [0])["state"] == "ok"
     pair.request("kill", rank=1)
     assert pair.ended(stuck)["state"] == "lost"
@@ -200,7 +200,7 @@ STUBBORN = {
     ),
     "holds": (
         "import ctypes\nprint('in', flush=True)\nctypes.PyDLL(None).sleep(1000)",
-        "does not answer: C code holds the interpreter",
+        "not responding: C code holds the GIL",
     ),
     "releases": (
         "import ctypes\nsleep = ctypes.CDLL(None).pause\nprint('in', flush=True)\nwhile True: sleep()",

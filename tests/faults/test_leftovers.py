@@ -90,7 +90,7 @@ def test_what_a_rank_had_started_ends_with_it_and_the_others_lives_on(pair):
     wait_gone(second)
     pair.wait_group("degraded")
     assert all(map(is_alive, first))
-    pair.wait(lambda: "4 process(es) that it had started ended with it: " in notes(pair))
+    pair.wait(lambda: "4 process(es) that it had started were ended with it: " in notes(pair))
     pair.request("replace")
     pair.wait_group("ready")
     (second,) = children(pair, [1])

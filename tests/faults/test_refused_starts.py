@@ -83,7 +83,7 @@ def test_too_few_open_files(make_agent):
     with pytest.raises(JupyterDistError) as raised:
         client.start(2)
     assert raised.value.code == "bad_environment"
-    assert raised.value.message.startswith("Only 64 files may be open in a process here (ulimit -n); 2 ranks need ")
+    assert raised.value.message.startswith("A process may only open 64 files here (ulimit -n); 2 ranks need ")
     assert "Raise the limit" in raised.value.hint
 
 

@@ -9,7 +9,7 @@ test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
 const CAUSE = /SIGKILL|signal 9/;
-const MEMORY = /never held more than \d+\.\d GiB/;
+const MEMORY = /peak memory \d+\.\d GiB/;
 
 async function kill(request: APIRequestContext, rank: number): Promise<void> {
   const group = await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}`)).json();

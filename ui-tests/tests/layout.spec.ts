@@ -62,7 +62,7 @@ test('a long set of ranks is chosen, named and read where there is little room',
   await lab.openNotebook(page, 'narrow.ipynb');
   await command(page, 'jupyter-dist:show-sidebar');
   await expect(page.getByRole('region', { name: 'Group eight' })).toBeVisible();
-  const button = choice(page).getByRole('button', { name: 'Ranks of the next cell: 0-7 (8 of 8)' });
+  const button = choice(page).getByRole('button', { name: 'Ranks for the next cell: 0-7 (8 of 8)' });
   await expect(button).toBeVisible();
   await button.click();
   const grid = page.getByRole('dialog', { name: 'Choose ranks' });
@@ -70,7 +70,7 @@ test('a long set of ranks is chosen, named and read where there is little room',
     await grid.getByRole('button', { name: `Rank ${rank}, idle` }).click();
   }
   await page.keyboard.press('Escape');
-  const chosen = choice(page).getByRole('button', { name: /Ranks of the next cell: 0-2,4,6-7 \(6 of 8\)/ });
+  const chosen = choice(page).getByRole('button', { name: /Ranks for the next cell: 0-2,4,6-7 \(6 of 8\)/ });
   await expect(chosen).toBeVisible();
   await expect(chosen).toContainText('0-2,4,6-7');
   await lab.cell(page, 0).editor.click();

@@ -23,7 +23,7 @@ test('starts a group by keyboard, and shuts it down', async ({ page }) => {
   await page.getByRole('region', { name: 'Ranks' }).getByRole('button', { name: 'Start a group' }).last().click();
   const form = page.getByRole('form', { name: 'Start a group of ranks' });
   await form.getByLabel('Name').fill('2 bad');
-  await expect(form.getByText('A name begins with a letter')).toBeVisible();
+  await expect(form.getByText('A name starts with a letter')).toBeVisible();
   await form.getByLabel('Name').fill('train');
   await form.getByLabel('Ranks').fill('0');
   await expect(form.getByRole('button', { name: 'Start', exact: true })).toBeDisabled();
@@ -67,7 +67,7 @@ test('shows what each rank does, and interrupts one', async ({ page, request }) 
   await expect(row(page, 'train', 0)).toHaveAttribute('data-state', 'idle');
 });
 
-test('a rank that nothing frees is named, killed alone, and replaced', async ({ page, request }) => {
+test('a rank that cannot be interrupted is named, killed alone, and replaced', async ({ page, request }) => {
   await startGroup(request, 'train', 2);
   await run(request, 'train', 'kept = rank', { wait: true });
   await run(request, 'train', 'import ctypes; ctypes.PyDLL(None).sleep(100)', { ranks: '1' });
@@ -98,13 +98,13 @@ test('says why a rank is dead, and replaces it', async ({ page, request }) => {
   await expect(card(page, 'train').getByRole('button', { name: 'Replace dead ranks' })).toHaveCount(0);
 });
 
-test('forms a process group anew that a cell destroyed', async ({ page, request }) => {
+test('a process group that a cell destroyed is re-created', async ({ page, request }) => {
   await startGroup(request, 'train', 2);
   await run(request, 'train', 'kept = rank\ndist.destroy_process_group()', { wait: true });
   const button = card(page, 'train').getByRole('button', { name: 'Re-create process group' });
   await button.focus();
   await page.keyboard.press('Enter');
-  await expect(card(page, 'train').getByRole('status')).toContainText('formed anew; all variables are kept');
+  await expect(card(page, 'train').getByRole('status')).toContainText('was re-created; all variables are kept');
   await expect(button).toHaveCount(0);
   await run(request, 'train', 'dist.barrier()\nprint("kept", kept)', { wait: true });
   await row(page, 'train', 1).getByRole('button', { name: /^Rank 1:/ }).click();

@@ -1,4 +1,4 @@
-"""Sending cells to ranks: the queue, the replies, what a failure or a death does to what waits."""
+"""Sends cells to ranks: the queue, the replies, and what a failure or a death means for queued cells."""
 
 from __future__ import annotations
 
@@ -16,35 +16,34 @@ from .execution import Execution, ExecutionQueue
 
 
 class Dispatcher:
-    """Runs the queue on the ranks it is given."""
+    """Runs queued cells on the ranks it is given."""
 
     def __init__(self, journal: JournalWriter, on_change: Callable[[Execution], None]) -> None:
         self.queue = ExecutionQueue()
-        self.is_open = False  # set by the group: ranks are there and the process group stands
-        self.holds = False  # set by the reform: it waits until nothing runs, and what is queued waits for it
+        self.is_open = False  # set by the group: the ranks are up and have joined the process group
+        self.holds = False  # set by the reform: it waits until no cell runs, and queued cells wait for it
         self._ranks: dict[int, RankProcess] = {}
         self._journal = journal
         self._on_change = on_change
         self._execution_count = 0
 
     def take_ranks(self, ranks: list[RankProcess]) -> None:
-        """Dispatch to these from now on; a new generation counts its cells from 1."""
+        """Dispatch to these ranks from now on; a new generation counts its cells from 1."""
         self.replace_ranks(ranks)
         self._execution_count = 0
 
     def replace_ranks(self, ranks: list[RankProcess]) -> None:
-        """Some of the ranks are new ones, of the same generation."""
+        """Take over ranks of the same generation, some of them new."""
         self._ranks = {rank.rank: rank for rank in ranks}
 
     def submit(self, execution: Execution) -> Execution:
-        """Queue a cell, and start it at once if nothing is before it.
+        """Queue a cell, and start it at once if nothing is queued before it.
 
         Raises:
-            JupyterDistError: `rank_dead`, when it is for a rank that is gone; `key_reused`, when its id is that of
-                another cell.
+            JupyterDistError: `rank_dead`, if it is for a rank that is gone; `key_reused`, if another cell has its id.
         """
         if (known := self.queue.find(execution.id)) is not None:
-            _check_same(known, execution)  # asked again, because the answer got lost
+            _check_same(known, execution)  # a retry: the first answer was lost
             return known
         # While the group restarts, the ranks that die now are not those that will run it.
         if self.is_open and (dead := self._dead_ranks(execution)):
@@ -59,7 +58,7 @@ class Dispatcher:
         return execution
 
     def pump(self) -> None:
-        """Start what can start."""
+        """Start every queued cell that can run now."""
         if not self.is_open or self.holds:
             return
         for execution in self.queue.startable():
@@ -71,12 +70,12 @@ class Dispatcher:
             self._on_change(execution)
 
     def rank_replied(self, rank: RankProcess, reply: dict[str, Any]) -> None:
-        """A rank ended its part."""
+        """Record that a rank finished its part."""
         execution = self.queue.get(reply["execution_id"])
         self._rank_ended(execution, rank.rank, reply["status"], reply["seconds"])
 
     def rank_died(self, rank: RankProcess) -> None:
-        """A rank is gone: its part of the running cell is lost, the other ranks' parts go on."""
+        """Handle the death of a rank: its part of the running cell is lost, the other ranks continue."""
         for execution in self.queue.in_state("running"):
             if execution.id == rank.execution_id:
                 execution.error = JupyterDistError(
@@ -87,13 +86,13 @@ class Dispatcher:
                 self._rank_ended(execution, rank.rank, "lost", None)
 
     def close(self, error: JupyterDistError) -> None:
-        """End what runs and what waits, and begin nothing until it is opened again."""
+        """End running and queued cells with this reason, and start none until it is opened again."""
         self.is_open = False
         self.abort(self.queue.in_state("queued"), "aborted", error)
         self.abort(self.queue.in_state("running"), "lost", error)
 
     def abort(self, executions: list[Execution], state: ExecutionState, error: JupyterDistError) -> None:
-        """End executions that will not go on, with the reason."""
+        """End executions that cannot continue, with the reason."""
         for execution in executions:
             self._finish(execution, state, error)
 
@@ -121,7 +120,8 @@ class Dispatcher:
             notebook=spec.notebook,
             owner=spec.owner,
         )
-        execution.begin_seq = kept_seq or self._journal.last_seq  # what comes after a record that was not kept may be
+        # The record of a full disk is not kept: the last one is a lower bound then.
+        execution.begin_seq = kept_seq or self._journal.last_seq
         if kept_seq:
             execution.code = None
         count = self._execution_count
@@ -140,7 +140,7 @@ class Dispatcher:
             self._after_end(execution)
         else:
             self._on_change(execution)
-            self.pump()  # this rank is free for other notebooks
+            self.pump()  # the rank is free for cells of other notebooks
 
     def _after_end(self, execution: Execution) -> None:
         if execution.stops_others:

@@ -1,4 +1,4 @@
-"""Executions and their queue: pure, so that order and failure rules are tested with data alone."""
+"""Executions and their queue. Pure, so that the rules for order and failure can be tested without processes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
 
-MAX_HEAD_BYTES = 10_000  # so much of a cell is looked at for its first line
+MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200
 
 
 class Execution:
-    """One cell on its way through the ranks."""
+    """One cell that is queued, running or done on a set of ranks."""
 
     def __init__(self, spec: ExecutionSpec, code: bytes) -> None:
         self.spec = spec
-        self.code: bytes | None = code  # None: the journal has it, which is no memory of this process
+        self.code: bytes | None = code  # None: only the journal has it, which saves memory here
         self.line = first_line(code)
         self.fingerprint = hashlib.blake2b(code + repr(spec.ranks).encode()).digest()
         self.state: ExecutionState = "queued"
@@ -34,7 +34,7 @@ class Execution:
         self.begin_seq: int | None = None
         self.end_seq: int | None = None
         self.error: JupyterDistError | None = None
-        self.waits_for: str | None = None  # while it is queued: what another notebook's cell holds
+        self.waits_for: str | None = None  # while it is queued: the cell of another notebook that it waits for
 
     @property
     def id(self) -> str:
@@ -43,23 +43,23 @@ class Execution:
 
     @property
     def is_final(self) -> bool:
-        """Whether it has ended for good."""
+        """Whether it has ended."""
         return self.state in FINAL_EXECUTION_STATES
 
     @property
     def stops_others(self) -> bool:
-        """Whether its end is one that what waits behind it must not run after."""
+        """Whether the cells queued after it must not run, because of how it ended."""
         return self.state != "ok" and self.spec.stop_on_error
 
     @property
     def running_ranks(self) -> list[int]:
-        """The ranks that have not ended their part."""
+        """The ranks that have not finished their part."""
         return [rank for rank, (status, _) in self.statuses.items() if status == "running"]
 
     def claims(self, later: Execution) -> set[int]:
         """The ranks that a later execution cannot have yet.
 
-        One that ended its part is free for others. Cells of one notebook wait for each other's outcome.
+        A rank that finished its part is free for other notebooks. Cells of one notebook wait for each other's outcome.
         """
         same_notebook = self.spec.notebook is not None and self.spec.notebook == later.spec.notebook
         if self.state != "running" or same_notebook or later.spec.after == self.id:
@@ -67,20 +67,20 @@ class Execution:
         return set(self.running_ranks)
 
     def start(self, execution_count: int) -> None:
-        """Every rank runs it now."""
+        """Mark it as running on every rank."""
         self.state, self.waits_for = "running", None
         self.execution_count = execution_count
         self.started_at = time.time()
         self.statuses = dict.fromkeys(self.spec.ranks, ("running", None))
 
     def rank_ended(self, rank: int, status: RankStatus, seconds: float | None) -> bool:
-        """Record how a rank ended; True when it was the last one."""
+        """Record how it ended on a rank; return True for the last rank."""
         if self.statuses[rank][0] == "running":
             self.statuses[rank] = (status, seconds)
         return all(status != "running" for status, _ in self.statuses.values())
 
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
-        """End it: with the outcome of its ranks, or as told (aborted before it ran)."""
+        """End it with the outcome of its ranks, or with `state` if it was aborted before it ran."""
         if state is not None:
             unfinished = {"queued", "running"}
             self.statuses = {
@@ -93,7 +93,7 @@ class Execution:
         self.ended_at = time.time()
 
     def model(self) -> dict[str, Any]:
-        """The Execution of docs/api.md; `group` is the server's to add."""
+        """Return the Execution of docs/api.md; the server adds `group`."""
         return {
             "id": self.id,
             "ranks": format_ranks(self.spec.ranks),
@@ -116,7 +116,7 @@ class Execution:
         }
 
     def _folded_statuses(self) -> list[dict[str, Any]]:
-        """Ranks with the same status share an entry; its seconds are the slowest rank's."""
+        """Return one entry per status, with the seconds of the slowest rank."""
         by_status: dict[str, list[int]] = {}
         for rank, (status, _) in self.statuses.items():
             by_status.setdefault(status, []).append(rank)
@@ -133,31 +133,31 @@ class Execution:
 
 
 def first_line(code: bytes) -> str:
-    """What a cell is listed by: its first line that is not empty."""
+    """Return the first line that is not empty: what a cell is listed by."""
     lines = (line.strip() for line in code[:MAX_HEAD_BYTES].decode("utf-8", "replace").splitlines())
     return next((line[:MAX_LINE] for line in lines if line), "")
 
 
 class ExecutionQueue:
-    """First come, first served on every rank; disjoint rank sets run at once."""
+    """First come, first served on every rank; cells for disjoint rank sets run at the same time."""
 
     MAX_KEPT = 2000
 
     def __init__(self) -> None:
         self._executions: dict[str, Execution] = {}  # oldest first
-        self._unfinished: dict[str, Execution] = {}  # those of them that were not final when last looked at
+        self._unfinished: dict[str, Execution] = {}  # those that were not final at the last check
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(list(self._executions.values()))
 
     def after(self, execution_id: str | None) -> list[Execution]:
-        """Those that came after one; all, when that one is forgotten already."""
+        """Return those queued after the given one; all, if that one is no longer kept."""
         ids = list(self._executions)
         start = ids.index(execution_id) + 1 if execution_id in self._executions else 0
         return [self._executions[later] for later in ids[start:]]
 
     def add(self, execution: Execution) -> None:
-        """Queue it; the oldest finished ones are forgotten beyond MAX_KEPT (their journal is not)."""
+        """Queue it. Beyond MAX_KEPT the oldest finished executions are dropped; their journal is kept."""
         self._executions[execution.id] = self._unfinished[execution.id] = execution
         surplus = max(0, len(self._executions) - self.MAX_KEPT)
         finished = (old.id for old in self._executions.values() if old.is_final)
@@ -179,13 +179,13 @@ class ExecutionQueue:
         return self._executions.get(execution_id or "")
 
     def in_state(self, *states: ExecutionState) -> list[Execution]:
-        """The executions in one of these states, none of them final, oldest first."""
+        """Return the executions in one of these (non-final) states, oldest first."""
         for ended in [execution.id for execution in self._unfinished.values() if execution.is_final]:
             del self._unfinished[ended]
         return [execution for execution in self._unfinished.values() if execution.state in states]
 
     def startable(self) -> list[Execution]:
-        """The queued executions of which no rank is claimed by an earlier one."""
+        """Return the queued executions that share no rank with an earlier one."""
         running = self.in_state("running")
         claimed: set[int] = set()  # by those that are queued
         found = []
@@ -197,9 +197,9 @@ class ExecutionQueue:
         return found
 
     def name_waits(self) -> list[Execution]:
-        """Have the first queued execution of each notebook say which other notebook's cell it waits for.
+        """Note which other notebook's cell the first queued execution of each notebook waits for.
 
-        Return those that say something else than before.
+        Returns those for which that changed.
         """
         running = self.in_state("running")
         seen: set[str | None] = set()
@@ -213,7 +213,7 @@ class ExecutionQueue:
         return changed
 
     def queued_behind(self, failed: Execution) -> list[Execution]:
-        """What a failure aborts: later queued executions of the same notebook."""
+        """Return the executions that a failure aborts: those of the same notebook that are queued after it."""
         return [
             execution
             for execution in self.in_state("queued")

@@ -1,4 +1,4 @@
-"""The errors of a start that failed."""
+"""The errors of a failed start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jupyter_dist.protocol.states import STARTING_RANK_STATES
 
 
 def died_early(rank: RankProcess) -> JupyterDistError:
-    """A rank is gone before the group was formed."""
+    """Return the error for a rank that died before the process group was formed."""
     assert rank.exit is not None
     because = f" ({rank.failure})" if rank.failure else ""
     message = f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}."
@@ -18,6 +18,6 @@ def died_early(rank: RankProcess) -> JupyterDistError:
 
 
 def too_late(ranks: Sequence[RankProcess], seconds: float) -> JupyterDistError:
-    """The group was not formed in this time."""
+    """Return the error for a process group that was not formed in time."""
     late = [f"rank {rank.rank} is {rank.state}" for rank in ranks if rank.state in STARTING_RANK_STATES]
     return JupyterDistError("start_failed", f"The group did not form within {seconds:g} s: {', '.join(late[:4])}.")

@@ -1,4 +1,4 @@
-"""The living group: starting its ranks, keeping its state, restarting and ending them."""
+"""The group: starts, restarts and ends its ranks, and keeps its state."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Group:
     # -- life ---------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make the ranks of a new generation, without processes yet."""
+        """Create the ranks of a new generation, without processes."""
         store_path = self.stores.new()
         self.reform.forget()
         master = free_port()
@@ -79,7 +79,7 @@ class Group:
         self._on_group()
 
     async def start(self, starter: Starter) -> None:
-        """Give every rank its process and wait until all have answered after the process group formed.
+        """Start the process of every rank and wait until all have joined the process group.
 
         Raises:
             JupyterDistError: `start_failed`, naming the rank and the cause; nothing is left running then.
@@ -94,14 +94,14 @@ class Group:
         self.dispatcher.pump()
 
     async def start_ranks(self, starter: Starter, ranks: list[RankProcess]) -> None:
-        """Give these their processes and wait until every rank of the group is idle.
+        """Start the processes of these ranks and wait until every rank of the group is idle.
 
         Raises:
             JupyterDistError: `start_failed`, naming the rank and the cause.
         """
         self._formed = asyncio.get_running_loop().create_future()
         try:
-            # Side by side: the zygote forks one while this process is told of the one before.
+            # Concurrently: the zygote forks one while this process handles the one before.
             gate = asyncio.Semaphore(STARTS_AT_ONCE)
             starts = (self._start_rank(starter, rank, gate) for rank in ranks)
             for outcome in await asyncio.gather(*starts, return_exceptions=True):
@@ -114,7 +114,7 @@ class Group:
             self._formed = None
 
     def renew_dead(self, store_path: Path) -> list[RankProcess]:
-        """Put a new rank, without a process yet, in the place of every dead one; return the new ones."""
+        """Replace every dead rank by a new one without a process; return the new ranks."""
         renewed = {
             rank.rank: RankProcess(dataclasses.replace(rank.spec, store_path=str(store_path)), self.journal, self)
             for rank in self.ranks
@@ -125,11 +125,11 @@ class Group:
         return list(renewed.values())
 
     def begin_restart(self) -> None:
-        """End what runs and what waits; a cell that comes from now on is for the new ranks."""
+        """End running and queued cells; cells submitted from now on are for the new ranks."""
         self._stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
 
     async def restart(self, starter: Starter) -> None:
-        """End all ranks and start new ones: variables are gone, the zygote's imports are not."""
+        """End all ranks and start new ones. Variables are lost; the zygote keeps its imports."""
         await end_ranks(self.ranks, patient=False)
         await starter.settle()
         await sweep(os.getpid(), starter.children())
@@ -141,7 +141,7 @@ class Group:
         await self.start(starter)
 
     async def end(self) -> list[str]:
-        """End all ranks; return sentences about what had to be killed."""
+        """End all ranks; return a sentence about each process that had to be killed."""
         self._stop_cells("ending", JupyterDistError("ended", "The group was shut down."))
         return await end_ranks(self.ranks, patient=True)
 
@@ -155,15 +155,15 @@ class Group:
         self._on_group()
 
     async def process_exited(self, pid: int, ending: Ending) -> None:
-        """A starter reaped a process: if it is a rank of this generation, it is dead."""
+        """Handle a process that a starter reaped: if it is a rank of this generation, the rank is dead."""
         out_of_memory = ending.signal == signal.SIGKILL and self._out_of_memory.struck()
         if rank := self._by_pid.get(pid):
             await rank.ended(ending, out_of_memory)
 
-    # -- what ranks tell (RankListener) ---------------------------------------------------------------
+    # -- events of ranks (RankListener) ---------------------------------------------------------------
 
     def rank_changed(self, rank: RankProcess) -> None:
-        """A rank's state changed; the group is formed when the last one is idle."""
+        """Handle a rank's new state; the group is up when the last rank is idle."""
         self._on_group()
         waiting = self._formed is not None and not self._formed.done()
         if waiting and all(other.state == "idle" for other in self.ranks):
@@ -171,13 +171,13 @@ class Group:
             self._formed.set_result(None)
 
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
-        """A rank ended its part of a cell."""
+        """Handle a rank that finished its part of a cell."""
         self.reform.heard(reply)
         self.dispatcher.rank_replied(rank, reply)
         self.reform.poll()
 
     def rank_died(self, rank: RankProcess) -> None:
-        """A rank's process is gone."""
+        """Handle the end of a rank's process."""
         self.reform.rank_died(rank)
         if self._formed is not None:
             if not self._formed.done():
@@ -191,7 +191,7 @@ class Group:
             self.dispatcher.pump()
 
     def tell(self, text: str) -> None:
-        """Note something for people, in the group and in its journal."""
+        """Show a note to users, in the group and in its journal."""
         self.note = text
         self.journal.append("note", text.encode(), rank=None, execution_id=None)
         self._on_group()
@@ -199,17 +199,17 @@ class Group:
     # -- reading --------------------------------------------------------------------------------------
 
     def living(self, ranks: list[int] | None = None) -> list[RankProcess]:
-        """The ranks that have a process, of those asked for."""
+        """Return those of the given ranks that have a process."""
         return [rank for rank in self.ranks if rank.state != "dead" and (ranks is None or rank.rank in ranks)]
 
     def check_takes_cells(self) -> None:
-        """Raise JupyterDistError `group_not_ready` when cells cannot be queued."""
+        """Raise JupyterDistError `group_not_ready` if cells cannot be queued."""
         if self.state in GONE_GROUP_STATES:
             message = f"Group '{self.spec.name}' is {self.state}."
             raise JupyterDistError("group_not_ready", message, "Restart it, or start another one.")
 
     def status(self) -> dict[str, Any]:
-        """The `group` status of docs/messaging.md."""
+        """Return the `group` status of docs/messaging.md."""
         queue = self.dispatcher.queue
         return {
             "state": self.state,

@@ -1,4 +1,4 @@
-"""Forming the process group anew: after a hung collective was broken, or with new processes for dead ranks."""
+"""Re-creates the process group: after a hung collective was interrupted, or with new processes for dead ranks."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ REJOIN_SECONDS = 60.0
 
 
 class Reform:
-    """Waits until no rank runs a cell, then has every rank leave and join again; variables are kept."""
+    """Waits until no rank runs a cell, then makes every rank leave and join again; variables are kept."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
         self._task: asyncio.Task[None] | None = None
         self._needed = False
         self._interrupted = False
-        self._left: list[int] = []  # who had left it when that was told last
+        self._left: list[int] = []  # the ranks that had left it when users were last told
 
     def heard(self, reply: Header) -> None:
-        """Look for a process group that is broken, or in which an interrupt left a collective half done."""
+        """Check for a process group that is broken, or that an interrupt left with a half-done collective."""
         if reply.get("process_group") == "broken":
             self._needed = self._group.dispatcher.holds = True
         if reply["status"] == "interrupted":
             self._interrupted = True
 
     def rank_died(self, dead: RankProcess) -> None:
-        """Let nobody wait for it: collectives with it, and a meeting that it will not come to, fail at once."""
+        """Make collectives with a dead rank fail at once, and also a rendezvous that it will not reach."""
         group = self._group
         if group.state == "ending" or dead not in group.ranks:
             return
         assert dead.exit is not None
         for rank in group.living():
             rank.send({"t": "peer_lost", "rank": dead.rank, "reason": dead.exit["reason"]})
-        # torch waits for a missing file, but not for a link that leads to itself.
+        # torch waits for a missing file, but not for a link that points to itself.
         store = group.stores.current()
         with contextlib.suppress(OSError):
             store.unlink(missing_ok=True)
             store.symlink_to(store)
 
     def forget(self) -> None:
-        """The ranks are replaced: nothing is broken any more."""
+        """Reset: all ranks were replaced, so nothing is broken."""
         self._needed = self._interrupted = self._group.dispatcher.holds = False
         self._left = []
         if self._task is not None:
             self._task.cancel()
 
     def poll(self) -> None:
-        """Begin if it is needed and possible; cells that are queued wait for it."""
+        """Start if it is needed and possible; queued cells wait for it."""
         group = self._group
         if group.dispatcher.queue.in_state("running"):
             return
-        # Ranks that began different numbers of collectives would pair the next one wrongly, or wait for ever.
+        # Ranks that began different numbers of collectives would mismatch the next one, or wait forever.
         uneven = len({rank.collective_seq for rank in group.living()}) > 1
         needed = self._needed or (self._interrupted and uneven)
         self._needed = self._interrupted = group.dispatcher.holds = False
@@ -73,21 +73,21 @@ class Reform:
             group.note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
         elif needed:
             self._begin()
-        group.dispatcher.pump()  # nothing where it begins, which closes the dispatcher
+        group.dispatcher.pump()  # does nothing if it starts, because that closes the dispatcher
 
     def on_request(self) -> None:
-        """Form it anew although nothing is broken, or after user code destroyed it.
+        """Re-create it even if nothing is broken, or after user code destroyed it.
 
         Raises:
-            JupyterDistError: `group_not_ready`, when ranks are dead, or run cells.
+            JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
         """
         group = self._group
         if group.state != "ready" or not group.dispatcher.is_open:
             hint = "Replace the dead ranks instead." if group.state == "degraded" else "Wait until it is ready."
             raise JupyterDistError("group_not_ready", f"Not all ranks of group '{group.spec.name}' are ready.", hint)
         if group.dispatcher.queue.in_state("running"):
-            message = "A cell runs, and ranks can only join when they are idle."
-            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait for its end.")
+            message = "A cell is running; ranks can only join when they are idle."
+            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
         self._begin()
 
     def _begin(self) -> None:
@@ -95,7 +95,7 @@ class Reform:
         self._task = start_task(self._run(), "reform", self._failed)
 
     def _failed(self, error: BaseException) -> None:
-        """A fault of ours: cells that wait for a new process group must not wait for ever."""
+        """Handle an internal error: cells must not wait forever for a new process group."""
         group = self._group
         group.tell(f"The process group could not be re-created ({error!r:.200}). Restart the group.")
         group.dispatcher.is_open = True
@@ -105,14 +105,14 @@ class Reform:
         left = [rank.rank for rank in self._group.living() if rank.process_group == "none"]
         if left and left != self._left:
             who = f"Rank{'s' if len(left) > 1 else ''} {format_ranks(left)} destroyed the process group"
-            way_on = "A cell with torch.distributed.init_process_group() on all ranks forms it anew, or 'reform' does"
+            way_on = "Run torch.distributed.init_process_group() in a cell on all ranks, or re-create it with 'reform'"
             self._group.tell(f"{who}: collectives fail. {way_on}; all variables are kept.")
         elif self._left and not left:
             self._group.tell("All ranks are in the process group again.")
         self._left = left
 
     async def replace_dead(self, starter: Starter) -> None:
-        """Give every dead rank a new process; the others keep theirs, and their variables.
+        """Start a new process for every dead rank; the others keep theirs, and their variables.
 
         Raises:
             JupyterDistError: `start_failed`; the group stays degraded.
@@ -128,7 +128,7 @@ class Reform:
         except JupyterDistError as err:
             for rank in fresh:
                 rank.kill()
-            # A death that is told later would be taken for one of the next attempt.
+            # A death reported later would be attributed to the next attempt.
             await wait_gone(fresh, DIE_SECONDS)
             group.tell(f"Rank {numbers} could not be replaced: {err.message}")
         else:
@@ -137,12 +137,12 @@ class Reform:
         self.end_replacing()
 
     def begin_replacing(self) -> None:
-        """Let cells wait, and show it, from the moment at which it is asked for."""
+        """Hold cells back, and show it, as soon as it is requested."""
         self._group.dispatcher.is_open = False
         self._group.set_state("restarting")
 
     def end_replacing(self) -> None:
-        """The ranks that live are the group's from now on."""
+        """Use the ranks that are alive from now on."""
         group = self._group
         group.dispatcher.is_open = True
         group.set_state("degraded" if len(group.living()) < group.spec.world_size else "ready")
@@ -155,28 +155,28 @@ class Reform:
         except JupyterDistError as err:
             dead = len(group.living()) < group.spec.world_size
             way_on = "Replace the dead rank" if dead else "Restart the group"
-            text = f"The process group is broken and could not be formed anew ({err.message}). {way_on}."
+            text = f"The process group is broken and could not be re-created ({err.message}). {way_on}."
         else:
-            models = f" {revived} DistributedDataParallel models were taken along." if revived else ""
-            text = f"The process group was formed anew; all variables are kept.{models}"
+            models = f" {revived} DistributedDataParallel models were moved to it." if revived else ""
+            text = f"The process group was re-created; all variables are kept.{models}"
         self._left = []
         group.tell(text)
         group.dispatcher.is_open = True
         group.dispatcher.pump()
 
     async def _rejoin(self, ranks: list[RankProcess], store_path: str) -> int:
-        """Have these ranks join over this store; return how many DDP models they took along."""
+        """Make these ranks join over this store; return how many DDP models were moved to the new process group."""
         for rank in ranks:
             rank.set_state("joining")
         joins = (self._rejoin_one(rank, store_path) for rank in ranks)
-        outcomes = await asyncio.gather(*joins, return_exceptions=True)  # nobody is left behind half way
+        outcomes = await asyncio.gather(*joins, return_exceptions=True)  # wait for all: none is left half-joined
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
         return sum(revived for revived in outcomes if isinstance(revived, int))
 
     async def _rejoin_one(self, rank: RankProcess, store_path: str) -> int:
-        rank.collective_seq, rank.process_group = 0, "broken"  # until it is in the new one
+        rank.collective_seq, rank.process_group = 0, "broken"  # until it has joined the new one
         try:
             answer = await rank.request("rejoin", REJOIN_SECONDS, store_path=store_path)
             rank.process_group = "ok"

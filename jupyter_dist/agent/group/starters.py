@@ -1,4 +1,4 @@
-"""Which way the ranks of a group are started: the zygote where forking is safe, and another zygote when it is gone."""
+"""Chooses how the ranks of a group are started: by the zygote where forking is safe, else as fresh processes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .group import Group
 
 
 class Starters:
-    """The zygote, warming up from the first moment, and what is chosen for the group."""
+    """Holds the zygote, which preloads at once, and the starter that the group uses."""
 
     def __init__(self, preload: list[str], on_exit: OnExit) -> None:
         self._preload = preload
         self._on_exit = on_exit
         self._zygote = Zygote(preload, on_exit)
-        self._fresh: FreshProcesses | None = None  # since the zygote was found not to be safe
+        self._fresh: FreshProcesses | None = None  # set when forking from the zygote proved unsafe
         self._was_asked = False
 
     async def get(self, group: Group) -> Starter:
-        """The group's starter; with a new zygote if somebody has killed the one that was in use.
+        """Return the group's starter, with a new zygote if the old one was killed.
 
         Raises:
-            JupyterDistError: `start_failed`, when torch cannot be imported, or not in time.
+            JupyterDistError: `start_failed`, if torch cannot be imported, or not in time.
         """
         if self._fresh is None and self._zygote.is_lost and self._was_asked:
             await self._zygote.stop()
@@ -34,16 +34,16 @@ class Starters:
         return self._fresh or await self._choose(group)
 
     def children(self) -> set[int]:
-        """The pids that are theirs to reap."""
+        """Return the pids that the starters reap themselves."""
         return {pid for starter in self._all() for pid in starter.children()}
 
     async def settle(self) -> None:
-        """Wait until nothing is left of what ranks that ended had started, for a moment."""
+        """Wait a moment for the processes that ended ranks had started."""
         for starter in self._all():
             await starter.settle()
 
     async def stop(self) -> None:
-        """End what they started besides ranks. Idempotent."""
+        """End the processes they started besides ranks. Idempotent."""
         for starter in self._all():
             await starter.stop()
 

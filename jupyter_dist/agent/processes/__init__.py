@@ -1,1 +1,1 @@
-"""Rank processes: how they start, what they write, how they end, and what is left of them."""
+"""Rank processes: starting them, reading their output, ending them, and cleaning up after them."""

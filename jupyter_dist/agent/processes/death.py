@@ -1,4 +1,4 @@
-"""Naming how a rank's process ended."""
+"""Describes how a rank's process ended."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Ending:
-    """What the kernel told whoever reaped the process."""
+    """How a process ended, as the kernel told its parent."""
 
     code: int | None
     signal: int | None
-    peak_bytes: int | None = None  # the most memory it ever held
-    because: str | None = None  # why, where it is known better
-    killed: tuple[tuple[int, str], ...] = ()  # pid and name of what it had started and what was ended with it
+    peak_bytes: int | None = None  # its peak resident memory
+    because: str | None = None  # a more exact reason, if known
+    killed: tuple[tuple[int, str], ...] = ()  # pid and name of the processes it had started that were ended with it
 
 
 def _counter_files() -> tuple[Path, ...]:
-    """The files that count for this process's control group (v2 and v1), and for the machine."""
+    """Yield the counter files of this process's control group (v2 and v1), and of the machine."""
     found = [Path("/proc/vmstat")]
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
@@ -42,7 +42,7 @@ def _counter_files() -> tuple[Path, ...]:
         if controllers == "":
             found += [_CGROUP_ROOT / below / "memory.events", _CGROUP_ROOT / "unified" / below / "memory.events"]
         elif "memory" in controllers.split(","):
-            # In a container the path may be the host's, and the mount begins where the container does.
+            # In a container the path may be the host's, while the mount starts at the container.
             found += [
                 _CGROUP_ROOT / "memory" / below / "memory.oom_control",
                 _CGROUP_ROOT / "memory/memory.oom_control",
@@ -52,7 +52,7 @@ def _counter_files() -> tuple[Path, ...]:
 
 @dataclass
 class OutOfMemory:
-    """Notices when the kernel's out-of-memory killer was at work: in this control group, or on this machine."""
+    """Detects kills by the kernel's out-of-memory killer, in this control group or on this machine."""
 
     files: tuple[Path, ...] = field(default_factory=_counter_files)
     _seen: int = field(init=False)
@@ -61,7 +61,7 @@ class OutOfMemory:
         self._seen = self._count()
 
     def struck(self) -> bool:
-        """Whether it has killed since this was last asked."""
+        """Return whether it killed a process since the last call."""
         before, self._seen = self._seen, self._count()
         return self._seen > before
 
@@ -76,17 +76,17 @@ class LastWords:
         self._pieces: deque[bytes] = deque(maxlen=64)
 
     def add(self, data: bytes) -> None:
-        """It wrote this."""
+        """Add stderr output."""
         self._pieces.append(data[-4096:])
 
     def lines(self) -> str:
-        """The last lines, as text."""
+        """Return the last lines, as text."""
         lines = b"".join(self._pieces).decode("utf-8", "replace").splitlines()
         return "\n".join(lines[-LAST_WORDS_LINES:])
 
 
 def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr: str) -> dict[str, Any]:
-    """The `exit` of a rank in docs/api.md."""
+    """Return the `exit` of a rank as in docs/api.md."""
     return {
         "code": ending.code,
         "signal": ending.signal,
@@ -97,9 +97,9 @@ def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr:
 
 
 def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
-    """What happened to it, to stand after "Rank 1 "; `because`: why we ourselves killed it, if we did."""
+    """Return a phrase that follows "Rank 1 "; `because` is the reason if we killed it."""
     if ending.code == EXIT_DESCRIPTORS_CLOSED:
-        return "ended: a cell closed the descriptors that the rank itself needs"
+        return "ended: a cell closed file descriptors that the rank needs"
     if ending.signal is None:
         return f"exited with code {ending.code}"
     because = because or ending.because
@@ -112,18 +112,18 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
     held = f"{ending.peak_bytes / 2**30:.1f} GiB" if ending.peak_bytes else ""
     if out_of_memory:
         return f"was killed (out of memory{held and f' when it held {held}'}: SIGKILL)"
-    most = held and f", it never held more than {held} of memory"
-    return f"was killed ({name}, by another process and not by the kernel{most})"
+    most = held and f", peak memory {held}"
+    return f"was killed ({name}, by another process, not by the kernel{most})"
 
 
 def describe_companions(ending: Ending) -> str | None:
-    """What of the processes that it had started was ended with it; None when there was none."""
+    """Return a sentence about the processes that it had started and that ended with it, or None."""
     if not ending.killed:
         return None
     names = ", ".join(f"{name} ({pid})" for pid, name in ending.killed[:MAX_NAMED])
     more = len(ending.killed) - MAX_NAMED
     others = f" and {more} more" if more > 0 else ""
-    return f"{len(ending.killed)} process(es) that it had started ended with it: {names}{others}."
+    return f"{len(ending.killed)} process(es) that it had started were ended with it: {names}{others}."
 
 
 def _oom_kills(path: Path) -> int:

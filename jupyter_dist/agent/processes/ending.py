@@ -1,4 +1,4 @@
-"""Ending the ranks of a group: first asked, then killed."""
+"""Ends the ranks of a group: asks first, then kills."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from jupyter_dist.system.processes import END_SECONDS, Ending, reap
 
 from .rank_process import RankProcess
 
-# How long ranks may take to leave by themselves before they are killed.
+# How long ranks may take to exit before they are killed.
 LEAVE_SECONDS = 2.0
 DIE_SECONDS = 5.0
 POLL_SECONDS = 0.02
 
 
 async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]:
-    """End their processes; return sentences about what had to be killed, of those that were asked to leave."""
+    """End their processes; return a sentence about each that was asked to exit and had to be killed."""
     if patient:
         for rank in _living(ranks):
             rank.send({"t": "shutdown"})
         await wait_gone(ranks, LEAVE_SECONDS)
-    killed = [f"Rank {rank.rank} did not leave by itself and was killed." for rank in _living(ranks)]
+    killed = [f"Rank {rank.rank} did not exit in time and was killed." for rank in _living(ranks)]
     for rank in _living(ranks):
         rank.kill(None)
     await wait_gone(ranks, DIE_SECONDS)
     for rank in _living(ranks):
-        rank.release()  # never got a process, or is stuck in the kernel: nothing more can be read
+        rank.release()  # it never got a process, or is stuck in the kernel: there is nothing more to read
     if not patient:
         return []
     companions = {pid: name for rank in ranks for pid, name in rank.ended_with_it}
@@ -35,7 +35,7 @@ async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]
 
 
 def name_killed(pid: int, name: str) -> str:
-    """The sentence about a process that a rank had started."""
+    """Return a sentence about a killed process that a rank had started."""
     return f"Process {pid} ({name}), which a rank had started, was killed."
 
 
@@ -44,7 +44,7 @@ def _living(ranks: Sequence[RankProcess]) -> list[RankProcess]:
 
 
 async def wait_gone(ranks: Sequence[RankProcess], seconds: float) -> None:
-    """Wait until those that have a process have none, at most so long."""
+    """Wait until no rank has a process, at most for this time."""
     gone = [asyncio.create_task(rank.gone.wait()) for rank in _living(ranks) if rank.pid is not None]
     if gone:
         _, late = await asyncio.wait(gone, timeout=seconds)
@@ -53,7 +53,7 @@ async def wait_gone(ranks: Sequence[RankProcess], seconds: float) -> None:
 
 
 async def sweep(root: int, spare: Collection[int]) -> list[str]:
-    """End every process below `root` but those to spare; return sentences that name what was killed."""
+    """End every process below `root` except `spare`; return sentences that name the killed processes."""
     ending, deadline = Ending(root, spare), time.monotonic() + END_SECONDS
     while not ending.step() and time.monotonic() < deadline:
         reap(spare)

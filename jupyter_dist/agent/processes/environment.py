@@ -1,4 +1,4 @@
-"""What a rank is told of itself: its spec, and in its environment what torchrun gives, and what NCCL needs here."""
+"""A rank's spec and environment variables: those that torchrun sets, and those that NCCL needs here."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import GroupSpec, RankSpec
 
 USUAL_FILES = 1024
-RANK_FILES = 160  # our own descriptors begin at 100, out of the way of the user's (rank/main.py)
+RANK_FILES = 160  # our own descriptors start at 100, away from the user's (rank/main.py)
 AGENT_FILES, FILES_PER_RANK = 40, 8
 
 
 def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) -> dict[str, str]:
-    """Return what a rank's environment has beyond the agent's own. What the user set in `spec.env` wins."""
+    """Return the variables to add to the agent's environment for a rank. `spec.env` takes precedence."""
     environment = {
-        # torchrun's, which Fabric, Accelerate, fastai and plain scripts read. One node: rank == local_rank.
+        # Those of torchrun, which Fabric, Accelerate, fastai and plain scripts read. One node: rank == local_rank.
         "RANK": str(local_rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(spec.world_size),
@@ -34,10 +34,10 @@ def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) 
         "FORK_LAUNCHED": "1",  # Accelerate: end_training() must not destroy the process group
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # torchrun's default
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        # One machine: nothing of gloo or NCCL listens beyond loopback.
+        # One machine: gloo and NCCL listen on loopback only.
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
-        # A ring of this size dumps in a few milliseconds; the default 2000 entries take up to 0.2 s.
+        # A buffer of this size is dumped in a few milliseconds; the default of 2000 entries takes up to 0.2 s.
         "TORCH_FR_BUFFER_SIZE": "256",
         **_device_environment(spec),
     }
@@ -46,12 +46,12 @@ def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) 
 
 def _device_environment(spec: GroupSpec) -> dict[str, str]:
     if spec.accelerator == "cpu":
-        # Accelerator() on CPU is one process unless told; no GPU may be picked by `auto` in a CPU group.
+        # Accelerator() on CPU defaults to one process; and `auto` must not pick a GPU in a CPU group.
         return {"ACCELERATE_USE_CPU": "1", "CUDA_VISIBLE_DEVICES": ""}
     return {
-        # The whole list on every rank: Fabric indexes it by LOCAL_RANK.
+        # The full list on every rank: Fabric indexes it by LOCAL_RANK.
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, spec.devices)),
-        # torch's own watchdog ends the process, and with it the variables; the agent watches instead.
+        # torch's own watchdog would end the process, and with it the variables; the agent watches instead.
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
         "TORCH_NCCL_ENABLE_MONITORING": "0",
         "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
@@ -61,7 +61,7 @@ def _device_environment(spec: GroupSpec) -> dict[str, str]:
 
 
 def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, master: tuple[str, int]) -> RankSpec:
-    """Return what a rank's process is told of itself. One node: rank == local_rank."""
+    """Return the spec of a rank's process. One node: rank == local_rank."""
     return RankSpec(
         group_id=spec.group_id,
         group_name=spec.name,
@@ -81,10 +81,10 @@ def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, mas
 
 
 def free_port() -> tuple[str, int]:
-    """Return loopback's address and a port that is free now, for scripts that call init_process_group("env://").
+    """Return the loopback address and a free port, for scripts that call init_process_group("env://").
 
     Raises:
-        JupyterDistError: `bad_environment`, when this machine has no loopback.
+        JupyterDistError: `bad_environment`, if this machine has no loopback interface.
     """
     for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         with (
@@ -92,24 +92,24 @@ def free_port() -> tuple[str, int]:
             socket.socket(family) as probe,
             socket.socket(family, socket.SOCK_DGRAM) as route,
         ):
-            route.connect((address, 9))  # sends nothing; refused where the interface is down
+            route.connect((address, 9))  # sends nothing; fails if the interface is down
             probe.bind((address, 0))
             return address, int(probe.getsockname()[1])
-    message = "This machine has no loopback network (127.0.0.1 or ::1), over which ranks meet."
+    message = "This machine has no loopback network (127.0.0.1 or ::1), which ranks need to connect to each other."
     raise JupyterDistError("bad_environment", message, "Bring it up, for example with 'ip link set lo up'.")
 
 
 def check_open_files(world_size: int) -> None:
-    """Raise JupyterDistError `bad_environment` when so many ranks need more open files than this process may have."""
+    """Raise JupyterDistError `bad_environment` if that many ranks need more open files than this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = max(RANK_FILES, AGENT_FILES + FILES_PER_RANK * world_size)
     if soft != resource.RLIM_INFINITY and soft < needed:
-        message = f"Only {soft} files may be open in a process here (ulimit -n); {world_size} ranks need {needed}."
+        message = f"A process may only open {soft} files here (ulimit -n); {world_size} ranks need {needed}."
         raise JupyterDistError("bad_environment", message, "Raise the limit and start the server again.")
 
 
 def widen_open_files() -> None:
-    """Take what the hard limit gives, where the soft limit on open files is below the usual one."""
+    """Raise a low soft limit on open files to the usual value, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = USUAL_FILES if hard == resource.RLIM_INFINITY else min(hard, USUAL_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:

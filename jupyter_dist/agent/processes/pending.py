@@ -1,4 +1,4 @@
-"""Questions that a rank has not answered yet."""
+"""Requests that a rank has not answered yet."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jupyter_dist.transport.frames import Header
 
 
 class Pending:
-    """By number; every one ends with an answer, a time limit, or the rank."""
+    """Pending requests by number. Each ends with an answer, a timeout, or the death of the rank."""
 
     def __init__(self) -> None:
         self._answers: dict[int, asyncio.Future[Header]] = {}
         self._numbers = itertools.count(1)
 
     async def ask(self, send: Callable[[int], None], timeout_seconds: float) -> Header:
-        """Have a question sent with its number, and return the answer. Raises asyncio.TimeoutError."""
+        """Send a request with its number and return the answer. Raises asyncio.TimeoutError."""
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         try:
@@ -28,13 +28,13 @@ class Pending:
             del self._answers[number]
 
     def answered(self, answer: Header) -> None:
-        """Take an answer; one that nobody waits for any more is dropped."""
+        """Deliver an answer; one that is no longer awaited is dropped."""
         waiting = self._answers.get(answer["id"])
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
     def fail(self, error: JupyterDistError) -> None:
-        """Answer all that is open with this error."""
+        """Fail all open requests with this error."""
         for waiting in self._answers.values():
             if not waiting.done():
                 waiting.set_result({"ok": False, "error": error.to_dict()})

@@ -8,7 +8,7 @@ import fcntl
 import os
 from collections.abc import Callable
 
-# C-level writes come one line at a time; waiting this long gathers a burst of them into one record.
+# C code writes one line at a time; waiting this long gathers a burst into one record.
 GATHER_SECONDS = 0.01
 READ_BYTES = 1 << 20
 PIPE_BYTES = 1 << 20
@@ -16,14 +16,14 @@ _F_SETPIPE_SZ = 1031
 
 
 class RankPipes:
-    """The agent's ends. `keep(name, data)` is given what was written to `stdout` and `stderr`."""
+    """The agent's ends. `keep(name, data)` receives what was written to `stdout` and `stderr`."""
 
     def __init__(self, keep: Callable[[str, bytes], None]) -> None:
         self._keep = keep
         self._read_ends: dict[str, int] = {}  # by stream name
 
     def open(self) -> tuple[int, int]:
-        """Make both; return the child's ends (stdout, stderr), the caller's to close."""
+        """Create both pipes; return the child's ends (stdout, stderr), which the caller closes."""
         ends = []
         for name in ("stdout", "stderr"):
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
@@ -34,19 +34,19 @@ class RankPipes:
         return ends[0], ends[1]
 
     def listen(self) -> None:
-        """From now on keep what comes."""
+        """Start passing output to `keep`."""
         for name, fd in self._read_ends.items():
             asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
 
     def drain(self) -> None:
-        """Keep what they hold now."""
+        """Pass on what the pipes hold now."""
         for name, fd in self._read_ends.items():
             self._drain(name, fd)
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close both pipes. Idempotent."""
         for fd in self._read_ends.values():
-            with contextlib.suppress(RuntimeError):  # no loop is running any more: there is no reader to remove
+            with contextlib.suppress(RuntimeError):  # the event loop has stopped: there is no reader to remove
                 asyncio.get_running_loop().remove_reader(fd)
             os.close(fd)
         self._read_ends = {}
@@ -61,9 +61,9 @@ class RankPipes:
             asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
 
     def _drain(self, name: str, fd: int) -> bool:
-        """Keep what the pipe holds; False at its end (nobody can write to it any more)."""
+        """Pass on what the pipe holds; return False at its end, when it has no writer left."""
         taken = 0
-        # No more than a full pipe held when this was called: one who writes faster than we read must not keep us here.
+        # Read at most one full pipe: a process that writes faster than we read must not keep us here.
         while taken < PIPE_BYTES:
             try:
                 data = os.read(fd, READ_BYTES)
@@ -77,6 +77,6 @@ class RankPipes:
 
 
 def _widen(fd: int) -> None:
-    """Give a pipe a megabyte, so that a burst of C-level output seldom waits for the agent."""
-    with contextlib.suppress(OSError):  # the user's pipe quota is spent: the default size also works
+    """Enlarge a pipe to a megabyte, so that a burst of C-level output seldom waits for the agent."""
+    with contextlib.suppress(OSError):  # the user's pipe quota is used up: the default size works, too
         fcntl.fcntl(fd, _F_SETPIPE_SZ, PIPE_BYTES)

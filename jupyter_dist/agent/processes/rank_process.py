@@ -1,4 +1,4 @@
-"""One rank seen from the agent: its process, its channel, its two pipes, its state."""
+"""One rank as the agent sees it: its process, channel, pipes and state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .death import Ending, LastWords, describe_companions, exit_model
 from .pending import Pending
 from .pipes import RankPipes
 
-# A process that lives on without its channel (after execv, say) can be of no use to anyone.
+# A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output"})
 
@@ -32,20 +32,20 @@ log = logging.getLogger(__name__)
 
 
 class RankListener(Protocol):
-    """Who is told of what happens to a rank."""
+    """Receives the events of a rank."""
 
     def rank_changed(self, rank: RankProcess) -> None:
         """Its state or message changed."""
 
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
-        """It ended its part of an execution; all its output is in the journal."""
+        """It finished its part of an execution; all its output is in the journal."""
 
     def rank_died(self, rank: RankProcess) -> None:
         """Its process is gone; all its output is in the journal."""
 
 
 class RankProcess:
-    """Created with the group, given a process by `open` and `started`; never reused after its death."""
+    """Created with the group; `open` and `started` attach a process. Never reused after its death."""
 
     def __init__(self, spec: RankSpec, journal: JournalWriter, listener: RankListener) -> None:
         self.spec = spec
@@ -56,13 +56,13 @@ class RankProcess:
         self.execution_id: str | None = None
         self.exit: dict[str, Any] | None = None
         self.message: str | None = None
-        self.failure: str | None = None  # what it said of its own failed start
-        self.collective_seq: int | None = 0  # collectives begun, as of its last reply
-        self.process_group = "ok"  # as of its last reply: or broken, or none
-        self.interrupted_at: float | None = None  # on the monotonic clock: when its cell was first asked to stop
-        self.ignores_interrupt = False  # it was asked seconds ago, and still runs its cell
+        self.failure: str | None = None  # its own error message, if its start failed
+        self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
+        self.process_group = "ok"  # ok, broken or none, as of its last reply
+        self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
+        self.ignores_interrupt = False  # interrupted seconds ago and still running its cell
         self.gone = asyncio.Event()
-        self.ended_with_it: tuple[tuple[int, str], ...] = ()  # pid and name of what it had started
+        self.ended_with_it: tuple[tuple[int, str], ...] = ()  # pid and name of the processes it had started
         self.last_words = LastWords()
         self._journal = journal
         self._listener = listener
@@ -89,13 +89,13 @@ class RankProcess:
     # -- life ---------------------------------------------------------------------------------------
 
     def open(self) -> tuple[int, int, int]:
-        """Make the channel and the pipes; return the child's ends (channel, stdout, stderr), the caller's to close."""
+        """Create channel and pipes; return the child's ends (channel, stdout, stderr), which the caller closes."""
         self._sock, child = socket.socketpair()
         stdout, stderr = self._pipes.open()
         return child.detach(), stdout, stderr
 
     async def started(self, pid: int, started: int) -> None:
-        """The process runs, since that clock tick: listen to it."""
+        """Start listening to the process, which was started at that clock tick."""
         assert self._sock is not None
         self.pid, self._started = pid, started
         self._sock.setblocking(False)
@@ -104,11 +104,11 @@ class RankProcess:
         self._pipes.listen()
 
     async def ended(self, ending: Ending, out_of_memory: bool = False) -> None:
-        """The process was reaped: take what it still had to say, then tell the listener."""
+        """Handle the end of the process: read its remaining output, then tell the listener."""
         if self.state == "dead":
             return
         if self._reader is not None:
-            # A grandchild may hold the channel open; what the rank itself wrote is read well within this.
+            # A grandchild may hold the channel open; the rank's own output is read well within this time.
             await asyncio.wait([self._reader], timeout=0.3)
         self._pipes.drain()
         self.exit = exit_model(ending, out_of_memory, self._killed_because, self.last_words.lines())
@@ -124,7 +124,7 @@ class RankProcess:
         self._listener.rank_died(self)
 
     def release(self) -> None:
-        """Close what the agent holds of it. Idempotent; the process is not touched."""
+        """Close the agent's channel and pipes; the process is not touched. Idempotent."""
         if self._reader is not None:
             self._reader.cancel()
         if self._mute is not None:
@@ -136,7 +136,7 @@ class RankProcess:
         self._pipes.close()
 
     def kill(self, because: str | None = None) -> None:
-        """Kill it; its shim ends what it had started. `ended` tells its death, with the reason if one is given."""
+        """Kill it; its shim ends the processes it had started. `ended` reports its death, with `reason` if given."""
         if self.pid is not None and self.state != "dead":
             self._killed_because = because or self._killed_because
             signal_same(self.pid, self._started, signal.SIGKILL)
@@ -144,12 +144,12 @@ class RankProcess:
     # -- asking -------------------------------------------------------------------------------------
 
     def send(self, header: Header, payload: bytes = b"") -> None:
-        """Send a message that needs no answer; a dead rank takes it silently."""
+        """Send a message that needs no answer; ignored if the rank is dead."""
         if self._stream is not None and not self._stream.is_closing:
             self._stream.send(header, payload)
 
     def execute(self, execution_id: str, frame: bytes) -> None:
-        """Run a cell, given as the encoded `execute` message; the end comes as `rank_replied` or `rank_died`."""
+        """Run a cell, given as an encoded `execute` message; its end is reported by `rank_replied` or `rank_died`."""
         self.execution_id = self._last_execution_id = execution_id
         self._forget_interrupt()
         if self._stream is not None and not self._stream.is_closing:
@@ -157,21 +157,21 @@ class RankProcess:
         self.set_state("busy")
 
     def interrupt(self) -> None:
-        """Ask it to stop its cell."""
+        """Interrupt its cell."""
         if self.interrupted_at is None:
             self.interrupted_at = time.monotonic()
         self.send({"t": "interrupt", "execution_id": self.execution_id})
 
     @property
     def interrupted_seconds(self) -> float:
-        """How long ago its cell was asked to stop; 0 when it was not."""
+        """Seconds since its cell was interrupted; 0 if it was not."""
         return 0.0 if self.interrupted_at is None else time.monotonic() - self.interrupted_at
 
     async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> Header:
-        """Ask the rank and return its answer.
+        """Send a request to the rank and return its answer.
 
         Raises:
-            JupyterDistError: `timed_out`, or what the rank answered, or `rank_dead`.
+            JupyterDistError: `timed_out`, `rank_dead`, or the error that the rank returned.
         """
         if self._stream is None or self.state == "dead":
             raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
@@ -197,7 +197,7 @@ class RankProcess:
             self._listener.rank_changed(self)
 
     def model(self) -> dict[str, Any]:
-        """The rank of docs/api.md."""
+        """Return the Rank of docs/api.md."""
         return {
             "rank": self.rank,
             "local_rank": self.spec.local_rank,
@@ -212,19 +212,19 @@ class RankProcess:
             "ignores_interrupt": self.ignores_interrupt,
         }
 
-    # -- hearing ------------------------------------------------------------------------------------
+    # -- receiving ------------------------------------------------------------------------------------
 
     async def _read_frames(self, stream: FrameStream) -> None:
         try:
             while True:
                 header, payload = await stream.recv()
-                # What C code wrote before this frame must come before it in the journal (docs/messaging.md).
+                # Output of C code from before this frame must precede it in the journal (docs/messaging.md).
                 self._pipes.drain()
                 self._handlers[header["t"]](header, payload)
         except (EOFError, OSError):
             pass
-        except Exception:  # the edge of the reading task: whatever a rank sends, the group must hear of it
-            log.exception("Rank %d sent what makes no sense", self.rank)
+        except Exception:  # the outermost level of the reading task: the group must learn that the rank failed
+            log.exception("Rank %d sent an invalid message", self.rank)
         because = "it had lost its channel to the agent"
         self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, because)
 
@@ -250,7 +250,7 @@ class RankProcess:
         if header["execution_id"] != self.execution_id:
             return
         if header["status"] not in FINAL_EXECUTION_STATES or header.get("process_group", "ok") not in PROCESS_GROUPS:
-            raise ValueError("a reply that makes no sense")
+            raise ValueError("an invalid reply")
         self._keep("rank_end", **{name: header[name] for name in ("execution_id", "status", "seconds")})
         self.execution_id = None
         self._forget_interrupt()
@@ -260,10 +260,10 @@ class RankProcess:
         self._listener.rank_replied(self, header)
 
     def _keep(self, kind: str, payload: bytes = b"", **fields: Any) -> None:
-        """Append what the rank said to the journal. Raises ValueError when no reader would believe it."""
+        """Append a record of the rank to the journal. Raises ValueError if readers would reject it."""
         fields["rank"] = self.rank
         if not is_sound({"seq": 1, "at": 0.0, "kind": kind, **fields}, self.spec.world_size):
-            raise ValueError(f"a {kind} that makes no sense")
+            raise ValueError(f"an invalid {kind}")
         self._journal.append(kind, payload, **fields)
 
     def _forget_interrupt(self) -> None:

@@ -1,4 +1,4 @@
-"""Making rank processes: forked from a warm zygote, or fresh where forking is not safe."""
+"""Starts rank processes: forked from a warm zygote, or fresh where forking is not safe."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ _BOOT = str(Path(__file__).parents[1] / "boot.py")
 
 
 class Born(NamedTuple):
-    """A rank's process; two with the same fields are the same one."""
+    """Identifies a rank's process; equal fields mean the same process."""
 
     pid: int
     started: int  # see system/processes.py
 
 
 class Starter(Protocol):
-    """Starts rank processes, each below a shim (rank/shim.py), and reports how they end."""
+    """Starts rank processes, each as the child of a shim (rank/shim.py), and reports how they end."""
 
     async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
-        """Start one rank with these ends of its channel and pipes.
+        """Start one rank with its ends of the channel and pipes.
 
         Raises:
-            JupyterDistError: `start_failed`, with what the system said.
+            JupyterDistError: `start_failed`, with the system's error.
         """
 
     def children(self) -> set[int]:
-        """The pids that are this starter's to reap."""
+        """Return the pids that this starter reaps itself."""
 
     async def settle(self) -> None:
-        """Wait until nothing is left of what ranks that ended had started, at most SETTLE_SECONDS."""
+        """Wait for the processes that ended ranks had started, at most SETTLE_SECONDS."""
 
     async def stop(self) -> None:
-        """End what it started besides ranks. Idempotent."""
+        """End the processes it started besides ranks. Idempotent."""
 
 
 class Zygote:
-    """The process that imported torch once and forks a rank in milliseconds."""
+    """A process that imported torch once and forks a rank in milliseconds."""
 
     def __init__(self, preload: list[str], on_exit: OnExit) -> None:
         self._preload = preload
@@ -79,7 +79,7 @@ class Zygote:
         asyncio.get_running_loop().add_reader(self._sock, self._readable)
 
     async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
-        """Have the zygote fork. Raises JupyterDistError `start_failed` when it does not."""
+        """Ask the zygote to fork. Raises JupyterDistError `start_failed` if it does not."""
         number = next(self._ids)
         forked = self._forks[number] = asyncio.get_running_loop().create_future()
         frame = encode_frame(*pack({"t": "fork", "id": number}, {"spec": spec.to_dict()}))
@@ -87,12 +87,12 @@ class Zygote:
             socket.send_fds(self._sock, [frame], list(fds))
             return await asyncio.wait_for(forked, 10.0)
         except (OSError, asyncio.TimeoutError) as err:
-            raise _not_forked("its zygote, the process that it is forked from, does not answer") from err
+            raise _not_forked("its zygote, the process that it is forked from, did not respond") from err
         finally:
             del self._forks[number]
 
     def children(self) -> set[int]:
-        """Its own process; the ranks and their shims are the zygote's."""
+        """Return its own process; ranks and shims are children of the zygote."""
         return {self._process.pid}
 
     async def settle(self) -> None:
@@ -100,7 +100,7 @@ class Zygote:
         await _wait_until(lambda: len(self._shims) <= len(self._living), self._ended_shims)
 
     async def stop(self) -> None:
-        """End the zygote, and with it (PDEATHSIG) every rank that is left."""
+        """End the zygote, and with it (PDEATHSIG) every remaining rank."""
         with contextlib.suppress(ValueError):
             asyncio.get_running_loop().remove_reader(self._sock)
         self._sock.close()
@@ -146,7 +146,7 @@ class Zygote:
                 forked.set_exception(_not_forked("its zygote, the process that it is forked from, ended"))
         self._shims.clear()
         self._ended_shims.set()
-        for pid in list(self._living):  # their shims end them and all that they had started, and tell nobody
+        for pid in list(self._living):  # their shims end them and the processes they had started, without reporting it
             self._tell_exit(pid, Ending(None, signal.SIGKILL, because=ZYGOTE_KILLED))
 
     def _tell_exit(self, pid: int, ending: Ending) -> None:
@@ -157,7 +157,7 @@ class Zygote:
 
 
 class FreshProcesses:
-    """Every rank a new Python that imports torch itself: slow, but safe after an import started threads."""
+    """Starts every rank as a new Python that imports torch itself: slow, but safe after an import started threads."""
 
     def __init__(self, preload: list[str], on_exit: OnExit) -> None:
         self._preload = preload
@@ -167,7 +167,7 @@ class FreshProcesses:
         self._ended_shims = asyncio.Event()
 
     async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
-        """Start a Python that forks, once it has read the spec: into the rank and its shim."""
+        """Start a Python that reads the spec and then forks into the rank and its shim."""
         parent_end, child_end = socket.socketpair()
         try:
             process = _spawn("rank", child_end, extra_fds=fds)
@@ -191,7 +191,7 @@ class FreshProcesses:
         await _wait_until(lambda: len(self._shims) <= len(self._living), self._ended_shims)
 
     async def stop(self) -> None:
-        """Kill the ranks that are left, by the end of their shims."""
+        """Kill the remaining ranks by ending their shims."""
         for process, _ in self._shims.values():
             process.terminate()
         for process, watch in list(self._shims.values()):
@@ -226,13 +226,13 @@ class FreshProcesses:
 
 
 def ending_of(header: Header) -> Ending:
-    """What a shim's `exited` says."""
+    """Return the Ending in a shim's `exited` message."""
     killed = tuple((int(pid), str(name)) for pid, name in header.get("killed", ()))
     return Ending(header["code"], header["signal"], header.get("peak_bytes"), header.get("because"), killed)
 
 
 def _not_forked(reason: str) -> JupyterDistError:
-    hint = "Start the group again; if that fails too, look at the limits on processes (ulimit -u) and at agent.log."
+    hint = "Start the group again; if that fails, too, check the limit on processes (ulimit -u) and agent.log."
     return JupyterDistError("start_failed", f"A rank's process could not be started: {reason}.", hint)
 
 
@@ -245,7 +245,7 @@ async def _wait_until(condition: Callable[[], bool], changed: asyncio.Event) -> 
 
 
 async def _exited(pid: int) -> None:
-    """Wait until a child has ended, without a thread and without reaping it."""
+    """Wait for the end of a child, without a thread and without reaping it."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     fd = os.pidfd_open(pid)
@@ -260,11 +260,11 @@ async def _exited(pid: int) -> None:
 def _spawn(role: str, channel: socket.socket, extra_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
     environment: dict[str, Any] = {
         **os.environ,
-        # OpenBLAS starts a thread at import otherwise, and a process with threads must not fork ranks.
+        # Otherwise OpenBLAS starts a thread at import, and a process with threads must not fork ranks.
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
-        # Makes torch.cuda.is_available() ask NVML, which leaves CUDA untouched and forking possible.
+        # Makes torch.cuda.is_available() ask NVML, which does not initialize CUDA, so that forking stays possible.
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-        # An agent that the kernel kills must take this process along (see rank/shim.py).
+        # This process must die with an agent that is killed (see rank/shim.py).
         "JUPYTER_DIST_AGENT_PID": str(os.getpid()),
     }
     with channel:

@@ -1,1 +1,1 @@
-"""Watching the ranks: whether they answer, and how much memory they hold."""
+"""Watches the ranks: whether they respond, and how much memory they hold."""

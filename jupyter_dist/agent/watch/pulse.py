@@ -1,4 +1,4 @@
-"""Asking every rank's side thread whether it is there: silence is shown, and never taken for death."""
+"""Pings the side thread of every rank. A rank that does not respond is shown as such, never treated as dead."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jupyter_dist.transport.tasks import start_task
 
 ASK_EVERY_SECONDS = 5.0
 ANSWER_SECONDS = 2.0
-# An interrupt ends Python code at once and a hung collective after a second; what still runs then has to be named.
+# An interrupt ends Python code at once and a hung collective after a second; a cell that still runs then is reported.
 IGNORED_SECONDS = 4.5
 KILL_HINT = "If it does not end by itself, kill this rank; the other ranks keep their variables."
-SILENT = "Does not answer: C code holds the interpreter, or the process is stopped or swapping."
+SILENT = "Not responding: C code holds the GIL, or the process is stopped or swapping."
 
 
 class Pulse:
@@ -31,19 +31,19 @@ class Pulse:
         self._waiting: dict[int, tuple[tuple[str | None, ...], float]] = {}  # rank -> (cell, collective), since when
 
     def start(self) -> None:
-        """Ask from now on, until `stop`."""
+        """Start pinging; `stop` ends it."""
         self._task = start_task(self._run(), "pulse", lambda _: self.start())
 
     def stop(self) -> None:
-        """End. Idempotent."""
+        """Stop pinging. Idempotent."""
         for task in (self._task, *self._checks):
             if task is not None:
                 task.cancel()
 
     def check_interrupted(self, ranks: list[RankProcess]) -> Awaitable[None]:
-        """Ask these at once, because somebody waits to see whether the interrupt helped; and again when it should have.
+        """Ping these ranks now, to see whether an interrupt arrived, and again when it should have had an effect.
 
-        What is returned ends when each of them has answered, or is known not to.
+        The returned task ends when each of them has answered, or is known not to respond.
         """
         self._check_in(IGNORED_SECONDS + 0.1, ranks)
         return asyncio.shield(self._check_in(0, ranks))
@@ -83,7 +83,7 @@ class Pulse:
 
     def _say_what_it_waits_for(self, rank: RankProcess, answer: dict[str, Any]) -> None:
         collective = collective_of(answer)
-        # The number: a loop that is in the same collective whenever it is asked does not wait.
+        # The number tells a rank that waits from a loop that happens to be in the same collective at every ping.
         place = (rank.execution_id, collective, str(answer.get("collective")))
         if collective is None:
             self._waiting.pop(rank.rank, None)
@@ -100,7 +100,7 @@ class Pulse:
 
     @staticmethod
     def _with_interrupt(rank: RankProcess, does: str) -> str:
-        """What it does, and that it was asked to stop, if it had time enough to."""
+        """Return the message, with the interrupt added if the rank had time enough to stop."""
         if not _is_ignored(rank):
             return does
         rank.ignores_interrupt = True
@@ -112,7 +112,7 @@ def _is_ignored(rank: RankProcess) -> bool:
 
 
 def collective_of(answer: dict[str, Any]) -> str | None:
-    """The collective for which a rank waits, going by its answer to `stack`."""
+    """Return the collective that a rank waits in, from its answer to `stack`."""
     for frame in answer.get("stack") or ():
         if str(frame.get("file", "")).endswith("torch/distributed/distributed_c10d.py"):
             return str(frame.get("function"))

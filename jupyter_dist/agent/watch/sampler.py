@@ -1,4 +1,4 @@
-"""Memory of the ranks while somebody looks: /proc for every rank, the rank's own counters for CUDA."""
+"""Samples the memory of ranks while a page shows it: /proc for every rank, the rank's own counters for CUDA."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from jupyter_dist.system.processes import usage_of
 from jupyter_dist.transport.tasks import start_task
 
 ASK_SECONDS = 0.5
-IDLE_TICKS = 4  # idle ranks are sampled this much more seldom
+IDLE_TICKS = 4  # idle ranks are sampled this many times less often
 DEVICE_FIELDS = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
 
 
 class Sampler:
-    """Takes a MemorySample (docs/api.md) at an interval, from `watch(seconds)` until `watch(0)`; idle ranks seldom."""
+    """Takes a MemorySample (docs/api.md) at an interval, from `watch(seconds)` until `watch(0)`.
+
+    Idle ranks are sampled less often.
+    """
 
     def __init__(self, group: Group, on_sample: Callable[[dict[str, Any]], None]) -> None:
         self._group = group
@@ -41,7 +44,7 @@ class Sampler:
         while True:
             ranks = [rank for rank in self._group.living() if rank.pid is not None]
             ticks += 1
-            # Nothing moves in ranks that run no cell: an open page must cost next to nothing.
+            # Idle ranks barely change, and an open page must cost next to nothing.
             if ticks >= IDLE_TICKS or any(rank.execution_id is not None for rank in ranks):
                 rows = await asyncio.gather(*(self._sample(rank) for rank in ranks))
                 self._on_sample({"at": time.time(), "ranks": rows})
@@ -52,7 +55,7 @@ class Sampler:
         assert rank.pid is not None
         row: dict[str, Any] = {"rank": rank.rank, **dict.fromkeys(DEVICE_FIELDS), **self._from_proc(rank.pid)}
         if rank.spec.accelerator == "cuda":
-            # A rank stuck in C code does not answer in time: the other numbers still show.
+            # A rank stuck in C code does not answer in time; the other numbers are still shown.
             with contextlib.suppress(JupyterDistError):
                 answer = await rank.request("sample", ASK_SECONDS)
                 row.update({name: answer.get(name) for name in DEVICE_FIELDS})
@@ -60,7 +63,7 @@ class Sampler:
 
     def _from_proc(self, pid: int) -> dict[str, Any]:
         usage = usage_of(pid)
-        if usage is None:  # it ended just now
+        if usage is None:  # it has just ended
             return {"resident_bytes": 0, "cpu_percent": 0.0}
         resident, used = usage
         now = time.monotonic()
