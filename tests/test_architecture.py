@@ -115,10 +115,48 @@ def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
     assert "_dump_fr_trace_json" in (RANK / "collectives" / "torch_compat.py").read_text()
 
 
+# Beside the table: aborting NCCL's communicators, what torch and its recorder call by that name, and the vendors' readers.
+KNOW_A_VENDOR = {
+    ROOT / "jupyter_dist" / "protocol" / "accelerators.py",
+    *(ROOT / "jupyter_dist" / "server" / "devices" / f"{name}.py" for name in ("amdsmi", "nvml", "xpusmi")),
+    RANK / "collectives" / "torch_compat.py",
+}
+VENDOR = re.compile(r"(?i:cuda)|NCCL|\bnccl|_nccl|XCCL|xccl|\bxpu\b|HIP_")
+
+
+def docstrings(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                yield first.value
+
+
+def test_one_table_names_what_differs_between_accelerators():
+    """A string or attribute with a vendor's name elsewhere would leave the devices of others out."""
+    for path in set(SOURCES) - KNOW_A_VENDOR:
+        tree = ast.parse(path.read_text())
+        prose = set(map(id, docstrings(tree)))
+        found = [
+            ast.unparse(node)
+            for node in ast.walk(tree)
+            if (isinstance(node, ast.Attribute) and VENDOR.fullmatch(node.attr))
+            or (isinstance(node, ast.Constant) and id(node) not in prose and VENDOR.search(str(node.value)))
+        ]
+        assert not found, f"{path.relative_to(ROOT)}: {found} belongs in protocol/accelerators.py"
+
+
+def test_pages_have_the_names_of_accelerators_from_the_server():
+    sources = [p for p in (ROOT / "labextension" / "src").rglob("*.ts*") if ".spec." not in p.name]
+    for path in sources:
+        code = re.sub(r"/\*.*?\*/|^\s*//.*?$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+        assert not VENDOR.search(code), path.relative_to(ROOT)
+
+
 # What the modules of a distribution are called, where that is not its own name.
 MODULES = {"nvidia-ml-py": "pynvml", "ipython": "IPython"}
-# The user's own: ranks need torch, and an app its framework, in the environment of the group.
-BROUGHT_BY_USERS = {"torch", "fastai"}
+# The user's own: ranks need torch, and an app its framework, in the environment of the group; amdsmi comes with ROCm.
+BROUGHT_BY_USERS = {"torch", "fastai", "amdsmi"}
 
 
 def imported_modules(tree):

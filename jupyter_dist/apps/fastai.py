@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from fastai.basics import Callback, defaults
 from fastai.callback.progress import ProgressCallback
 from fastai.distributed import DistributedTrainer, num_distrib, rank_distrib
@@ -51,7 +50,7 @@ class EveryLearner(Callback):
             for bar in (each for each in self.learn.cbs if isinstance(each, ProgressCallback)):
                 bar.run = False
         if not trainers:
-            trainer = DistributedTrainer(sync_bn=torch.cuda.is_available())  # on CPU it cannot be had
+            trainer = DistributedTrainer(sync_bn=self.learn.dls.device.type != "cpu")  # there it cannot be had
             self.learn.add_cb(trainer)
             if event is not None:  # the list of those who hear of it was made before it came
                 trainer(event)

@@ -11,6 +11,7 @@ from jupyter_core.application import JupyterApp
 from traitlets import Unicode
 
 from jupyter_dist.client import Client, Group, JupyterDistError
+from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 
 from .terminal import guarded_terminal
 
@@ -97,8 +98,8 @@ def add_group_argument(parser: argparse.ArgumentParser) -> None:
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     """What a group is started with."""
     add_shape_arguments(parser)
-    parser.add_argument("--accelerator", choices=["auto", "cuda", "cpu"])
-    parser.add_argument("--backend", choices=["auto", "nccl", "gloo"])
+    parser.add_argument("--accelerator", choices=ACCELERATOR_CHOICES)
+    parser.add_argument("--backend", choices=BACKEND_CHOICES)
     parser.add_argument("--python", help="interpreter of the ranks (this one)")
     parser.add_argument("--environment", help="environment of the ranks, by name, instead of --python")
     parser.add_argument("--cwd", help="the ranks' folder (this one)")
@@ -108,7 +109,7 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
 def add_shape_arguments(parser: argparse.ArgumentParser, *, short: bool = True) -> None:
     """Which ranks there are."""
     parser.add_argument(*["-n"] * short, "--num-ranks", type=int, help="how many ranks")
-    parser.add_argument(*["-d"] * short, "--devices", type=devices, help="CUDA devices: 0,1,3 or all")
+    parser.add_argument(*["-d"] * short, "--devices", type=devices, help="devices: 0,1,3 or all")
 
 
 def devices(text: str) -> list[int] | str:

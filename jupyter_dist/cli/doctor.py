@@ -55,7 +55,7 @@ class Doctor(Command):
 def local_findings() -> Iterator[Finding]:
     """What concerns this machine alone."""
     free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 0  # noqa: S108
-    advice = "DataLoader workers and NCCL need it. In Docker: --shm-size=8g or --ipc=host."
+    advice = "DataLoader workers and collectives need it. In Docker: --shm-size=8g or --ipc=host."
     yield Finding("shared memory", free >= MIN_SHARED_BYTES, f"{free / GIB:.1f} GiB free in /dev/shm", advice)
     files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     advice = f"Run 'ulimit -n {most}' before the Jupyter server starts."
@@ -89,10 +89,15 @@ def devices_finding(answer: dict[str, Any], environments: dict[str, Any]) -> Fin
     """The devices, and a torch that can use them."""
     devices = answer["devices"]
     if not devices:
-        return Finding("devices", True, "no CUDA device: groups run on CPU")
+        problems = " ".join(answer["problems"])
+        return Finding(
+            "devices", not problems, problems or "no device: groups run on CPU", "See the vendor's own tool."
+        )
     names = ", ".join(f"{device['index']} {device['name']}" for device in devices)
-    usable = any(found["cuda"] and found["problem"] is None for found in environments["environments"])
-    advice = "The torch of every environment is a build for the CPU: install one with CUDA from pytorch.org."
+    kinds = {device["accelerator"] for device in devices}
+    working = [found for found in environments["environments"] if found["problem"] is None]
+    usable = any(each["name"] in kinds for found in working for each in found["accelerators"])
+    advice = "No environment has a torch for these devices: install one from pytorch.org."
     return Finding("devices", usable, names, advice)
 
 

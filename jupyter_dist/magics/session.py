@@ -158,7 +158,7 @@ class Session:
         has = {**group.model, "num_ranks": group.world_size}
         has["place"] = "CPU" if has["accelerator"] == "cpu" else f"the devices {has['devices']}"
         for field, wanted in fields.items():
-            if wanted in ("auto", has[field]) or (wanted == "all" and has["accelerator"] == "cuda"):
+            if wanted in ("auto", has[field]) or (wanted == "all" and has["devices"]):
                 continue
             option, what = OPTIONS[field]
             message = f"The group '{group.name}' runs already, {what.format(**has)}."

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError
 
 PYTHON = tuple(sys.version_info[:2])
@@ -75,9 +76,9 @@ def _bring(name: str, is_class: bool, python: tuple[int, int], data: bytes | Non
 
 def _reduce_storage(storage: Any) -> Any:
     untyped = storage._untyped_storage
-    is_cuda = untyped.device.type == "cuda"
+    kind = untyped.device.type if untyped.device.type in DEVICE_TYPES else None
     host = untyped.cpu()  # itself, if it is there
-    return _storage, (storage.dtype, is_cuda, pickle.PickleBuffer(_bytes_of(host)))
+    return _storage, (storage.dtype, kind, pickle.PickleBuffer(_bytes_of(host)))
 
 
 def _bytes_of(storage: Any) -> Any:
@@ -87,7 +88,7 @@ def _bytes_of(storage: Any) -> Any:
     return found
 
 
-def _storage(dtype: Any, is_cuda: bool, data: Any) -> Any:
+def _storage(dtype: Any, kind: str | None, data: Any) -> Any:
     """Called by pickle where a tensor arrives: on a rank's own device, in a kernel that has none in use on the CPU."""
     torch = sys.modules["torch"]  # pickle has imported it for the dtype
     view = memoryview(data)
@@ -97,6 +98,7 @@ def _storage(dtype: Any, is_cuda: bool, data: Any) -> Any:
         untyped = torch.frombuffer(bytearray(view), dtype=torch.uint8).untyped_storage()
     else:
         untyped = torch.frombuffer(view, dtype=torch.uint8).untyped_storage()
-    if is_cuda and torch.cuda.is_available() and ("LOCAL_RANK" in os.environ or torch.cuda.is_initialized()):
-        untyped = untyped.cuda()
+    module = getattr(torch, kind, None) if kind in DEVICE_TYPES else None
+    if module is not None and module.is_available() and ("LOCAL_RANK" in os.environ or module.is_initialized()):
+        untyped = torch.UntypedStorage(untyped.nbytes(), device=kind).copy_(untyped)
     return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)

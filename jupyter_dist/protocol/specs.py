@@ -53,10 +53,10 @@ class GroupSpec(Spec):
     group_id: str
     name: str
     world_size: int
-    accelerator: str  # "cpu" or "cuda"
-    backend: str  # "gloo" or "nccl"
+    accelerator: str  # see accelerators.py, like the backend
+    backend: str
     cwd: str
-    devices: list[int] = field(default_factory=list)  # CUDA device indices, one per local rank
+    devices: list[int] = field(default_factory=list)  # indices of the accelerator, one per local rank
     env: dict[str, str] = field(default_factory=dict)
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
     start_timeout_seconds: float = 120.0
@@ -77,7 +77,7 @@ class RankSpec(Spec):
     local_world_size: int
     accelerator: str
     backend: str
-    device: str  # "cpu" or "cuda:<local_rank>"
+    device: str  # as torch names it
     cwd: str
     store_path: str  # a FileStore that no process group has used
     generation: int

@@ -15,6 +15,7 @@ from typing import NoReturn
 import torch
 import torch.distributed as dist
 
+from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
@@ -124,7 +125,7 @@ class Rank:
 
     def _begin_frameworks(self) -> None:
         room = ImportHook.in_place().room
-        room.begin(self._spec.world_size, self._outbox.log)
+        room.begin(self._spec.world_size, self._spec.device, self._outbox.log)
         room.meet = Meeting(self._spec, self._group).store
 
     def _begin_shell(self) -> None:
@@ -205,9 +206,8 @@ class Rank:
 
 def gpu_id(spec: RankSpec) -> int | None:
     """The device as the user named it, by the machine's numbers; None on CPU."""
-    if spec.accelerator == "cpu":
-        return None
-    return int(spec.env["CUDA_VISIBLE_DEVICES"].split(",")[spec.local_rank])
+    variable = ACCELERATORS[spec.accelerator].visible_devices
+    return None if variable is None else int(spec.env[variable].split(",")[spec.local_rank])
 
 
 def _prepare_process(spec: RankSpec) -> None:

@@ -130,7 +130,7 @@ export const IDistExecutions = new Token<IDistExecutions>(
 export interface IDistNotebooks {
   /** Emitted when a cell begins or ends on ranks, and when one that runs is deleted or comes back. */
   readonly changed: ISignal<IDistNotebooks, void>;
-  /** Whether cells empty the CUDA cache of the ranks whose memory they changed. */
+  /** Whether cells empty the device cache of the ranks whose memory they changed. */
   emptyCache: boolean;
   /** Runs cells: on ranks where the notebook says so, else on the kernel. */
   readonly executor: INotebookCellExecutor;

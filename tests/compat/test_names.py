@@ -83,16 +83,16 @@ def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch):
         raise AttributeError("no attribute 'abort'")
 
     monkeypatch.setattr(nccl, "ABORT_SECONDS", 60)
-    monkeypatch.setattr(torch_compat, "abort_nccl", lambda: None)
+    monkeypatch.setattr(torch_compat, "abort_communicators", lambda: None)
     assert nccl.abort() is None
-    monkeypatch.setattr(torch_compat, "abort_nccl", refuses)
+    monkeypatch.setattr(torch_compat, "abort_communicators", refuses)
     assert nccl.abort() == "torch raised AttributeError: no attribute 'abort'"
     may_end = threading.Event()
-    monkeypatch.setattr(torch_compat, "abort_nccl", may_end.wait)
+    monkeypatch.setattr(torch_compat, "abort_communicators", may_end.wait)
     monkeypatch.setattr(nccl, "ABORT_SECONDS", 0.01)
     assert "has not ended" in nccl.abort()
     assert "has not ended" in nccl.abort()  # the same attempt: no second one beside it
-    assert [thread.name for thread in threading.enumerate()].count("abort NCCL") == 1
+    assert [thread.name for thread in threading.enumerate()].count("abort communicators") == 1
     may_end.set()
     monkeypatch.setattr(nccl, "ABORT_SECONDS", 60)
     nccl._running.join()
@@ -111,7 +111,7 @@ def test_nccl_groups_of_torch_without_abort_are_aborted_by_their_backend(monkeyp
     calls = []
     monkeypatch.setattr(torch_compat, "_nccl_of", lambda group: _OldBackend(calls))
     monkeypatch.setattr(torch_compat, "process_groups", lambda: [object(), object()])
-    torch_compat.abort_nccl()
+    torch_compat.abort_communicators()
     assert calls == ["shutdown", "shutdown"]
 
 

@@ -1,17 +1,26 @@
-"""Devices, with values as an H100 machine gave them, passed in at the seam: the pynvml module object.
+"""Devices, with values in the shapes and units of each vendor's documentation, passed in at the seam of its reader.
 
-No GPU is needed or used here; tests/gpu reads real ones.
+No GPU is needed or used here; tests/agent/test_gpu.py reads real ones. None of the values was recorded by this project:
+NVML's, amdsmi's and xpu-smi's are written by hand from their references, ioreg's from what a Mac printed elsewhere.
 """
 
 import asyncio
+import json
 import os
+import plistlib
+import threading
 from types import SimpleNamespace
 
 import pytest
 
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.devices.amdsmi import AmdSmiReader
 from jupyter_dist.server.devices.host import HostReader
+from jupyter_dist.server.devices.mps import MpsReader
 from jupyter_dist.server.devices.nvml import NvmlReader, process_owner
-from jupyter_dist.server.devices.reader import DeviceReader
+from jupyter_dist.server.devices.reader import DeviceReader, find_sources
+from jupyter_dist.server.devices.source import DeviceSource, device
+from jupyter_dist.server.devices.xpusmi import XpuSmiReader
 
 GIB = 1 << 30
 MINE, MINE_TOO, THEIRS, HIDDEN = 4242, 4243, 7_654_321, 7_654_322
@@ -53,7 +62,7 @@ def owner(pid):
 
 def read(module, rank_of_pid=lambda pid: None):
     async def main():
-        return await DeviceReader(NvmlReader(lambda: module), owner_of_pid=owner).read(rank_of_pid)
+        return await DeviceReader({"cuda": NvmlReader(lambda: module)}, owner_of_pid=owner).read(rank_of_pid)
 
     return asyncio.run(main())
 
@@ -64,6 +73,7 @@ def test_devices_as_they_are_shown():
     processes = first.pop("processes")
     assert first == {
         "index": 0,
+        "accelerator": "cuda",
         "name": "NVIDIA H100 80GB HBM3",
         "uuid": "GPU-6f3c4d1e-8a1b-2f6e-9d7a-0c5b3e2a1f00",
         "memory_used_bytes": 8589934592,
@@ -106,11 +116,23 @@ def test_a_machine_without_a_driver_has_no_devices_and_no_error():
     def fail():
         raise OSError("libnvidia-ml.so.1: cannot open shared object file")
 
-    reader = DeviceReader(NvmlReader(fail))
-    assert asyncio.run(reader.indices()) == []
+    reader = DeviceReader({"cuda": NvmlReader(fail), "rocm": AmdSmiReader(fail)})
+    assert asyncio.run(reader.indices()) == {"cuda": [], "rocm": []}
     shown = asyncio.run(reader.read(lambda pid: None))
-    assert shown["devices"] == []
+    assert shown["devices"] == shown["problems"] == []
     assert not shown["processes_hidden"]
+
+
+def test_each_accelerator_has_its_reader_and_those_of_absent_vendors_say_nothing():
+    sources = find_sources()
+    assert {name: type(source) for name, source in sources.items()} == {
+        "cuda": NvmlReader,
+        "rocm": AmdSmiReader,
+        "xpu": XpuSmiReader,
+        "mps": MpsReader,
+    }
+    shown = asyncio.run(DeviceReader(sources).read(lambda pid: None))
+    assert shown["problems"] == []
 
 
 def test_nvml_is_not_loaded_before_it_is_asked():
@@ -127,3 +149,185 @@ def test_the_host():
 def test_owners_of_processes():
     assert process_owner(os.getpid())[0] == os.getuid()
     assert process_owner(2**22 - 1) is None
+
+
+class AmdSmiException(Exception):
+    pass
+
+
+def amdsmi(**replaced):
+    """What amdsmi answers on an MI300X and an MI210, by AMD's reference: memory in MiB, "N/A" for what a card lacks."""
+
+    def refuse(handle):
+        raise AmdSmiException
+
+    functions = {
+        "amdsmi_get_processor_handles": lambda: ["mi300x", "mi210"],
+        "amdsmi_get_gpu_asic_info": lambda handle: {"market_name": f"AMD Instinct {handle.upper()}"},
+        "amdsmi_get_gpu_device_uuid": lambda handle: "c4ff74a1-0000-1000-80f6-0c5b3e2a1f00",
+        "amdsmi_get_gpu_vram_usage": lambda handle: {"vram_total": 196592, "vram_used": 283},
+        "amdsmi_get_gpu_activity": lambda handle: {"gfx_activity": 42, "umc_activity": 3, "mm_activity": "N/A"},
+        "amdsmi_get_temp_metric": lambda handle, kind, metric: {("hotspot", "current"): 51}[kind, metric],
+        "amdsmi_get_power_info": lambda handle: {
+            "current_socket_power": 143 if handle == "mi300x" else "N/A",
+            "average_socket_power": "N/A" if handle == "mi300x" else 40,
+            "power_limit": 750,
+        },
+        "amdsmi_get_gpu_process_list": lambda handle: [
+            {"name": "python", "pid": MINE, "mem": 0, "memory_usage": {"gtt_mem": 0, "cpu_mem": 0, "vram_mem": GIB}}
+        ],
+        "AmdSmiException": AmdSmiException,
+        "AmdSmiTemperatureType": SimpleNamespace(HOTSPOT="hotspot"),
+        "AmdSmiTemperatureMetric": SimpleNamespace(CURRENT="current"),
+    }
+    return SimpleNamespace(refuse=refuse, **{**functions, **replaced})
+
+
+def test_devices_of_amd():
+    first, second = AmdSmiReader(amdsmi).read()
+    assert first == {
+        "index": 0,
+        "name": "AMD Instinct MI300X",
+        "uuid": "c4ff74a1-0000-1000-80f6-0c5b3e2a1f00",
+        "memory_used_bytes": 283 << 20,
+        "memory_total_bytes": 196592 << 20,
+        "utilization_percent": 42,
+        "temperature_celsius": 51,
+        "power_watts": 143,
+        "power_limit_watts": 750,
+        "processes": [{"pid": MINE, "memory_bytes": GIB}],
+    }
+    assert (second["index"], second["power_watts"]) == (1, 40)
+    assert AmdSmiReader(amdsmi).count() == 2
+
+
+def test_what_a_device_of_amd_does_not_tell_is_null():
+    refused = amdsmi()
+    for name in ("amdsmi_get_power_info", "amdsmi_get_gpu_vram_usage", "amdsmi_get_gpu_process_list"):
+        setattr(refused, name, refused.refuse)
+    first = AmdSmiReader(lambda: refused).read()[0]
+    unknown = {name for name, value in first.items() if value is None}
+    assert unknown == {"memory_used_bytes", "memory_total_bytes", "power_watts", "power_limit_watts"}
+    assert first["processes"] == []
+
+
+# Cut down from the user guide of xpu-smi and from what it prints elsewhere. Memory used in MiB, of processes in kB.
+XPU_SMI = {
+    "discovery": {"device_list": [{"device_id": 0, "device_name": "Intel(R) Data Center GPU Max 1100"}]},
+    "discovery -d 0": {
+        "device_name": "Intel(R) Data Center GPU Max 1100",
+        "memory_physical_size_byte": "51522830336",
+        "uuid": "00000000-0000-0029-0000-002f0bda8086",
+    },
+    "stats -d 0": {
+        "device_id": 0,
+        "device_level": [
+            {"metrics_type": "XPUM_STATS_GPU_UTILIZATION", "value": 12.5},
+            {"metrics_type": "XPUM_STATS_POWER", "value": 128.31},
+            {"metrics_type": "XPUM_STATS_GPU_CORE_TEMPERATURE", "value": 38.0},
+            {"metrics_type": "XPUM_STATS_MEMORY_USED", "value": 1024.0},
+        ],
+    },
+    "ps": {
+        "device_util_by_proc_list": [
+            {"device_id": 0, "mem_size": 5726404, "process_id": MINE, "process_name": "python", "shared_mem_size": 0},
+            {"device_id": 0, "mem_size": 1507, "process_id": THEIRS, "process_name": "xpu-smi", "shared_mem_size": 0},
+        ]
+    },
+}
+
+
+def xpu_smi(answers):
+    return lambda command: json.dumps(answers[" ".join(command[1:-1])])
+
+
+def test_devices_of_intel():
+    assert XpuSmiReader(xpu_smi(XPU_SMI)).read() == [
+        {
+            "index": 0,
+            "name": "Intel(R) Data Center GPU Max 1100",
+            "uuid": "00000000-0000-0029-0000-002f0bda8086",
+            "memory_used_bytes": GIB,
+            "memory_total_bytes": 51522830336,
+            "utilization_percent": 12.5,
+            "temperature_celsius": 38.0,
+            "power_watts": 128.31,
+            "power_limit_watts": None,
+            "processes": [{"pid": MINE, "memory_bytes": 5726404000}],
+        }
+    ]
+
+
+def test_a_driver_of_intel_that_fails_is_named():
+    failing = {"discovery": {"error": "Level Zero Initialization Error", "errno": 3}}
+    shown = asyncio.run(DeviceReader({"xpu": XpuSmiReader(xpu_smi(failing))}).read(lambda pid: None))
+    (problem,) = shown["problems"]
+    assert problem.startswith("The XPU devices cannot be read")
+    assert "Level Zero Initialization Error" in problem
+
+
+def test_the_gpu_of_a_mac():
+    entry = {
+        "model": "Apple M4",
+        "IOClass": "AGXAcceleratorG16G",
+        "PerformanceStatistics": {
+            "In use system memory (driver)": 0,
+            "Alloc system memory": 1574862848,
+            "Device Utilization %": 21,
+            "In use system memory": 351141888,
+        },
+    }
+    (found,) = MpsReader(lambda command: plistlib.dumps([entry]).decode()).read()
+    assert (found["name"], found["memory_used_bytes"], found["utilization_percent"]) == ("Apple M4", 351141888, 21)
+    assert MpsReader(lambda command: "").read() == []
+
+
+class Hanging(DeviceSource):
+    """A driver that does not answer before it is told to."""
+
+    def __init__(self):
+        self.answers = threading.Event()
+        self.asked = 0
+
+    def read(self):
+        self.asked += 1
+        self.answers.wait(60)
+        return [device(0, name="late")]
+
+
+def test_a_driver_that_hangs_is_named_and_holds_up_nothing_else():
+    """Each reading has a limit; while one hangs, no other is begun, and devices of other vendors are shown."""
+    hanging = Hanging()
+
+    async def main():
+        reader = DeviceReader({"cuda": hanging, "rocm": AmdSmiReader(amdsmi)}, owner_of_pid=owner, seconds=0.05)
+        try:
+            first = await reader.read(lambda pid: None)
+            with pytest.raises(JupyterDistError) as raised:
+                await reader.indices()
+            assert (raised.value.code, hanging.asked) == ("timed_out", 1)
+            assert await reader.indices("rocm") == {"rocm": [0, 1]}
+            return first
+        finally:
+            hanging.answers.set()
+
+    shown = asyncio.run(main())
+    assert [found["accelerator"] for found in shown["devices"]] == ["rocm", "rocm"]
+    assert shown["problems"] == ["The CUDA devices cannot be read: the driver did not answer within 0.05 s."]
+
+
+def test_a_driver_that_answers_again_is_read_again():
+    hanging = Hanging()
+
+    async def main():
+        source = DeviceReader({"cuda": hanging}, seconds=0.05)
+        with pytest.raises(JupyterDistError):
+            await source.indices()
+        hanging.answers.set()
+        while True:  # until the thread of the first reading has ended
+            try:
+                return await source.indices()
+            except JupyterDistError:
+                await asyncio.sleep(0.01)
+
+    assert asyncio.run(main()) == {"cuda": [0]}

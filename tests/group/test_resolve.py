@@ -9,14 +9,15 @@ from jupyter_dist.server.groups.resolve import GroupDefaults, StartRequest, buil
 from jupyter_dist.server.launcher.environments import Environment
 
 CPU = Environment("cpu", "CPU", "/opt/cpu/bin/python", "kernelspec")
-CUDA = dataclasses.replace(CPU, name="cuda", python="/opt/cuda/bin/python", cuda="12.8")
+CUDA = dataclasses.replace(CPU, name="cuda", python="/opt/cuda/bin/python", accelerators={"cuda": "12.8"})
 
 
 @pytest.fixture
 def resolve(tmp_path):
     def resolve(environment=CUDA, available=(0, 1, 2, 3), taken=(), **fields):
         defaults = GroupDefaults(root_dir=str(tmp_path), world_size=3)
-        return build_spec("g-1", resolve_spec(StartRequest(**fields), environment, available, defaults, taken))
+        indices = available if isinstance(available, dict) else {"cuda": list(available)}
+        return build_spec("g-1", resolve_spec(StartRequest(**fields), environment, indices, defaults, taken))
 
     return resolve
 
@@ -44,6 +45,18 @@ def test_auto_takes_all_devices_when_there_are_some_and_torch_can_use_them(resol
 def test_naming_devices(resolve, fields, devices):
     spec = resolve(**fields)
     assert (spec.devices, spec.world_size) == (devices, len(devices))
+
+
+@pytest.mark.parametrize(("name", "backend"), [("rocm", "nccl"), ("xpu", "xccl")])
+def test_devices_of_other_vendors(resolve, name, backend):
+    environment = dataclasses.replace(CPU, accelerators={name: "1.0"})
+    spec = resolve(environment=environment, available={"cuda": [], name: [0, 1]})
+    assert (spec.accelerator, spec.backend, spec.devices) == (name, backend, [0, 1])
+    # What the environment's torch was built for decides, where a machine has devices of two kinds.
+    spec = resolve(environment=environment, available={"cuda": [0, 1, 2], name: [0]})
+    assert (spec.accelerator, spec.devices) == (name, [0])
+    with pytest.raises(JupyterDistError, match="no CUDA"):
+        resolve(environment=environment, available={"cuda": [0], name: []}, accelerator="cuda")
 
 
 def test_cpu_ranks(resolve):

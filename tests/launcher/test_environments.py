@@ -57,7 +57,8 @@ def make_python(tmp_path_factory):
             (site / name).mkdir()
             (site / name / "__init__.py").write_text("raise SystemExit('a probe imports nothing')")
         if cuda is not None:
-            (site / "torch" / "version.py").write_text(f"cuda: Optional[str] = '{cuda}'\n")
+            built = f"cuda: Optional[str] = '{cuda}'\nhip: Optional[str] = None\n"
+            (site / "torch" / "version.py").write_text(built)
         return str(folder / "bin" / "python"), site
 
     return make
@@ -135,9 +136,9 @@ def test_least_versions_are_those_that_the_package_declares():
     assert declared["optional-dependencies"]["torch"] == [f"torch>={least_torch},<3"]
 
 
-def test_cuda_is_read_without_importing_torch(make, good_python):
+def test_what_torch_was_built_for_is_read_without_importing_torch(make, good_python):
     found = asyncio.run(make(gpu=spec(good_python[0])).get("gpu"))
-    assert (found.cuda, found.torch_version, found.ipython_version) == ("12.8", "2.5.0", "8.6.0")
+    assert (found.accelerators, found.torch_version, found.ipython_version) == ({"cuda": "12.8"}, "2.5.0", "8.6.0")
 
 
 def test_a_probe_is_remembered_until_something_is_installed(make, fake_python, good_python, tmp_path):

@@ -1,4 +1,4 @@
-"""A rank's spec and environment variables: those that torchrun sets, and those that NCCL needs here."""
+"""A rank's spec and environment variables: those that torchrun sets, and those that its backend needs here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import resource
 import socket
 from pathlib import Path
 
+from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import GroupSpec, RankSpec
 
@@ -34,9 +35,7 @@ def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) 
         "FORK_LAUNCHED": "1",  # Accelerate: end_training() must not destroy the process group
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # torchrun's default
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        # One machine: gloo and NCCL listen on loopback only.
-        "GLOO_SOCKET_IFNAME": "lo",
-        "NCCL_SOCKET_IFNAME": "lo",
+        **accelerators.on_loopback(),  # one machine: no backend listens beyond it
         # A buffer of this size is dumped in a few milliseconds; the default of 2000 entries takes up to 0.2 s.
         "TORCH_FR_BUFFER_SIZE": "256",
         **_device_environment(spec),
@@ -45,19 +44,14 @@ def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) 
 
 
 def _device_environment(spec: GroupSpec) -> dict[str, str]:
-    if spec.accelerator == "cpu":
+    visible = accelerators.ACCELERATORS[spec.accelerator].visible_devices
+    if visible is None:
         # Accelerator() on CPU defaults to one process; and `auto` must not pick a GPU in a CPU group.
-        return {"ACCELERATE_USE_CPU": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return {
-        # The full list on every rank: Fabric indexes it by LOCAL_RANK.
-        "CUDA_VISIBLE_DEVICES": ",".join(map(str, spec.devices)),
-        # torch's own watchdog would end the process, and with it the variables; the agent watches instead.
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
-        "TORCH_NCCL_ENABLE_MONITORING": "0",
-        "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
-        "TORCH_NCCL_PROPAGATE_ERROR": "0",
-        "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
-    }
+        return {"ACCELERATE_USE_CPU": "1", **accelerators.without_devices()}
+    # The full list on every rank: Fabric indexes it by LOCAL_RANK. A group with devices may use gloo, and user code
+    # may create another process group: the default backend's variables are set in both cases.
+    backend = accelerators.BACKENDS[accelerators.ACCELERATORS[spec.accelerator].backends[0]]
+    return {visible: ",".join(map(str, spec.devices)), **backend.environment}
 
 
 def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, master: tuple[str, int]) -> RankSpec:
@@ -71,7 +65,7 @@ def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, mas
         local_world_size=spec.world_size,
         accelerator=spec.accelerator,
         backend=spec.backend,
-        device=f"cuda:{rank}" if spec.accelerator == "cuda" else "cpu",
+        device=accelerators.device_of(spec.accelerator, rank),
         cwd=spec.cwd,
         store_path=str(store_path),
         generation=generation,

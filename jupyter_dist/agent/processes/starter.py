@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.processes import CLEANER_SECONDS
@@ -262,8 +263,7 @@ def _spawn(role: str, channel: socket.socket, extra_fds: tuple[int, ...] = ()) -
         **os.environ,
         # Otherwise OpenBLAS starts a thread at import, and a process with threads must not fork ranks.
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
-        # Makes torch.cuda.is_available() ask NVML, which does not initialize CUDA, so that forking stays possible.
-        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+        **accelerators.for_zygote(),
         # This process must die with an agent that is killed (see rank/shim.py).
         "JUPYTER_DIST_AGENT_PID": str(os.getpid()),
     }

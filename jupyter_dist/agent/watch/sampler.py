@@ -1,4 +1,4 @@
-"""Samples the memory of ranks while a page shows it: /proc for every rank, the rank's own counters for CUDA."""
+"""Samples the memory of ranks while a page shows it: /proc for every rank, the rank's own counters for its device."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.processes import usage_of
 from jupyter_dist.transport.tasks import start_task
@@ -54,7 +55,7 @@ class Sampler:
     async def _sample(self, rank: RankProcess) -> dict[str, Any]:
         assert rank.pid is not None
         row: dict[str, Any] = {"rank": rank.rank, **dict.fromkeys(DEVICE_FIELDS), **self._from_proc(rank.pid)}
-        if rank.spec.accelerator == "cuda":
+        if ACCELERATORS[rank.spec.accelerator].has_devices:
             # A rank stuck in C code does not answer in time; the other numbers are still shown.
             with contextlib.suppress(JupyterDistError):
                 answer = await rank.request("sample", ASK_SECONDS)

@@ -31,7 +31,7 @@ def devices_line(group: dict[str, Any]) -> str:
 
 def gpu_id(group: dict[str, Any], rank: dict[str, Any]) -> int | None:
     """The rank's device by the machine's numbers; None on CPU."""
-    return int(group["devices"][rank["local_rank"]]) if group["accelerator"] == "cuda" else None
+    return int(group["devices"][rank["local_rank"]]) if group["devices"] else None
 
 
 def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:

@@ -20,7 +20,7 @@ from .apps import call_app, use_app
 def makedip_parser() -> MagicParser:
     """The options of `%makedip`."""
     parser = MagicParser("%makedip")
-    parser.add_argument("-g", "--gpus", help="CUDA devices, or all")
+    parser.add_argument("-g", "--gpus", help="devices, or all")
     parser.add_argument("-n", "--num-ranks", type=int, help="ranks on CPU, where there is no device")
     parser.add_argument("-a", "--app", help="what sets a framework up on all ranks: fastai, or one that is installed")
     parser.add_argument("-r", "--restart", action="store_true", help="fresh processes")
@@ -38,7 +38,7 @@ def dip_parser() -> MagicParser:
     parser.add_argument("-q", "--quiet", action="store_true")
     parser.add_argument("-S", "--see", nargs="+", default=["0"], help="whose output is shown: ranks, or all (0)")
     parser.add_argument("-a", "--appcmd", help="a function of the app, called on all ranks first")
-    parser.add_argument("--keep-cache", action="store_true", help="do not empty the CUDA cache afterwards")
+    parser.add_argument("--keep-cache", action="store_true", help="do not empty the device cache afterwards")
     return parser
 
 

@@ -13,6 +13,7 @@ from jupyter_dist.magics.base import RankMagics
 from jupyter_dist.magics.completion import RankNames
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences
 from jupyter_dist.magics.session import Session
+from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
 DEFAULT_RANKS = 2
@@ -25,10 +26,10 @@ def init_parser() -> MagicParser:
     parser = MagicParser("%dist_init", description="Start this notebook's group, or attach to it if it runs.")
     parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="how many ranks (2)")
     parser.add_argument("-a", "--master-addr", default="localhost", help="this machine is the only one so far")
-    parser.add_argument("-g", "--gpu-ids", "--devices", help="CUDA devices: 0,1,3")
+    parser.add_argument("-g", "--gpu-ids", "--devices", help="devices: 0,1,3")
     parser.add_argument("--name", help="of the group (the notebook's name)")
-    parser.add_argument("--backend", choices=["auto", "nccl", "gloo"])
-    parser.add_argument("--accelerator", choices=["auto", "cuda", "cpu"])
+    parser.add_argument("--backend", choices=BACKEND_CHOICES)
+    parser.add_argument("--accelerator", choices=ACCELERATOR_CHOICES)
     return parser
 
 
@@ -93,7 +94,7 @@ class DistMagics(RankMagics):
         group = self.session.group()
         model = group.status()
         # Asked for on GPUs alone: their driver takes its time.
-        devices = group.client.ask("GET", "devices")["devices"] if model["accelerator"] == "cuda" else ()
+        devices = group.client.ask("GET", "devices")["devices"] if model["devices"] else ()
         print(status_text(model, group.memory(), self.mode(), devices))
 
     @line_magic

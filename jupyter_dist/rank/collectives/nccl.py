@@ -1,4 +1,4 @@
-"""Ending a hung NCCL collective: its communicators are aborted, and the process group must be re-created.
+"""Ending a hung collective of devices (NCCL, RCCL): communicators are aborted, the process group must be re-created.
 
 An abort ends the kernels that wait on the device; what the main thread waits for then returns, with undefined
 data, and the interrupt that is already pending raises. Written against torch's interface; docs/gpu.md says where
@@ -18,13 +18,13 @@ class _Attempt(threading.Thread):
     """One abort, in a thread of its own: it can hang where a driver does."""
 
     def __init__(self) -> None:
-        super().__init__(name="abort NCCL", daemon=True)
+        super().__init__(name="abort communicators", daemon=True)
         self.error: Exception | None = None
 
     def run(self) -> None:
         """Abort; keep what went wrong."""
         try:
-            torch_compat.abort_nccl()
+            torch_compat.abort_communicators()
         except Exception as err:  # the edge: whatever torch raises, the caller must hear of it
             self.error = err
 

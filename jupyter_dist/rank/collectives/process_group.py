@@ -49,8 +49,7 @@ class ProcessGroup:
         if not os.path.isdir(folder):  # torch would try to open the file until the timeout
             raise FileNotFoundError(f"the folder of the store is gone: {folder}")
         self._store_path = store_path
-        if self._spec.accelerator == "cuda":
-            torch.cuda.set_device(self._spec.local_rank)
+        torch_compat.use_device(self._spec.device)
         dist.set_debug_level_from_env()
         torch_compat.keep_records()
         store = dist.FileStore(store_path, self._spec.world_size)
@@ -111,7 +110,7 @@ class ProcessGroup:
         if self._spec.backend == "gloo":
             self._break_collectives()
         else:
-            self._abort_nccl()
+            self._abort()
         if self._meets:  # nobody will come to where it waits
             unhang.break_store(self._store_path)
 
@@ -154,8 +153,8 @@ class ProcessGroup:
             self._break()
             unhang.break_store(self._store_path)
             return True
-        if self._spec.backend == "nccl":
-            return self._unhang_nccl()
+        if self._spec.backend != "gloo":
+            return self._unhang_device()
         if not unhang.main_thread_sleeps():
             return False
         in_torch = unhang.main_thread_waits_in_torch()
@@ -175,20 +174,20 @@ class ProcessGroup:
     def _break_collectives(self) -> int:
         return unhang.break_connections(self._sockets.connections())
 
-    def _unhang_nccl(self) -> bool:
+    def _unhang_device(self) -> bool:
         # The main thread's state tells nothing here: waiting for a device, it spins.
         if self._broken_since is None and flight.outstanding() is not None:
             self._break()
-            if not self._abort_nccl():  # tried again as long as the cell waits
+            if not self._abort():  # tried again as long as the cell waits
                 self._broken_since = None
         return self._broken_since is not None
 
-    def _abort_nccl(self) -> bool:
+    def _abort(self) -> bool:
         failure = nccl.abort()
         if failure is not None and failure not in self._told:
             self._told.add(failure)
-            hint = "Kill this rank, or restart the group."
-            self._log(f"jupyter_dist: the NCCL collectives of this rank could not be ended: {failure}. {hint}\n")
+            what = f"the {self._spec.backend} collectives of this rank could not be ended: {failure}"
+            self._log(f"jupyter_dist: {what}. Kill this rank, or restart the group.\n")
         return failure is None
 
     def _break(self) -> None:
@@ -205,7 +204,7 @@ def _revive_models(namespace: dict[str, Any]) -> int:
 
 def reseed(accelerator: str) -> None:
     """Forked ranks share the zygote's random state, which no two ranks may."""
-    if accelerator == "cuda":
+    if accelerator != "cpu":
         torch.seed()
     else:
         torch.default_generator.seed()  # torch.seed() would prepare seeds for every kind of device, at some cost

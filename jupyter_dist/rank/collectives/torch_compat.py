@@ -18,6 +18,7 @@ from torch._C import _distributed_c10d as bindings
 from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
 
+from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.guard.own import json
 
 # What collectives may take where torch does not say what it has as its default.
@@ -39,9 +40,9 @@ PARTS = [
     Part(c10d, ("_set_pg_timeout",), "a timeout of collectives apart from the one of the start"),
     Part(c10d._world, ("group_count",), "a second try after init_process_group() failed"),
     Part(c10d._world, ("pg_map",), "process groups that are left because gloo lost a collective's end"),
-    Part(c10d._world, ("pg_names",), "ending a collective that hangs in NCCL"),
+    Part(c10d._world, ("pg_names",), "ending a collective that hangs on a device"),
     Part(dist.ProcessGroup, ("_get_sequence_number_for_group",), "the number of a rank's collectives"),
-    Part(dist.ProcessGroup, ("_get_backend",), "ending a collective that hangs in NCCL"),
+    Part(dist.ProcessGroup, ("_get_backend",), "ending a collective that hangs on a device"),
     Part(DistributedDataParallel, ("_update_process_group",), "DDP models after the process group was re-created"),
     Part(bindings.Work, ("_get_op_type",), "the end of a collective whose end gloo lost"),
     Part(bindings, ("OpType",), "the end of a collective whose end gloo lost"),
@@ -180,10 +181,10 @@ def _recorded(arguments: tuple[bool, bool]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-# -- NCCL ---------------------------------------------------------------------------------------------
+# -- abort --------------------------------------------------------------------------------------------
 
 
-def abort_nccl() -> None:
+def abort_communicators() -> None:
     """Abort all communicators of this process; raises whatever torch raises, AttributeError where it has no way to."""
     world = dist.group.WORLD
     backend = None if world is None else _nccl_of(world)
@@ -219,17 +220,25 @@ def _abort(group: dist.ProcessGroup) -> None:
 def _nccl_of(group: dist.ProcessGroup) -> Any:
     if not dist.is_nccl_available():
         return None
-    try:
-        backend = group._get_backend(torch.device("cuda"))
-    except RuntimeError:  # it has none for this kind of device
-        return None
-    return backend if isinstance(backend, c10d.ProcessGroupNCCL) else None
+    for kind in DEVICE_TYPES:
+        with suppress(RuntimeError):  # it has none for this kind of device
+            backend = group._get_backend(torch.device(kind))
+            if isinstance(backend, c10d.ProcessGroupNCCL):
+                return backend
+    return None
 
 
 # -- devices ------------------------------------------------------------------------------------------
 
 
-def cuda_was_initialised() -> bool:
-    """Whether CUDA was initialised by the process that this one was forked from."""
-    ask = getattr(torch.cuda, "_is_in_bad_fork", torch.cuda.is_initialized)
-    return bool(ask())
+def use_device(device: str) -> None:
+    """Make it the current device of this thread; a rank on CPU has none to choose."""
+    chosen = torch.device(device)
+    if chosen.type in DEVICE_TYPES:
+        getattr(torch, chosen.type).set_device(chosen)
+
+
+def initialised_devices() -> list[str]:
+    """The kinds of device that the process which this one was forked from has initialised."""
+    modules = {kind: getattr(torch, kind) for kind in DEVICE_TYPES if hasattr(torch, kind)}
+    return [kind for kind, module in modules.items() if getattr(module, "_is_in_bad_fork", module.is_initialized)()]

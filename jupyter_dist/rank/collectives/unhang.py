@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import torch
 
+from jupyter_dist.protocol.accelerators import BACKENDS
 from jupyter_dist.rank.guard.own import os, read_text, socket, threading, time
 
 from . import flight, waits
@@ -24,7 +25,7 @@ _BROKEN_SIGNS = (
     "Connection closed by peer",
     "Connection reset by peer",
     "Too many levels of symbolic links",
-    "NCCL communicator was aborted",
+    *(backend.broken_sign for backend in BACKENDS.values() if backend.broken_sign),
 )
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _DATA_LOADER = os.path.join(_TORCH, "utils", "data") + os.sep

@@ -14,13 +14,13 @@ INTERRUPTIBLE = True  # cells run and wait below these functions
 PACKAGE, SEEN_WITH = "fastai", "2.8"
 
 
-def broadcast_where_the_group_is(_: Room, distributed: Any) -> None:
-    """DistributedDL takes its indices from rank 0 by .cuda(): gloo has them on the CPU."""
+def broadcast_where_the_group_is(room: Room, distributed: Any) -> None:
+    """DistributedDL takes its indices from rank 0 to a GPU: gloo has them on the CPU."""
     need(distributed.DistributedDL, "_broadcast")
     torch = distributed.torch
 
     def _broadcast(_: Any, values: Any, rank: int) -> Any:
-        indices = torch.tensor(values, dtype=torch.long, device=_device(torch))
+        indices = torch.tensor(values, dtype=torch.long, device=_device(torch, room.device))
         torch.distributed.broadcast(indices, rank)
         return indices.cpu().tolist()
 
@@ -28,14 +28,14 @@ def broadcast_where_the_group_is(_: Room, distributed: Any) -> None:
 
 
 def keep_batch_norm_on_cpu(room: Room, distributed: Any) -> None:
-    """sync_bn=True, the default, needs CUDA; on CPU it falls to False, said once if the model has any BatchNorm."""
+    """sync_bn=True, the default, needs devices; on CPU it falls to False, said once if the model has any BatchNorm."""
     batch_norm = distributed.nn.modules.batchnorm._BatchNorm
 
     def fall(trainer: Any) -> None:
         if trainer.sync_bn and trainer.accelerator.device.type == "cpu":
             trainer.sync_bn = False
             if any(isinstance(module, batch_norm) for module in trainer.learn.model.modules()):
-                room.notice("sync_bn", "sync_bn=True needs CUDA: each rank keeps its own BatchNorm statistics.")
+                room.notice("sync_bn", "sync_bn=True needs a device: each rank keeps its own BatchNorm statistics.")
 
     before(distributed.DistributedTrainer, "before_fit", fall)
 
@@ -127,11 +127,9 @@ def notice_alone(room: Room, learner: Any) -> None:
     before(learner.Learner, "fit", look)
 
 
-def _device(torch: Any) -> Any:
+def _device(torch: Any, device: str) -> Any:
     """Where the default group's collectives take tensors from."""
-    if "nccl" in torch.distributed.get_backend():
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu")
+    return torch.device("cpu" if torch.distributed.get_backend() == "gloo" else device)
 
 
 def _fix(does: str, apply: Any) -> Fix:

@@ -17,14 +17,15 @@ class Room:
 
     def __init__(self) -> None:
         self.world_size = 1
+        self.device = "cpu"
         self.meet: Callable[[float | None], AbstractContextManager[Any]] | None = None  # see meeting.py
         self._write: Callable[[str], None] | None = None
         self._unwritten: list[str] = []
         self._noticed: set[str] = set()
 
-    def begin(self, world_size: int, write: Callable[[str], None]) -> None:
+    def begin(self, world_size: int, device: str, write: Callable[[str], None]) -> None:
         """Become this rank's; `write` puts a line into its log, outside of any cell's output."""
-        self.world_size, self._write = world_size, write
+        self.world_size, self.device, self._write = world_size, device, write
         for line in self._unwritten:  # of frameworks that the zygote imported
             write(line)
         self._unwritten = []

@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import os
 
-# Not one of these computes, starts a thread or touches CUDA when it is imported.
+# Not one of these computes, starts a thread or touches a device when it is imported.
 _NEEDED = (
     "asyncio",
     "concurrent.futures.thread",

@@ -1,6 +1,6 @@
 """The zygote: imports torch once, then forks a rank in milliseconds; it does nothing else, ever.
 
-No torch operation, no thread, no CUDA: a process that did any of these forks ranks that hang
+No torch operation, no thread, no device: a process that did any of these forks ranks that hang
 (docs/decisions/0002-zygote.md).
 """
 
@@ -200,7 +200,7 @@ class Zygote:
 def _why_unsafe() -> str | None:
     """Return why ranks must not be forked from this process, or None.
 
-    CUDA is asked in a child, because asking must not be what initialises it here.
+    Devices are asked in a child, because asking must not be what initialises them here.
     """
     status = Path("/proc/self/status").read_text()
     threads = int(status.split("Threads:")[1].split()[0])
@@ -210,6 +210,6 @@ def _why_unsafe() -> str | None:
     if probe == 0:
         from jupyter_dist.rank.collectives import torch_compat
 
-        os._exit(1 if torch_compat.cuda_was_initialised() else 0)
+        os._exit(1 if torch_compat.initialised_devices() else 0)
     _, status_code = os.waitpid(probe, 0)
-    return "an imported package initialised CUDA" if status_code else None
+    return "an imported package initialised a device" if status_code else None

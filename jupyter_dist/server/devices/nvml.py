@@ -9,6 +9,8 @@ from typing import Any
 
 import psutil
 
+from .source import DeviceSource, device
+
 Nvml = Any  # the pynvml module, or what stands in for it in tests
 
 
@@ -19,7 +21,7 @@ def load_nvml() -> Nvml:
     return nvml
 
 
-class NvmlReader:
+class NvmlReader(DeviceSource):
     """Reads devices. Without a driver there are none, and no error."""
 
     def __init__(self, load: Callable[[], Nvml] = load_nvml) -> None:
@@ -53,18 +55,18 @@ class NvmlReader:
         utilization = _value(nvml, nvml.nvmlDeviceGetUtilizationRates, handle)
         power = _value(nvml, nvml.nvmlDeviceGetPowerUsage, handle)
         limit = _value(nvml, nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
-        return {
-            "index": index,
-            "name": _text(_value(nvml, nvml.nvmlDeviceGetName, handle)),
-            "uuid": _text(_value(nvml, nvml.nvmlDeviceGetUUID, handle)),
-            "memory_used_bytes": memory.used if memory is not None else None,
-            "memory_total_bytes": memory.total if memory is not None else None,
-            "utilization_percent": utilization.gpu if utilization is not None else None,
-            "temperature_celsius": _value(nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
-            "power_watts": power / 1000 if power is not None else None,
-            "power_limit_watts": limit / 1000 if limit is not None else None,
-            "processes": self._processes(nvml, handle),
-        }
+        return device(
+            index,
+            self._processes(nvml, handle),
+            name=_text(_value(nvml, nvml.nvmlDeviceGetName, handle)),
+            uuid=_text(_value(nvml, nvml.nvmlDeviceGetUUID, handle)),
+            memory_used_bytes=memory.used if memory is not None else None,
+            memory_total_bytes=memory.total if memory is not None else None,
+            utilization_percent=utilization.gpu if utilization is not None else None,
+            temperature_celsius=_value(nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+            power_watts=power / 1000 if power is not None else None,
+            power_limit_watts=limit / 1000 if limit is not None else None,
+        )
 
     def _processes(self, nvml: Nvml, handle: Any) -> list[dict[str, Any]]:
         found: dict[int, int | None] = {}

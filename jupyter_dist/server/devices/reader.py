@@ -3,18 +3,69 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from jupyter_dist.protocol.accelerators import ACCELERATORS
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server import points
 
 from .host import HostReader
-from .nvml import NvmlReader, process_owner
+from .nvml import process_owner
+from .source import GROUP, DeviceSource
 
 FRESH_SECONDS = 1.0
+READ_SECONDS = 10.0  # a driver without persistence mode takes seconds for the first reading
 
+T = TypeVar("T")
 RankOfPid = Callable[[int], tuple[str, int] | None]
 OwnerOfPid = Callable[[int], tuple[int, str] | None]
+
+
+def find_sources() -> dict[str, DeviceSource]:
+    """A reader for each accelerator that has one, and those of other packages."""
+    own = {row.name: row.reader for row in ACCELERATORS.values() if row.reader}
+    return {name: reader() for name, reader in points.load(GROUP, DeviceSource, own).items()}
+
+
+class TimedSource:
+    """One source, asked in a thread of its own: a driver that hangs holds up neither the server nor other sources."""
+
+    def __init__(self, name: str, source: DeviceSource, seconds: float) -> None:
+        row = ACCELERATORS.get(name)
+        self.name = name
+        self.label = row.label if row is not None else name
+        self._source = source
+        self._seconds = seconds
+        self._asked: concurrent.futures.Future[Any] | None = None
+
+    async def count(self) -> int:
+        """How many devices there are. Raises JupyterDistError `timed_out`, `bad_devices`."""
+        return await self._ask(self._source.count)
+
+    async def read(self) -> list[dict[str, Any]]:
+        """All devices. Raises JupyterDistError `timed_out`, `bad_devices`."""
+        return [{**device, "accelerator": self.name} for device in await self._ask(self._source.read)]
+
+    async def _ask(self, ask: Callable[[], T]) -> T:
+        hint = "Look whether its own tool still answers, or choose accelerator 'cpu'."
+        before = self._asked
+        if before is not None and not before.done():
+            message = f"The {self.label} devices cannot be read: the driver has not answered an earlier reading yet."
+            raise JupyterDistError("timed_out", message, hint)
+        self._asked = future = _in_thread(ask)
+        try:
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), self._seconds)
+        except asyncio.TimeoutError as err:
+            message = f"The {self.label} devices cannot be read: the driver did not answer within {self._seconds:g} s."
+            raise JupyterDistError("timed_out", message, hint) from err
+        except Exception as err:  # of a vendor's library, or of another package's reader
+            message = f"The {self.label} devices cannot be read: {type(err).__name__}: {str(err)[:200]}"
+            raise JupyterDistError("bad_devices", message, hint) from err
 
 
 class DeviceReader:
@@ -22,31 +73,45 @@ class DeviceReader:
 
     def __init__(
         self,
-        nvml: NvmlReader | None = None,
+        sources: Mapping[str, DeviceSource] | None = None,
         host: HostReader | None = None,
         owner_of_pid: OwnerOfPid = process_owner,
+        seconds: float = READ_SECONDS,
     ) -> None:
-        self._nvml = nvml or NvmlReader()
+        found = find_sources() if sources is None else sources
+        self._sources = [TimedSource(name, source, seconds) for name, source in found.items()]
         self._host = host or HostReader()
         self._owner_of_pid = owner_of_pid
         self._lock = asyncio.Lock()
-        self._reading: tuple[list[dict[str, Any]], dict[str, Any]] = ([], {})
+        self._reading: tuple[list[dict[str, Any]], dict[str, Any], list[str]] = ([], {}, [])
         self._read_at = float("-inf")
 
-    async def indices(self) -> list[int]:
-        """The indices of all CUDA devices."""
-        return list(range(await asyncio.to_thread(self._nvml.count)))
+    async def indices(self, accelerator: str = "auto") -> dict[str, list[int]]:
+        """The indices of all devices of this accelerator, or of all that there are; by accelerator.
+
+        Raises:
+            JupyterDistError: `timed_out` or `bad_devices`, when a driver does not say.
+        """
+        asked = [source for source in self._sources if accelerator in ("auto", source.name)]
+        counts = await asyncio.gather(*(source.count() for source in asked))
+        return {source.name: list(range(count)) for source, count in zip(asked, counts, strict=True)}
 
     async def read(self, rank_of_pid: RankOfPid) -> dict[str, Any]:
-        """`devices`, `host` and `processes_hidden` of docs/api.md."""
+        """`devices`, `host`, `processes_hidden` and `problems` of docs/api.md."""
         async with self._lock:
             if time.monotonic() - self._read_at > FRESH_SECONDS:
-                self._reading = await asyncio.to_thread(lambda: (self._nvml.read(), self._host.read()))
+                self._reading = await self._read()
                 self._read_at = time.monotonic()
-        devices, host = self._reading
+        devices, host, problems = self._reading
         shown = [self._with_owners(device, rank_of_pid) for device in devices]
         hidden = any(process["pid"] is None for device in shown for process in device["processes"])
-        return {"devices": shown, "host": host, "processes_hidden": hidden}
+        return {"devices": shown, "host": host, "processes_hidden": hidden, "problems": problems}
+
+    async def _read(self) -> tuple[list[dict[str, Any]], dict[str, Any], list[str]]:
+        found = await asyncio.gather(*(source.read() for source in self._sources), return_exceptions=True)
+        devices = [device for part in found if not isinstance(part, BaseException) for device in part]
+        problems = [part.message for part in found if isinstance(part, JupyterDistError)]
+        return devices, await asyncio.to_thread(self._host.read), problems
 
     def _with_owners(self, device: dict[str, Any], rank_of_pid: RankOfPid) -> dict[str, Any]:
         own: list[dict[str, Any]] = []
@@ -63,3 +128,17 @@ class DeviceReader:
             fields = {"pid": None, "name": None, "group": None, "rank": None, "mine": False}
             own.append({**fields, "memory_bytes": others_bytes})
         return {**device, "processes": own}
+
+
+def _in_thread(ask: Callable[[], T]) -> concurrent.futures.Future[T]:
+    """Call it in a thread that nothing waits for at the server's end, unlike those of a pool."""
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def call() -> None:
+        try:
+            future.set_result(ask())
+        except BaseException as err:  # the thread's last edge: the asker must hear of it
+            future.set_exception(err)
+
+    threading.Thread(target=call, name="read devices", daemon=True).start()
+    return future

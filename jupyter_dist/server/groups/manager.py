@@ -129,7 +129,7 @@ class GroupManager:
 
     async def _start(self, request: StartRequest) -> Group:
         environment = await self.environments.get(request.environment, request.python)
-        indices = await self.devices.indices() if request.accelerator != "cpu" else []
+        indices = await self.devices.indices(request.accelerator)
         fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
         name = fields["name"]
         self._starting_names.add(name)

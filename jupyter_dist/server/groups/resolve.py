@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.specs import GroupSpec
 from jupyter_dist.server.launcher.environments import Environment
@@ -19,14 +20,17 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 # torchrun's variables are the agent's to set; a wrong one would keep the group from forming.
 RESERVED_ENV = frozenset(
-    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    | {row.visible_devices for row in WITH_DEVICES if row.visible_devices}
     | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE"}
     | {"JUPYTER_DIST_AGENT_PID", "JUPYTER_DIST_PRELOAD"}
 )
 # So are torchelastic's, which tell torch of a store and an agent that are not there.
 RESERVED_PREFIX = "TORCHELASTIC_"
-# gloo and NCCL authenticate nobody: a group of one machine is not to be reached from another one.
-NETWORK_ENV = frozenset({"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_COMM_ID"})
+# Backends authenticate nobody: a group of one machine is not to be reached from another one.
+NETWORK_ENV = frozenset(
+    name for backend in BACKENDS.values() for name in (backend.interface_variable, *backend.address_variables)
+)
 
 
 @dataclass(frozen=True)
@@ -61,21 +65,28 @@ class StartRequest:
 def resolve_spec(
     request: StartRequest,
     environment: Environment,
-    device_indices: Sequence[int],
+    indices: Mapping[str, Sequence[int]],
     defaults: GroupDefaults,
     taken_names: Sequence[str],
 ) -> dict[str, Any]:
     """Return the fields of a GroupSpec, all but `group_id`.
 
+    Args:
+        request: what was asked for.
+        environment: where the group is to run.
+        indices: the devices of this machine, by accelerator.
+        defaults: what stands in for what was not said.
+        taken_names: names that other groups have.
+
     Raises:
         JupyterDistError: naming the one field that is wrong.
     """
-    accelerator = _accelerator(request, environment, device_indices)
-    devices = _devices(request, device_indices) if accelerator == "cuda" else []
+    accelerator = _accelerator(request, environment, indices)
+    devices = _devices(request, indices[accelerator.name]) if accelerator.has_devices else []
     return {
         "name": _name(request.name, taken_names),
         "world_size": len(devices) or _num_ranks(request, defaults),
-        "accelerator": accelerator,
+        "accelerator": accelerator.name,
         "backend": _backend(request.backend, accelerator),
         "cwd": _cwd(request, defaults.root_dir),
         "devices": devices,
@@ -93,33 +104,34 @@ def build_spec(group_id: str, fields: dict[str, Any]) -> GroupSpec:
     return GroupSpec(group_id=group_id, **fields)
 
 
-def _accelerator(request: StartRequest, environment: Environment, device_indices: Sequence[int]) -> str:
-    wanted = request.accelerator
-    if wanted == "auto":
-        if request.devices is None and request.num_ranks is not None and request.num_ranks > len(device_indices):
-            return "cpu"
-        wanted = "cuda" if environment.cuda and device_indices else "cpu"
-        if wanted == "cpu" and request.devices is None:
-            return wanted
-    if wanted == "cpu":
-        if request.devices is not None:
-            message = "'devices' was given, but this group would run on CPU."
-            raise JupyterDistError("bad_devices", message, _why_no_cuda(environment, device_indices))
-        return wanted
-    if not environment.cuda:
-        message = f"The torch of {environment.python} has no CUDA."
+def _accelerator(request: StartRequest, environment: Environment, indices: Mapping[str, Sequence[int]]) -> Accelerator:
+    usable = [row for row in WITH_DEVICES if row.name in environment.accelerators and indices.get(row.name)]
+    wanted = CPU if request.accelerator == "auto" else ACCELERATORS[request.accelerator]
+    if request.accelerator == "auto" and usable:
+        wanted = usable[0]
+        too_many = request.num_ranks is not None and request.num_ranks > len(indices[wanted.name])
+        if request.devices is None and too_many:
+            return CPU  # a rehearsal
+    if wanted is CPU and request.devices is not None:
+        message = "'devices' was given, but this group would run on CPU."
+        raise JupyterDistError("bad_devices", message, _why_on_cpu(environment, indices))
+    if wanted.has_devices and wanted.name not in environment.accelerators:
+        message = f"The torch of {environment.python} has no {wanted.label}."
         raise JupyterDistError("bad_environment", message, "Choose another environment, or accelerator 'cpu'.")
-    if not device_indices:
-        raise JupyterDistError("bad_devices", "This machine has no CUDA device.", "Choose accelerator 'cpu'.")
+    if wanted.has_devices and not indices.get(wanted.name):
+        message = f"This machine has no {wanted.label} device."
+        raise JupyterDistError("bad_devices", message, "Choose accelerator 'cpu'.")
     return wanted
 
 
-def _why_no_cuda(environment: Environment, device_indices: Sequence[int]) -> str:
-    if not device_indices:
-        return "This machine has no CUDA device; use 'num_ranks'."
-    if not environment.cuda:
-        return f"The torch of {environment.python} has no CUDA; use 'num_ranks' or another environment."
-    return "Leave 'devices' out, or choose accelerator 'cuda'."
+def _why_on_cpu(environment: Environment, indices: Mapping[str, Sequence[int]]) -> str:
+    present = [row for row in WITH_DEVICES if indices.get(row.name)]
+    if not present:
+        return f"This machine has no {labels()} device; use 'num_ranks'."
+    if not any(row.name in environment.accelerators for row in present):
+        have = labels(present)
+        return f"The torch of {environment.python} has no {have}; use 'num_ranks' or another environment."
+    return f"Leave 'devices' out, or choose accelerator '{present[0].name}'."
 
 
 def _devices(request: StartRequest, available: Sequence[int]) -> list[int]:
@@ -168,11 +180,12 @@ def _num_ranks(request: StartRequest, defaults: GroupDefaults) -> int:
     return count
 
 
-def _backend(wanted: str, accelerator: str) -> str:
+def _backend(wanted: str, accelerator: Accelerator) -> str:
     if wanted == "auto":
-        return "nccl" if accelerator == "cuda" else "gloo"
-    if wanted == "nccl" and accelerator != "cuda":
-        raise bad_request("'backend' is 'nccl', but this group runs on CPU.", "Use 'gloo' or 'auto'.")
+        return accelerator.backends[0]
+    if wanted not in accelerator.backends:
+        hint = f"Use 'auto', or one of: {', '.join(accelerator.backends)}."
+        raise bad_request(f"'backend' is '{wanted}', but this group runs on {accelerator.label}.", hint)
     return wanted
 
 

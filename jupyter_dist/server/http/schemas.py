@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
+from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from jupyter_dist.protocol.ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
 from jupyter_dist.protocol.states import ExecutionState, GroupState, RankState
 from jupyter_dist.server.groups.group import MAX_CODE_BYTES
@@ -62,6 +64,11 @@ def body(fields: dict[str, Schema], required: tuple[str, ...] = ()) -> Schema:
     }
 
 
+def one_of(names: Sequence[str]) -> Schema:
+    """One of some names."""
+    return {"enum": list(names), "description": f"One of {', '.join(names)}."}
+
+
 def text(max_length: int = 200) -> Schema:
     """A string that we are sent."""
     return {**STRING, "maxLength": max_length}
@@ -72,21 +79,21 @@ START_BODY = body(
         "name": {**text(), "description": "A name for the group, unique among those that live."},
         "environment": {**text(300), "description": "The name of an environment of GET /environments."},
         "python": {**text(MAX_PATH), "description": "The absolute path of an interpreter, instead of an environment."},
-        "accelerator": {"enum": ["auto", "cuda", "cpu"], "description": "One of auto, cuda, cpu."},
+        "accelerator": one_of(ACCELERATOR_CHOICES),
         "devices": {
             # Not one `anyOf`: its validation names every wrong item of a list before it refuses the first.
             "if": {"type": "array"},
             "then": {**list_of({**INTEGER, "minimum": 0, "maximum": MAX_RANKS}), "maxItems": MAX_RANKS},
             "else": {"anyOf": [{**INTEGER, "minimum": -1, "maximum": MAX_RANKS}, {"const": "all"}]},
-            "description": 'CUDA devices: a list of indices, a count, -1 or "all".',
+            "description": 'Devices: a list of indices, a count, -1 or "all".',
         },
         "num_ranks": {
             **INTEGER,
             "minimum": 1,
             "maximum": MAX_CPU_RANKS,
-            "description": f"CPU ranks, 1 to {MAX_CPU_RANKS}; with CUDA the number of devices.",
+            "description": f"CPU ranks, 1 to {MAX_CPU_RANKS}; on devices their number.",
         },
-        "backend": {"enum": ["auto", "nccl", "gloo"], "description": "One of auto, nccl, gloo."},
+        "backend": one_of(BACKEND_CHOICES),
         "cwd": {**text(MAX_PATH), "description": "A directory, absolute or relative to the server's root."},
         "notebook": {**text(MAX_PATH), "description": "A notebook's path: its folder is the default cwd."},
         "env": {
@@ -117,7 +124,7 @@ EXECUTE_BODY = body(
         "silent": {**BOOLEAN, "description": "Whether it is left out of the history."},
         "empty_cache": {
             **BOOLEAN,
-            "description": "Whether ranks collect garbage and empty the CUDA cache when the cell changed its memory.",
+            "description": "Whether ranks collect garbage and empty the device cache when the cell changed its memory.",
         },
     },
     required=("code",),
@@ -164,8 +171,8 @@ GROUP = record(
         "name": STRING,
         "state": {"enum": list(get_args(GroupState))},
         "environment": ANY_OBJECT,
-        "accelerator": {"enum": ["cpu", "cuda"]},
-        "backend": {"enum": ["gloo", "nccl"]},
+        "accelerator": {"enum": list(ACCELERATOR_CHOICES[1:])},
+        "backend": {"enum": list(BACKEND_CHOICES[1:])},
         "devices": list_of(INTEGER),
         "world_size": INTEGER,
         "cwd": STRING,
@@ -221,13 +228,16 @@ ENVIRONMENT = record(
         "python_version": or_null(STRING),
         "torch_version": or_null(STRING),
         "ipython_version": or_null(STRING),
-        "cuda": or_null(STRING),
+        "accelerators": list_of(
+            record({"name": STRING, "label": STRING, "version": STRING, "backends": list_of(STRING)})
+        ),
         "problem": or_null(STRING),
     }
 )
 
 DEVICE = record(
     {
+        "accelerator": STRING,
         "index": INTEGER,
         "name": or_null(STRING),
         "uuid": or_null(STRING),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .local import agent_environment
@@ -40,13 +41,14 @@ class Environment:
     python_version: str | None = None
     torch_version: str | None = None
     ipython_version: str | None = None
-    cuda: str | None = None
+    accelerators: dict[str, str] = field(default_factory=dict)  # that its torch was built for, with their versions
     problem: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The environment of docs/api.md."""
         shown = ("name", "display_name", "python", "source", "python_version", "torch_version")
-        return {name: getattr(self, name) for name in (*shown, "ipython_version", "cuda", "problem")}
+        fields = {name: getattr(self, name) for name in (*shown, "ipython_version", "problem")}
+        return {**fields, "accelerators": accelerators.shown(self.accelerators)}
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,10 @@ class Environments:
             async with self._at_once:
                 found = await _run_probe(candidate)
             known = self._probed[candidate.python] = _Probed(_stamp(candidate.python, found), found)
-        fields = ("python_version", "torch_version", "ipython_version", "cuda")
+        fields = ("python_version", "torch_version", "ipython_version")
         versions: dict[str, Any] = {name: known.found.get(name) for name in fields}
-        return replace(candidate, **versions, problem=problem(candidate.python, known.found))
+        built = accelerators.built_for(known.found.get("built_for") or {})
+        return replace(candidate, **versions, accelerators=built, problem=problem(candidate.python, known.found))
 
 
 def default_environment(environments: list[Environment]) -> Environment:
@@ -166,6 +169,7 @@ async def _run_probe(candidate: Environment) -> dict[str, Any]:
             candidate.python,
             "-c",
             _PROBE_SCRIPT,
+            *(row.built_as for row in accelerators.WITH_DEVICES if row.built_as),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

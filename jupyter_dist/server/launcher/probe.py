@@ -22,24 +22,25 @@ def version(name: str) -> str | None:
         return None
 
 
-def cuda_of_torch() -> str | None:
-    """The CUDA that torch was built for."""
+def torch_built_for(names: list[str]) -> dict[str, str]:
+    """What torch was built for, of these names in its version.py."""
     try:
         spec = importlib.util.find_spec("torch")
         assert spec is not None
         assert spec.origin is not None
         with open(os.path.join(os.path.dirname(spec.origin), "version.py")) as file:
-            match = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", file.read(), re.M)
-        return match.group(1) if match else None
+            text = file.read()
     except Exception:
-        return None
+        return {}
+    matches = {name: re.search(rf"^{name}\b[^=\n]*=\s*['\"]([^'\"]+)['\"]", text, re.M) for name in names}
+    return {name: match.group(1) for name, match in matches.items() if match}
 
 
 found = {
     "python_version": ".".join(map(str, sys.version_info[:3])),
     "torch_version": version("torch"),
     "ipython_version": version("ipython"),
-    "cuda": cuda_of_torch(),
+    "built_for": torch_built_for(sys.argv[1:]),
     "paths": [path for path in sys.path if os.path.isdir(path)],
 }
 sys.stdout.write(json.dumps(found) + "\n")

@@ -88,7 +88,14 @@ class DevicesHandler(DistHandler):
             {
                 200: Answer(
                     "Devices and host",
-                    record({"devices": list_of(ref("Device")), "host": ref("Host"), "processes_hidden": BOOLEAN}),
+                    record(
+                        {
+                            "devices": list_of(ref("Device")),
+                            "host": ref("Host"),
+                            "processes_hidden": BOOLEAN,
+                            "problems": list_of(STRING),
+                        }
+                    ),
                 )
             },
         )

@@ -21,7 +21,7 @@ export interface IExecutorOptions {
   runs: CellRuns;
   /** Runs a cell on the kernel: JupyterLab's own way. */
   runOnKernel: INotebookCellExecutor['runCell'];
-  /** Whether cells empty the CUDA cache of the ranks whose memory they changed. */
+  /** Whether cells empty the device cache of the ranks whose memory they changed. */
   emptyCache(): boolean;
   /** Where a notebook lies on the server. */
   pathOf(notebook: INotebookModel): string | undefined;

@@ -65,7 +65,7 @@ export class DevicesModel {
   private _set(devices: IDevices): void {
     // The live message leaves out what does not change.
     const hidden = devices.processes_hidden ?? this._devices?.processes_hidden;
-    this._devices = { devices: devices.devices, host: devices.host, processes_hidden: hidden };
+    this._devices = { devices: devices.devices, host: devices.host, processes_hidden: hidden, problems: devices.problems ?? [] };
     this._changed.emit();
   }
 

@@ -41,7 +41,7 @@ export class MemoryModel {
     return [...this._latest.values()].some(r => r.allocated_bytes !== null);
   }
 
-  /** What is drawn: the allocator's view on CUDA, the process's on CPU. */
+  /** What is drawn: the allocator's view on a device, the process's on CPU. */
   get metric(): MemoryMetric {
     return this.hasDevice ? 'allocated_bytes' : 'resident_bytes';
   }

@@ -1,15 +1,17 @@
 import { expect, it } from 'vitest';
 import type { IDevice, IEnvironment, IGroup } from '../../services/protocol';
-import { defaultForm, freeName, IStartWorld, problems, startRequest } from './startform';
+import { backendsOf, defaultForm, freeName, IStartWorld, knownAccelerators, problems, startRequest } from './startform';
 
-const python = { name: 'python3', problem: null, torch_version: '2.13.0', cuda: null } as IEnvironment;
-const cuda = { ...python, name: 'cuda', cuda: '12.8' };
+const python = { name: 'python3', problem: null, torch_version: '2.13.0', accelerators: [] } as unknown as IEnvironment;
+const built = (name: string, label: string) => ({ name, label, version: '1.0', backends: ['nccl', 'gloo'] });
+const cuda = { ...python, name: 'cuda', accelerators: [built('cuda', 'CUDA')] };
+const rocm = { ...python, name: 'rocm', accelerators: [built('rocm', 'ROCm')] };
 const bare = { ...python, name: 'bare', problem: 'It has no torch.' };
-const gpu = (index: number) => ({ index }) as IDevice;
+const gpu = (index: number, accelerator = 'cuda') => ({ index, accelerator }) as IDevice;
 const train = { name: 'train', state: 'ready' } as IGroup;
 
 function world(changes: Partial<IStartWorld> = {}): IStartWorld {
-  return { environments: [python, cuda, bare], devices: [], groups: [train], ...changes };
+  return { environments: [python, cuda, rocm, bare], devices: [], groups: [train], ...changes };
 }
 
 it('begins with what works', () => {
@@ -27,8 +29,8 @@ it.each([
   [{ ranks: '0' }, { ranks: 'ranks-invalid' }],
   [{ ranks: '2.5' }, { ranks: 'ranks-invalid' }],
   [{ ranks: '' }, { ranks: 'ranks-invalid' }],
-  [{ backend: 'nccl' as const }, { backend: 'backend-needs-cuda' }],
-  [{ accelerator: 'cuda' as const }, { accelerator: 'devices-none-present' }]
+  [{ backend: 'nccl' }, { backend: 'backend-not-here' }],
+  [{ accelerator: 'cuda' }, { accelerator: 'devices-none-present' }]
 ])('%j gives %j', (changes, expected) => {
   const form = { ...defaultForm(world(), 'python3', 2), ...changes };
   expect(problems(form, world())).toEqual(expected);
@@ -47,6 +49,16 @@ it('asks for devices where there are any', () => {
   });
   expect(problems({ ...form, devices: [] }, here)).toEqual({ devices: 'devices-none-ticked' });
   expect(startRequest({ ...form, environment: 'python3' }, here, null)).toMatchObject({ num_ranks: 2 });
+});
+
+it('offers what the environment was built for, where a machine has devices of two kinds', () => {
+  const here = world({ devices: [gpu(0), gpu(1), gpu(0, 'rocm')] });
+  const form = defaultForm(here, 'rocm', 2);
+  expect(startRequest(form, here, null).devices).toEqual([0]);
+  expect(startRequest({ ...form, environment: 'cuda' }, here, null).devices).toEqual([0, 1]);
+  expect(knownAccelerators(here).map(({ label }) => label)).toEqual(['CUDA', 'ROCm']);
+  expect(backendsOf({ ...form, accelerator: 'cpu' }, here)).toEqual(['gloo']);
+  expect(problems({ ...form, backend: 'nccl' }, here)).toEqual({});
 });
 
 it('finds a free name', () => {

@@ -1,18 +1,20 @@
 /** What the form for a new group holds, what is wrong with it, and the request it makes. Pure. */
-import type { IDevice, IEnvironment, IGroup, IStartRequest } from '../../services/protocol';
+import type { IAccelerator, IDevice, IEnvironment, IGroup, IStartRequest } from '../../services/protocol';
 
-export type Accelerator = 'auto' | 'cuda' | 'cpu';
-export type Backend = 'auto' | 'nccl' | 'gloo';
+/** Of ranks on the CPU. */
+const CPU_BACKENDS: readonly string[] = ['gloo'];
 
 export interface IStartForm {
   readonly name: string;
   readonly environment: string;
-  readonly accelerator: Accelerator;
+  /** `auto`, `cpu`, or the name of an accelerator. */
+  readonly accelerator: string;
   /** Indices of the devices ticked. */
   readonly devices: readonly number[];
   /** The number of CPU ranks, as typed. */
   readonly ranks: string;
-  readonly backend: Backend;
+  /** `auto`, or the name of a backend. */
+  readonly backend: string;
   readonly cwd: string;
 }
 
@@ -25,7 +27,7 @@ export type StartProblem =
   | 'devices-none-present'
   | 'devices-none-ticked'
   | 'ranks-invalid'
-  | 'backend-needs-cuda';
+  | 'backend-not-here';
 
 export type StartProblems = Partial<Record<keyof IStartForm, StartProblem>>;
 
@@ -39,9 +41,36 @@ export interface IStartWorld {
 export const MAX_RANKS = 256;
 const NAME = /^[A-Za-z][A-Za-z0-9_.-]*$/;
 
-/** Whether the ranks will be on devices. */
-export function usesDevices(form: IStartForm, world: IStartWorld): boolean {
-  return form.accelerator === 'cuda' || (form.accelerator === 'auto' && hasCuda(form, world));
+/** The accelerator whose devices the ranks will be on; null: they will be on the CPU. */
+export function acceleratorOf(form: IStartForm, world: IStartWorld): string | null {
+  if (form.accelerator !== 'auto') {
+    return form.accelerator === 'cpu' ? null : form.accelerator;
+  }
+  const present = new Set(world.devices.map(device => device.accelerator));
+  const environment = chosen(form, world);
+  if (environment?.torch_version) {
+    return environment.accelerators.find(({ name }) => present.has(name))?.name ?? null;
+  }
+  // An environment whose torch was not asked yet does not forbid devices.
+  return world.devices[0]?.accelerator ?? null;
+}
+
+/** The devices that the form offers. */
+export function offeredDevices(form: IStartForm, world: IStartWorld): IDevice[] {
+  const accelerator = acceleratorOf(form, world);
+  return world.devices.filter(device => device.accelerator === accelerator);
+}
+
+/** All accelerators that some environment was built for: what can be chosen beside `auto` and `cpu`. */
+export function knownAccelerators(world: IStartWorld): IAccelerator[] {
+  const all = world.environments.flatMap(environment => environment.accelerators);
+  return all.filter((each, i) => all.findIndex(({ name }) => name === each.name) === i);
+}
+
+/** The backends of the accelerator that the ranks will be on. */
+export function backendsOf(form: IStartForm, world: IStartWorld): readonly string[] {
+  const accelerator = acceleratorOf(form, world);
+  return knownAccelerators(world).find(({ name }) => name === accelerator)?.backends ?? CPU_BACKENDS;
 }
 
 export function problems(form: IStartForm, world: IStartWorld): StartProblems {
@@ -52,13 +81,16 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
   } else if (world.groups.some(g => g.name === name && g.state !== 'dead' && g.state !== 'lost')) {
     found.name = 'name-taken';
   }
-  const environment = world.environments.find(e => e.name === form.environment);
+  const environment = chosen(form, world);
   if (!environment) {
     found.environment = 'environment-missing';
   } else if (environment.problem) {
     found.environment = 'environment-unusable';
   }
-  const place = usesDevices(form, world) ? deviceProblems(form, world) : rankProblems(form);
+  if (form.backend !== 'auto' && !backendsOf(form, world).includes(form.backend)) {
+    found.backend = 'backend-not-here';
+  }
+  const place = acceleratorOf(form, world) ? deviceProblems(form, world) : rankProblems(form);
   return { ...found, ...place };
 }
 
@@ -76,8 +108,8 @@ export function startRequest(
   if (form.name.trim()) {
     request.name = form.name.trim();
   }
-  if (usesDevices(form, world)) {
-    request.devices = [...form.devices].sort((a, b) => a - b);
+  if (acceleratorOf(form, world)) {
+    request.devices = tickedDevices(form, world).sort((a, b) => a - b);
   } else {
     request.num_ranks = Number(form.ranks);
   }
@@ -111,25 +143,27 @@ export function defaultForm(
     name: freeName(world.groups),
     environment: preferred?.name ?? environment ?? '',
     accelerator: 'auto',
-    devices: world.devices.map(device => device.index),
+    devices: [...new Set(world.devices.map(device => device.index))],
     ranks: String(ranks),
     backend: 'auto',
     cwd: ''
   };
 }
 
-function hasCuda(form: IStartForm, world: IStartWorld): boolean {
-  const environment = world.environments.find(e => e.name === form.environment);
-  // An environment whose torch was not asked yet does not forbid devices.
-  const built = environment?.torch_version ? environment.cuda !== null : true;
-  return world.devices.length > 0 && built;
+function chosen(form: IStartForm, world: IStartWorld): IEnvironment | undefined {
+  return world.environments.find(environment => environment.name === form.environment);
+}
+
+function tickedDevices(form: IStartForm, world: IStartWorld): number[] {
+  const indices = offeredDevices(form, world).map(device => device.index);
+  return indices.filter(index => form.devices.includes(index));
 }
 
 function deviceProblems(form: IStartForm, world: IStartWorld): StartProblems {
-  if (world.devices.length === 0) {
+  if (offeredDevices(form, world).length === 0) {
     return { accelerator: 'devices-none-present' };
   }
-  return form.devices.length === 0 ? { devices: 'devices-none-ticked' } : {};
+  return tickedDevices(form, world).length === 0 ? { devices: 'devices-none-ticked' } : {};
 }
 
 function rankProblems(form: IStartForm): StartProblems {
@@ -137,9 +171,6 @@ function rankProblems(form: IStartForm): StartProblems {
   const count = Number(form.ranks);
   if (!Number.isInteger(count) || count < 1 || count > MAX_RANKS) {
     found.ranks = 'ranks-invalid';
-  }
-  if (form.backend === 'nccl') {
-    found.backend = 'backend-needs-cuda';
   }
   return found;
 }

@@ -54,7 +54,7 @@ export interface IRunRequest {
   notebook?: string;
   stop_on_error?: boolean;
   silent?: boolean;
-  /** Ranks whose CUDA memory it changed empty their cache when it has ended. */
+  /** Ranks whose device memory it changed empty their cache when it has ended. */
   empty_cache?: boolean;
   /**
    * The execution before it in a Run All: if that one has failed by now, this

@@ -31,6 +31,17 @@ export interface IErrorBody {
   hint: string;
 }
 
+/** An accelerator that an environment's torch was built for. */
+export interface IAccelerator {
+  /** What a start names, and a device has. */
+  name: string;
+  /** For people: the same in every language. */
+  label: string;
+  version: string;
+  /** Of its groups; the first is the default. */
+  backends: string[];
+}
+
 export interface IEnvironment {
   name: string;
   display_name: string;
@@ -39,7 +50,7 @@ export interface IEnvironment {
   python_version: string | null;
   torch_version: string | null;
   ipython_version: string | null;
-  cuda: string | null;
+  accelerators: IAccelerator[];
   /** Null, or a sentence on why no group can be started in it. */
   problem: string | null;
 }
@@ -79,7 +90,8 @@ export interface IGroup {
     python_version: string | null;
     torch_version: string | null;
   };
-  accelerator: 'cuda' | 'cpu';
+  /** `cpu`, or the name of an accelerator. */
+  accelerator: string;
   backend: string;
   devices: number[];
   world_size: number;
@@ -104,10 +116,10 @@ export interface IStartRequest {
   name?: string;
   environment?: string;
   python?: string;
-  accelerator?: 'auto' | 'cuda' | 'cpu';
+  accelerator?: string;
   devices?: number[] | number | 'all';
   num_ranks?: number;
-  backend?: 'auto' | 'nccl' | 'gloo';
+  backend?: string;
   cwd?: string;
   notebook?: string;
   env?: Record<string, string>;
@@ -123,7 +135,9 @@ export interface IDeviceProcess {
 }
 
 export interface IDevice {
+  /** Of this accelerator; another one on the same machine counts for itself. */
   index: number;
+  accelerator: string;
   name: string;
   uuid: string;
   memory_used_bytes: number | null;
@@ -147,6 +161,8 @@ export interface IDevices {
   devices: IDevice[];
   host: IHost;
   processes_hidden?: boolean;
+  /** Sentences: which devices cannot be read, and why. */
+  problems?: string[];
 }
 
 export interface IRankMemory {

@@ -19,12 +19,17 @@ export function DevicesSection(): React.ReactElement {
     <>
       <ul className="jpd-Devices" aria-label={trans.__('Devices')}>
         {known.devices.map(device => (
-          <DeviceItem key={device.uuid || device.index} device={device} />
+          <DeviceItem key={device.uuid || `${device.accelerator} ${device.index}`} device={device} />
         ))}
         <HostItem host={known.host} />
       </ul>
-      {known.devices.length === 0 && (
-        <p className="jpd-Sidebar-quiet">{trans.__('No CUDA device: ranks run on the CPU.')}</p>
+      {known.problems?.map(problem => (
+        <p key={problem} className="jpd-Sidebar-offline" role="status">
+          {problem}
+        </p>
+      ))}
+      {known.devices.length === 0 && !known.problems?.length && (
+        <p className="jpd-Sidebar-quiet">{trans.__('No accelerator was found: ranks run on the CPU.')}</p>
       )}
       {known.processes_hidden && (
         <p className="jpd-Sidebar-quiet">

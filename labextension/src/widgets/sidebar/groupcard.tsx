@@ -184,8 +184,8 @@ function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }
   const { environment } = group;
   const torch = environment.torch_version ? `torch ${environment.torch_version}` : '';
   const where =
-    group.accelerator === 'cuda'
-      ? trans.__('CUDA %1', formatRanks(group.devices))
+    group.devices.length > 0
+      ? trans.__('%1 %2', group.accelerator.toUpperCase(), formatRanks(group.devices))
       : trans.__('CPU');
   const facts = [environment.display_name, torch, group.backend, where, total(group, monitor)];
   const ready =

@@ -57,10 +57,10 @@ function problemWords(trans: TranslationBundle, problem: StartProblem): string {
     'name-invalid': trans.__('A name starts with a letter, followed by letters, digits, "-", "_" and ".".'),
     'environment-missing': trans.__('Choose an environment.'),
     'environment-unusable': trans.__('No group can be started in this environment.'),
-    'devices-none-present': trans.__('This machine has no CUDA device.'),
+    'devices-none-present': trans.__('This machine has no such device.'),
     'devices-none-ticked': trans.__('Select at least one device.'),
     'ranks-invalid': trans.__('Enter a number from 1 to %1.', MAX_RANKS),
-    'backend-needs-cuda': trans.__('nccl needs CUDA devices; use gloo.')
+    'backend-not-here': trans.__('This accelerator does not use that backend; choose automatic.')
   };
   return words[problem];
 }

@@ -4,19 +4,17 @@ import { HTMLSelect } from '@jupyterlab/ui-components';
 import React from 'react';
 import { formatBytes } from '../../../model/format/quantities';
 import {
-  Accelerator,
-  Backend,
+  backendsOf,
   IStartForm,
   IStartWorld,
+  knownAccelerators,
   MAX_RANKS,
+  offeredDevices,
   StartProblems
 } from '../../../model/groups/startform';
 import type { IEnvironment } from '../../../services/protocol';
 import { useSidebar } from '../context';
 import { Problem, Row } from './formrow';
-
-/** Names, not words: the same in every language. */
-const BACKENDS: readonly Backend[] = ['nccl', 'gloo'];
 
 export interface IFieldProps {
   readonly form: IStartForm;
@@ -70,24 +68,24 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
   );
 }
 
-export function AcceleratorField({ form, found, set }: IFieldProps): React.ReactElement {
+export function AcceleratorField({ form, world, found, set }: IFieldProps): React.ReactElement {
   const { trans } = useSidebar();
-  const words: Record<Accelerator, string> = {
-    auto: trans.__('automatic'),
-    cuda: trans.__('CUDA'),
-    cpu: trans.__('CPU')
-  };
+  const choices = [
+    { name: 'auto', label: trans.__('automatic') },
+    ...knownAccelerators(world),
+    { name: 'cpu', label: trans.__('CPU') }
+  ];
   return (
     <Row label={trans.__('Accelerator')} problem={found.accelerator}>
       {id => (
         <HTMLSelect
           {...id}
           value={form.accelerator}
-          onChange={event => set({ accelerator: event.target.value as Accelerator })}
+          onChange={event => set({ accelerator: event.target.value })}
         >
-          {(Object.keys(words) as Accelerator[]).map(accelerator => (
-            <option key={accelerator} value={accelerator}>
-              {words[accelerator]}
+          {choices.map(({ name, label }) => (
+            <option key={name} value={name}>
+              {label}
             </option>
           ))}
         </HTMLSelect>
@@ -107,7 +105,7 @@ export function DevicesField({ form, world, found, set }: IFieldProps): React.Re
   return (
     <fieldset className="jpd-StartForm-devices">
       <legend>{trans.__('Devices')}</legend>
-      {world.devices.map(device => (
+      {offeredDevices(form, world).map(device => (
         <label key={device.index} className="jpd-StartForm-device">
           <input
             type="checkbox"
@@ -148,7 +146,7 @@ export function RanksField({ form, found, set }: IFieldProps): React.ReactElemen
   );
 }
 
-export function BackendField({ form, found, set }: IFieldProps): React.ReactElement {
+export function BackendField({ form, world, found, set }: IFieldProps): React.ReactElement {
   const { trans } = useSidebar();
   return (
     <Row label={trans.__('Backend')} problem={found.backend}>
@@ -156,10 +154,10 @@ export function BackendField({ form, found, set }: IFieldProps): React.ReactElem
         <HTMLSelect
           {...id}
           value={form.backend}
-          onChange={event => set({ backend: event.target.value as Backend })}
+          onChange={event => set({ backend: event.target.value })}
         >
           <option value="auto">{trans.__('automatic')}</option>
-          {BACKENDS.map(backend => (
+          {backendsOf(form, world).map(backend => (
             <option key={backend} value={backend}>
               {backend}
             </option>

@@ -2,12 +2,12 @@
 import { Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useRef, useState } from 'react';
 import {
+  acceleratorOf,
   defaultForm,
   IStartForm,
   IStartWorld,
   problems,
-  startRequest,
-  usesDevices
+  startRequest
 } from '../../../model/groups/startform';
 import { DistError } from '../../../services/errors';
 import type { IEnvironment, IErrorBody, IGroup } from '../../../services/protocol';
@@ -85,7 +85,7 @@ function Fields({ environments, preferred, ranks, onClose, onStarted }: IFieldsP
       <NameField {...field} />
       <EnvironmentField {...field} />
       <AcceleratorField {...field} />
-      {usesDevices(form, world) ? <DevicesField {...field} /> : <RanksField {...field} />}
+      {acceleratorOf(form, world) ? <DevicesField {...field} /> : <RanksField {...field} />}
       <details className="jpd-StartForm-more">
         <summary>{trans.__('Backend and folder')}</summary>
         <BackendField {...field} />

@@ -1,0 +1,169 @@
+"""The table of accelerators, and of the backends that their ranks talk over: all that differs between vendors.
+
+Server, agent and ranks read it; nothing else names a vendor's device, variable or backend (tests/test_architecture.py).
+docs/extending.md says what a new row needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A torch.distributed backend."""
+
+    name: str
+    interface_variable: str  # names the network interface it uses
+    address_variables: tuple[str, ...] = ()  # others that would let other machines take part
+    environment: Mapping[str, str] = field(default_factory=dict)  # what ranks need to be interrupted and watched
+    broken_sign: str | None = None  # what torch says of a collective whose communicator was aborted
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A kind of device, under the name that a start gives it."""
+
+    name: str
+    label: str  # for people
+    device_type: str  # torch's: torch.device(device_type), and the module torch.<device_type>
+    backends: tuple[str, ...]  # the first is the default
+    built_as: str | None  # the name in torch/version.py that has its version; None: torch never says, or needs none
+    visible_devices: str | None  # the variable that has the group's devices
+    hide: Mapping[str, str] = field(default_factory=dict)  # what a rank of a CPU group is given, so that it sees none
+    zygote_environment: Mapping[str, str] = field(default_factory=dict)  # keeps a process that forks ranks off it
+    reader: str | None = None  # module:class that reads its devices in the server
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether ranks are on devices of its own."""
+        return self.visible_devices is not None
+
+
+CPU = Accelerator("cpu", "CPU", "cpu", ("gloo",), None, None)
+
+_ROWS = (
+    Accelerator(
+        name="cuda",
+        label="CUDA",
+        device_type="cuda",
+        backends=("nccl", "gloo"),
+        built_as="cuda",
+        visible_devices="CUDA_VISIBLE_DEVICES",
+        hide={"CUDA_VISIBLE_DEVICES": ""},
+        # Makes torch.cuda.is_available() ask NVML, which does not initialize CUDA, so that forking stays possible.
+        zygote_environment={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
+        reader="jupyter_dist.server.devices.nvml:NvmlReader",
+    ),
+    # torch for ROCm keeps the names cuda and nccl; only the driver's own differ. Not run on a device yet.
+    Accelerator(
+        name="rocm",
+        label="ROCm",
+        device_type="cuda",
+        backends=("nccl", "gloo"),
+        built_as="hip",
+        visible_devices="HIP_VISIBLE_DEVICES",
+        hide={"HIP_VISIBLE_DEVICES": "-1"},
+        reader="jupyter_dist.server.devices.amdsmi:AmdSmiReader",
+    ),
+    # Not run on a device yet. xccl needs torch 2.8.
+    Accelerator(
+        name="xpu",
+        label="XPU",
+        device_type="xpu",
+        backends=("xccl", "gloo"),
+        built_as="xpu",
+        visible_devices="ZE_AFFINITY_MASK",
+        hide={"ONEAPI_DEVICE_SELECTOR": "*:cpu"},
+        reader="jupyter_dist.server.devices.xpusmi:XpuSmiReader",
+    ),
+    # Shown, never started on: ranks need Linux.
+    Accelerator(
+        name="mps",
+        label="MPS",
+        device_type="mps",
+        backends=("gloo",),
+        built_as=None,
+        visible_devices=None,
+        reader="jupyter_dist.server.devices.mps:MpsReader",
+    ),
+    CPU,
+)
+
+ACCELERATORS: Mapping[str, Accelerator] = {row.name: row for row in _ROWS}
+# Those that ranks can be started on, and among them those with devices: `auto` takes the first that is there.
+STARTABLE = tuple(row for row in _ROWS if row.built_as or row is CPU)
+WITH_DEVICES = tuple(row for row in STARTABLE if row.has_devices)
+
+BACKENDS: Mapping[str, Backend] = {
+    backend.name: backend
+    for backend in (
+        Backend("gloo", "GLOO_SOCKET_IFNAME", ("TP_SOCKET_IFNAME",)),
+        Backend(
+            "nccl",
+            "NCCL_SOCKET_IFNAME",
+            ("NCCL_COMM_ID",),
+            # torch's own watchdog ends the process, and with it the variables; the agent watches instead.
+            {
+                "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
+                "TORCH_NCCL_ENABLE_MONITORING": "0",
+                "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
+                "TORCH_NCCL_PROPAGATE_ERROR": "0",
+                "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+            },
+            broken_sign="NCCL communicator was aborted",
+        ),
+        Backend("xccl", "CCL_KVS_IFACE", ("FI_TCP_IFACE",)),
+    )
+}
+
+# What starts and commands may name.
+ACCELERATOR_CHOICES = ("auto", *(row.name for row in STARTABLE))
+BACKEND_CHOICES = ("auto", *dict.fromkeys(name for row in STARTABLE for name in row.backends))
+DEVICE_TYPES = tuple(dict.fromkeys(row.device_type for row in WITH_DEVICES))
+
+
+def on_loopback() -> dict[str, str]:
+    """The environment in which no backend listens beyond this machine."""
+    return {backend.interface_variable: "lo" for backend in BACKENDS.values()}
+
+
+def without_devices() -> dict[str, str]:
+    """The environment in which a process sees no device of any kind."""
+    return {name: value for row in WITH_DEVICES for name, value in row.hide.items()}
+
+
+def for_zygote() -> dict[str, str]:
+    """The environment in which asking for devices leaves them untouched, so that forking stays possible."""
+    return {name: value for row in WITH_DEVICES for name, value in row.zygote_environment.items()}
+
+
+def device_of(name: str, local_rank: int) -> str:
+    """The device of a rank, as torch names it."""
+    row = ACCELERATORS[name]
+    return f"{row.device_type}:{local_rank}" if row.has_devices else row.device_type
+
+
+def built_for(versions: Mapping[str, str | None]) -> dict[str, str]:
+    """The accelerators that a torch was built for, with the version of each.
+
+    Args:
+        versions: what its torch/version.py says, by `built_as`.
+    """
+    return {row.name: version for row in WITH_DEVICES if (version := versions.get(row.built_as or ""))}
+
+
+def shown(built: Mapping[str, str]) -> list[dict[str, object]]:
+    """`accelerators` of an environment of docs/api.md: what pages need of those that its torch was built for."""
+    return [
+        {"name": row.name, "label": row.label, "version": built[row.name], "backends": list(row.backends)}
+        for row in WITH_DEVICES
+        if row.name in built
+    ]
+
+
+def labels(rows: Iterable[Accelerator] = WITH_DEVICES) -> str:
+    """The accelerators in words: "CUDA, ROCm or XPU"."""
+    *some, last = (row.label for row in rows)
+    return f"{', '.join(some)} or {last}" if some else last
