@@ -1,1 +1,1 @@
-"""The code inside each rank process. torch lives here alone."""
+"""The code inside each rank process, the only one that imports torch."""

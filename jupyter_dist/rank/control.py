@@ -1,4 +1,4 @@
-"""What the agent may ask of a rank, answered in the side thread."""
+"""The requests of the agent to a rank, answered in the side thread."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Control:
         }
 
     def handle(self, header: Header, payload: bytes) -> None:
-        """Do what one frame asks for."""
+        """Handle one frame."""
         try:
             self._handlers[header["t"]](header, payload)
-        except Exception as err:  # one bad request must not end the thread: its sender is told
+        except Exception as err:  # one bad request must not end the thread; its sender gets the error
             complain()
             self._refuse(header, err)
 
@@ -112,7 +112,7 @@ class Control:
         def guarded() -> None:
             try:
                 work()
-            except Exception as err:  # the edge: torch may raise anything here, and the agent must hear of it
+            except Exception as err:  # torch may raise anything here, and the agent must learn of it
                 complain()
                 self._refuse(header, err)
 
@@ -123,6 +123,6 @@ class Control:
 
 
 def complain() -> None:
-    """Write the current exception to the pipe; sys.stderr may be what is broken."""
+    """Write the current exception to the pipe, because sys.stderr may be broken."""
     with contextlib.suppress(OSError):
         os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))

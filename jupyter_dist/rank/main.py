@@ -1,4 +1,4 @@
-"""The life of a rank: environment, process group, shell, cells, end."""
+"""A rank from start to end: environment, process group, shell, cells, exit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import platform
 import re
 import sys
 from collections.abc import Callable
-from os import _exit as exit_now  # the plain one: see spawning.py
+from os import _exit as exit_now  # not the wrapped one: see spawning.py
 from typing import NoReturn
 
 import torch
@@ -44,29 +44,29 @@ _LEAVE_SECONDS = 2.0
 
 
 def run(spec: RankSpec, channel_fd: int) -> NoReturn:
-    """Be this rank until the agent says otherwise; the process ends with it.
+    """Run this rank until the agent ends it, then exit the process.
 
-    The caller has given the process its session, folder and descriptors (birth.py).
+    The caller has set up the session, folder and descriptors of the process (birth.py).
     """
     code = 1
     try:
         code = Rank(spec, channel_fd).live()
-    except BaseException:  # the process's last edge
+    except BaseException:  # the outermost level of the process
         traceback.print_exc()
     finally:
-        # Not sys.exit: a thread of the user or a broken process group could keep the process for ever.
+        # Not sys.exit: a user thread or a broken process group could keep the process alive forever.
         exit_now(code)
 
 
 def _take_umask() -> None:
-    """What cells write is as open as what the user writes elsewhere; the agent's own files are for nobody else."""
+    """Use the user's umask for files that cells write; the agent's own files stay private."""
     umask = os.environ.pop("JUPYTER_DIST_UMASK", "")
     if re.fullmatch("0?[0-7]{3}", umask):
         os.umask(int(umask, 8))
 
 
 class Rank:
-    """Owns the parts and brings them up in order."""
+    """Owns the parts of a rank and starts them in order."""
 
     def __init__(self, spec: RankSpec, channel_fd: int) -> None:
         self._spec = spec
@@ -112,7 +112,7 @@ class Rank:
             phase = "shell"
             self._begin_shell()
             _take_umask()
-        except BaseException as err:  # the start failed: whatever it was, the agent must hear of it
+        except BaseException as err:  # the start failed: the agent must learn of any error
             self._send_failed(phase, err)
             return 1
         self._outbox.send(self._ready())
@@ -136,7 +136,7 @@ class Rank:
             "world_size": self._spec.world_size,
             "device": torch.device(self._spec.device),
             "gpu_id": gpu_id(self._spec),
-            # nbdistributed's other names.
+            # The other names that nbdistributed uses.
             "__rank__": self._spec.rank,
             "__world_size__": self._spec.world_size,
             "dist": dist,
@@ -162,7 +162,7 @@ class Rank:
         while not self._leaving:
             try:
                 self._loop.run_forever()
-            except BaseException as err:  # a callback, background task or signal handler of the user's
+            except BaseException as err:  # from a user's callback, background task or signal handler
                 stop_timer()
                 report_stray(err)
             self._runner.resume()
@@ -177,7 +177,7 @@ class Rank:
         self._group.leave(is_complete)
 
     def _leave(self) -> None:
-        """Called in the side thread."""
+        """Leave the event loop; called in the side thread."""
         self._side.leave_within(_LEAVE_SECONDS)
         self._leaving = True
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -205,18 +205,18 @@ class Rank:
 
 
 def gpu_id(spec: RankSpec) -> int | None:
-    """The device as the user named it, by the machine's numbers; None on CPU."""
+    """Return the machine's index of the device, as the user chose it; None on CPU."""
     variable = ACCELERATORS[spec.accelerator].visible_devices
     return None if variable is None else int(spec.env[variable].split(",")[spec.local_rank])
 
 
 def _prepare_process(spec: RankSpec) -> None:
-    """Make a process that was forked from the zygote one of its own."""
+    """Reset the state that a forked process shares with the zygote."""
     os.environ.update(spec.env)
     sys.argv = [""]
     if "" not in sys.path:
         sys.path.insert(0, "")
-    # A dup: the traceback of a crash arrives even after a cell closed fd 2.
+    # A duplicate, so that the traceback of a crash is written even after a cell closed fd 2.
     last_words_fd = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE_FD)
     faulthandler.enable(last_words_fd)
     faulthandler.register(signal.SIGUSR2, last_words_fd)

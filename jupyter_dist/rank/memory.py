@@ -1,4 +1,4 @@
-"""The memory of one rank, and giving back what it does not need."""
+"""The memory of one rank, and releasing what it does not need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Memory:
-    """Reads counters; opens its file early, so that it answers even when no descriptor is left."""
+    """Reads memory counters; opens its file early, so that it works even if no descriptor is left."""
 
     def __init__(self, device: str) -> None:
         self._device = torch.device(device)
@@ -21,21 +21,21 @@ class Memory:
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
 
     def sample(self) -> dict[str, int | None]:
-        """The fields of docs/messaging.md, `sample`; never initialises the device."""
+        """Return the fields of `sample` (docs/messaging.md); never initializes the device."""
         return {"resident_bytes": self.resident_bytes(), **self._device_counters()}
 
     def resident_bytes(self) -> int:
-        """What the process holds of the machine's memory."""
+        """Return the resident memory of the process."""
         return int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE_BYTES
 
     def in_use(self) -> tuple[int, int] | None:
-        """Bytes allocated and reserved on the device; None on CPU, and while the device is not in use."""
+        """Return the bytes allocated and reserved on the device; None on CPU, or if the device is not in use."""
         if not self._on_device():
             return None
         return self._module.memory_allocated(self._device), self._module.memory_reserved(self._device)
 
     def release_if_changed(self, before: tuple[int, int] | None) -> bool:
-        """Collect garbage and empty the device's cache if `in_use` is not what it was (main thread); whether it did."""
+        """Collect garbage and empty the device's cache if `in_use` has changed (main thread); return whether it did."""
         after = self.in_use()
         if after is None or after == before:
             return False
@@ -44,7 +44,7 @@ class Memory:
         return True
 
     def release(self) -> int:
-        """Collect garbage and give cached memory back (main thread); return how many bytes that freed."""
+        """Collect garbage and release cached memory (main thread); return the bytes freed."""
         before = self.sample()
         gc.collect()
         on_device = self._on_device()
@@ -62,7 +62,7 @@ class Memory:
         if not self._on_device():
             names = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
             return dict.fromkeys(names)
-        # The current device is per thread: the side thread must name it.
+        # The current device is per thread, so the side thread must pass it.
         module = self._module
         # Not every torch has it for every kind of device.
         free, total = module.mem_get_info(self._device) if hasattr(module, "mem_get_info") else (None, None)

@@ -1,4 +1,4 @@
-"""The thread that reads the rank's socket, flushes text and insists on interrupts; it never needs the main thread."""
+"""The thread that reads the rank's socket, flushes text and repeats interrupts; it never needs the main thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import errno
 import select
 from collections.abc import Callable
-from os import _exit as exit_now  # the plain one: see spawning.py
+from os import _exit as exit_now  # not the wrapped one: see spawning.py
 
 from jupyter_dist.protocol.specs import EXIT_DESCRIPTORS_CLOSED
 from jupyter_dist.rank.cells.interrupt import Interrupter
@@ -24,7 +24,7 @@ RECV_BYTES = 1 << 18
 
 
 class SideThread(threading.Thread):
-    """Lives from the first step of the start until the process ends."""
+    """Runs from the first step of the start until the process ends."""
 
     def __init__(
         self, wire: Wire, outbox: Outbox, streams: Streams, interrupter: Interrupter, control: Control
@@ -38,23 +38,23 @@ class SideThread(threading.Thread):
         self._decoder = FrameDecoder()
         self._flushed_at = 0.0
         self._leave_by: float | None = None
-        self.surroundings: Surroundings | None = None  # set when the shell is there
+        self.surroundings: Surroundings | None = None  # set when the shell exists
         self._poll = select.poll()
         self._poll.register(wire.wakeup, select.POLLIN)
 
     def leave_within(self, seconds: float) -> None:
-        """End the process then, if the main thread has not done it."""
+        """End the process after that time if the main thread has not."""
         self._leave_by = time.monotonic() + seconds
 
     def run(self) -> None:
-        """Serve until the process ends or the agent is gone."""
+        """Run until the process ends or the agent is gone."""
         self._wire.side_thread = threading.get_ident()
         try:
             while True:
                 self._step_surely()
-        except (OSError, EOFError) as err:  # the agent is gone, and with it everybody who could use this rank
+        except (OSError, EOFError) as err:  # the agent is gone, so this rank can no longer be used
             is_closed_here = isinstance(err, OSError) and err.errno == errno.EBADF
-        except BaseException:  # a fault of ours: a rank that nobody can ask any more must not seem to be there
+        except BaseException:  # an internal error: a rank that cannot be reached must not seem alive
             is_closed_here = False
             complain()
         self._wire.close()
@@ -65,7 +65,7 @@ class SideThread(threading.Thread):
             self._step()
         except (OSError, EOFError, FrameError):
             raise
-        except Exception:  # a cell broke what every thread needs; only the agent's end may end this one
+        except Exception:  # a cell broke what every thread needs; only the loss of the agent may end this thread
             if self.surroundings is not None:
                 self.surroundings.restore()
             with contextlib.suppress(Exception):
@@ -89,7 +89,7 @@ class SideThread(threading.Thread):
             exit_now(1)
 
     def _timeout(self) -> float | None:
-        """Nothing is polled for while the rank is idle."""
+        """Return the poll timeout; None (no polling) while the rank is idle."""
         wishes = [self._interrupter.timeout()]
         if self._outbox.busy or self._outbox.has_text:
             wishes.append(FLUSH_SECONDS)
@@ -116,5 +116,5 @@ class SideThread(threading.Thread):
     def _guard(step: Callable[[], None]) -> None:
         try:
             step()
-        except Exception:  # an edge: only the loss of the channel may end this thread
+        except Exception:  # only the loss of the channel may end this thread
             complain()

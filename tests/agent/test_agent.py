@@ -270,7 +270,7 @@ def test_a_hung_collective_is_freed_and_the_process_group_formed_anew(pair):
     execution = pair.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
     assert execution["state"] == "ok"
     assert pair.text(1, execution["id"]) == "81.0\n"
-    pair.wait(lambda: "formed anew" in (pair.group["note"] or ""))
+    pair.wait(lambda: "re-created" in (pair.group["note"] or ""))
 
 
 def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(own_agent):

@@ -85,7 +85,7 @@ def test_fewer_processes_than_ranks_are_noticed(ranks):
     assert (
         said.err
         == [
-            f"{'The function runs on the 2 ranks of this group, not on num_processes=1.'} A smaller group is another one.\n"
+            f"{'The function runs on the 2 ranks of this group, not on num_processes=1.'} To use fewer processes, start a smaller group.\n"
         ]
         * 2
     )

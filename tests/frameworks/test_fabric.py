@@ -214,7 +214,7 @@ def test_one_process_is_noticed_once(ranks):
     said = ranks.cell("Fabric()\nFabric(devices=1, accelerator='cpu')")
     assert said.state == "ok"
     assert [text.count("Fabric() runs on 1 process, not on the 2 ranks") for text in said.err] == [1, 1]
-    assert "Fabric(devices=2) trains on all of them" in said.err[0]
+    assert "Use Fabric(devices=2) to train on all." in said.err[0]
     assert said.err[0] == said.err[1]  # so that they are folded
     assert ranks.cell("Fabric()").err == ["", ""]
 

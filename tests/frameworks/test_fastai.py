@@ -158,8 +158,8 @@ def test_setup_and_teardown_leave_the_process_group(ranks):
 
 def test_the_rank_log_says_what_was_done(ranks):
     for line in (
-        "DistributedDL hands out its indices",
-        "sync_bn falls to False",
+        "DistributedDL broadcasts its indices",
+        "sync_bn is False",
         "lr_find works the same on every rank",
     ):
         assert all(line in ranks.log(rank) for rank in (0, 1))

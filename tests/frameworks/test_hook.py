@@ -49,7 +49,7 @@ def test_a_framework_that_is_not_as_expected_is_left_alone_and_still_imported(tm
         module="accelerate.launchers",
         after="assert accelerate.launchers.value == 1",
     )
-    assert "left alone, for it is not as expected (AttributeError: " in python(code, tmp_path)
+    assert "skipped, the module is not as expected (AttributeError: " in python(code, tmp_path)
 
 
 def test_what_is_said_before_the_rank_begins_is_kept(tmp_path):

@@ -51,7 +51,7 @@ optimizer = torch.optim.SGD(net.parameters(), 0.01)
 def test_a_second_init_does_nothing_and_says_what_differs(ranks):
     said = ranks.cell("import torch.distributed as td\ntd.init_process_group('nccl')\ntd.barrier()")
     assert said.state == "ok"
-    told = "This rank is in its process group already, of backend='gloo': init_process_group() did nothing.\n"
+    told = "This rank already has a process group (backend='gloo'): init_process_group() did nothing.\n"
     assert said.err == [told] * 2
 
 
@@ -93,7 +93,7 @@ def test_a_destroyed_process_group_is_told_and_formed_anew_on_request(ranks):
     ranks.agent.request("reform")
     assert ranks.agree("t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item())") == "2.0"
     assert ranks.run("print(kept)", (1,)) == ["2\n"]
-    ranks.wait_note("formed anew")
+    ranks.wait_note("re-created")
 
 
 def test_ranks_meet_again_although_one_came_early_and_gave_up(ranks):

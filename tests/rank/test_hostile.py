@@ -141,7 +141,7 @@ def test_a_display_that_is_too_large_is_an_error_in_words(group: list[RankClient
     limit = "from jupyter_dist.rank.cells import displays\nreal, displays.MAX_PAYLOAD_BYTES = displays.MAX_PAYLOAD_BYTES, 1 << 20"
     assert group[0].run(limit).status == "ok"
     result = group[0].run("display({'text/plain': 'x' * 5_000_000}, raw=True)")
-    assert result.error["evalue"].startswith("This output has 4 MiB, and an output can have 1 MiB at most.")
+    assert result.error["evalue"].startswith("This output is 4 MiB; the limit is 1 MiB.")
     assert group[0].run("displays.MAX_PAYLOAD_BYTES = real\nprint('well')").text() == "well\n"
 
 

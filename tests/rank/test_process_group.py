@@ -1,4 +1,4 @@
-"""Collectives, ending a hung one, and forming the process group anew with all variables kept."""
+"""Collectives, ending a hung one, and re-creating the process group with all variables kept."""
 
 from __future__ import annotations
 

@@ -10,16 +10,16 @@ from jupyter_dist.rank.guard.own import time
 
 @dataclass
 class Execution:
-    """What the main thread and the side thread both know of the running cell."""
+    """The state of a cell that the main thread and the side thread share."""
 
     execution_id: str
     execution_count: int
     silent: bool
     code: str
-    empty_cache: bool = False  # whether to give cached memory back if the cell changed what is in use
+    empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
     started_at: float = field(default_factory=time.monotonic)
-    interrupt_at: float | None = None  # when it was first asked to stop
-    had_private_signal: bool = False  # SIGINT did not reach its code
-    noticed_interrupt: bool = False  # KeyboardInterrupt was raised in its code
-    broke_process_group: bool = False  # a hung collective had to be broken to end it
-    cancel: Callable[[], object] | None = None  # set while it awaits: ends the wait
+    interrupt_at: float | None = None  # time of the first interrupt
+    had_private_signal: bool = False  # SIGINT did not reach the cell's code
+    noticed_interrupt: bool = False  # KeyboardInterrupt was raised in the cell's code
+    broke_process_group: bool = False  # its connections were broken to end a hung collective
+    cancel: Callable[[], object] | None = None  # set while it awaits: cancels the wait

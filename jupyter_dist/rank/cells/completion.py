@@ -1,4 +1,4 @@
-"""Names that complete what stands before the cursor: from the shell while it is idle, from the namespace always."""
+"""Completions at the cursor: from the shell while the rank is idle, from the namespace alone while a cell runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .shell import RankShell
 
 MAX_MATCHES = 2000
 
-# The name that the cursor stands in or behind, unless it is an attribute's.
+# The name before the cursor, unless it is an attribute.
 _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 
 def complete(shell: RankShell, code: str, cursor_pos: int) -> dict[str, Any]:
-    """The fields of `complete`'s answer (docs/messaging.md); asking objects for attributes may run their code."""
+    """Return the fields of the `complete` answer (docs/messaging.md). Attribute access may run user code."""
     with provisionalcompleter():
         found = list(rectify_completions(code, shell.Completer.completions(code, cursor_pos)))[:MAX_MATCHES]
     start = found[0].start if found else cursor_pos
@@ -25,7 +25,7 @@ def complete(shell: RankShell, code: str, cursor_pos: int) -> dict[str, Any]:
 
 
 def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> dict[str, Any]:
-    """The same while a cell runs: variables alone, no attributes, and no code is run for it."""
+    """Return completions while a cell runs: variables only, without attributes, so that no code runs."""
     before = _NAME.search(code[:cursor_pos])
     if before is None:
         return _answer([], cursor_pos, cursor_pos)

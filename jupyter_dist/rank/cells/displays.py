@@ -1,4 +1,4 @@
-"""display(), execute_result and clear_output as frames."""
+"""Sends display(), execute_result and clear_output as frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class RankDisplayPublisher(DisplayPublisher):
-    """What `display()` and `clear_output()` call."""
+    """Publishes what `display()` and `clear_output()` send."""
 
     emit: Emit
 
@@ -52,12 +52,12 @@ class RankDisplayPublisher(DisplayPublisher):
 
 
 class RankDisplayHook(DisplayHook):
-    """What shows the value of a cell's last expression."""
+    """Displays the value of the last expression of a cell."""
 
     emit: Emit
 
     def write_output_prompt(self) -> None:
-        """There is none: the execution count travels in the message."""
+        """Write nothing: the execution count is part of the message."""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
         """Send execute_result."""
@@ -65,27 +65,27 @@ class RankDisplayHook(DisplayHook):
         self.emit("execute_result", content)
 
     def log_output(self, format_dict: dict[str, Any]) -> None:
-        """Keep nothing: IPython would hold every output's data for ever."""
+        """Log nothing: IPython would keep the data of every output forever."""
 
     def finish_displayhook(self) -> None:
-        """Nothing to print after a result."""
+        """Print nothing after a result."""
         finish_result(self)
 
 
 def encode_content(content: dict[str, Any]) -> bytes:
-    """Return strict JSON, whatever a `_repr_mimebundle_` put into it."""
+    """Return strict JSON, even if `_repr_mimebundle_` returned other values."""
     try:
         return json.dumps(content, default=_plain, allow_nan=False).encode()
-    except (ValueError, TypeError):  # a NaN, or a key that is no string
+    except (ValueError, TypeError):  # a NaN, or a key that is not a string
         return json.dumps(_cleaned(content)).encode()
 
 
 def check_size(payload: bytes) -> None:
-    """Raise ValueError, in words, when an output is too large to be sent."""
+    """Raise ValueError, with a message for the user, if an output is too large to be sent."""
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise ValueError(
-            f"This output has {len(payload) >> 20} MiB, and an output can have {MAX_PAYLOAD_BYTES >> 20} MiB at most. "
-            "Save it to a file, or display a part of it."
+            f"This output is {len(payload) >> 20} MiB; the limit is {MAX_PAYLOAD_BYTES >> 20} MiB. "
+            "Save it to a file, or display part of it."
         )
 
 

@@ -1,4 +1,4 @@
-"""Interrupting the running cell: a guarded SIGINT, repeated until the cell noticed, then stronger means."""
+"""Interrupts the running cell: a guarded SIGINT, repeated until the cell notices, then stronger means."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threadin
 from . import tracebacks
 from .cell import Execution
 
-DEFERRED_RETRY_SECONDS = 0.02  # the signal met our own code: it leaves at once
+DEFERRED_RETRY_SECONDS = 0.02  # the signal arrived in our own code, which returns at once
 UNNOTICED_RETRY_SECONDS = 0.5
 NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be saving a checkpoint
 UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
-PEER_NEWS_SECONDS = 0.5  # a broken connection is seen sooner than the agent hears of a death
+PEER_NEWS_SECONDS = 0.5  # a broken connection is noticed before the agent learns of a death
 
-# For a cell that took SIGINT for itself or masked it; nobody else uses this one.
+# For cells that handle SIGINT themselves or mask it; no other code uses this signal.
 PRIVATE_SIGNAL = signal.SIGRTMAX - 1
 
-# Our own modules, which KeyboardInterrupt must not hit. Those that wrap what a cell calls and waits for say so:
-# they set INTERRUPTIBLE.
+# Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE.
 _ROOM = ".".join(__name__.split(".")[:2]) + "."
 
-# wait4 and waitid, as /proc/PID/syscall shows them.
+# wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
 # gloo itself says "typically caused by a remote worker crashing".
-_ANEW = "The process group must be formed anew; variables are kept."
+_ANEW = "The process group must be re-created; variables are kept."
 _BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {_ANEW}"
 
 
 class Interrupter:
-    """The signal handler (main thread) and the ladder of means (side thread)."""
+    """The signal handler (main thread) and the escalation (side thread)."""
 
     def __init__(self, user_globals: dict[str, Any], unhang: Callable[[], bool]) -> None:
         self.current: Execution | None = None  # the side thread sets it, the end of a cell clears it
@@ -56,11 +55,11 @@ class Interrupter:
     # -- main thread --------------------------------------------------------------------------------
 
     def begin_cell(self) -> None:
-        """Hear SIGINT, whatever the last cell made of it; forget what was meant for that cell."""
+        """Install the SIGINT handler, which the last cell may have replaced; drop interrupts meant for that cell."""
         if signal.SIGINT in signal.pthread_sigmask(signal.SIG_UNBLOCK, ()):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         for signum in (signal.SIGINT, PRIVATE_SIGNAL):
-            # == and not `is`: each access makes a new bound method.
+            # `==`, not `is`: each access creates a new bound method.
             if signal.getsignal(signum) != self._on_sigint:
                 signal.signal(signum, self._on_sigint)
         self._deferred = False
@@ -83,7 +82,7 @@ class Interrupter:
             self._deferred = True
 
     def _is_user_code(self, frame: FrameType | None) -> bool:
-        """Whether KeyboardInterrupt would meet a cell's code before it met ours, which it would damage."""
+        """Whether KeyboardInterrupt would be raised in a cell's code, not in ours, which it would damage."""
         while frame is not None:
             if frame.f_globals is self._user_globals:
                 return True
@@ -93,7 +92,7 @@ class Interrupter:
         return False
 
     def safe_point(self) -> None:
-        """Raise the KeyboardInterrupt that had to wait for our own code (called where that has done its work)."""
+        """Raise a KeyboardInterrupt that was deferred while our own code ran (called when that is done)."""
         if self._deferred and threading.current_thread() is self._main and self.current is not None:
             frame: FrameType | None = sys._getframe()
             while frame is not None and frame.f_globals is not self._user_globals:
@@ -104,16 +103,16 @@ class Interrupter:
                 raise KeyboardInterrupt
 
     def left_collective(self) -> None:
-        """The running cell leaves a collective that is not complete."""
+        """Note that the running cell left an incomplete collective."""
         if self.current is not None:
             self.current.broke_process_group = True
 
     def check(self) -> bool:
-        """Whether the running cell was asked to stop."""
+        """Whether the running cell was interrupted."""
         return self.current is not None and self.current.interrupt_at is not None
 
     def check_unnoticed(self) -> bool:
-        """Whether the running cell was asked to stop before its code ran; says so once."""
+        """Return, only once, whether the running cell was interrupted before its code ran."""
         execution = self.current
         if execution is None or execution.interrupt_at is None or execution.noticed_interrupt:
             return False
@@ -121,39 +120,39 @@ class Interrupter:
         return True
 
     def explain(self, error: BaseException, trace: TracebackType | None) -> tuple[BaseException, TracebackType | None]:
-        """Return what an error of an interrupted cell is called, and the part of its traceback that tells something."""
+        """Return the error to report for an interrupted cell, and the useful part of its traceback."""
         execution = self.current
         if execution is None or execution.interrupt_at is None:
             return self._explain_broken(error), trace
-        if isinstance(error, asyncio.CancelledError):  # a wait was cancelled; people know it by its other name
+        if isinstance(error, asyncio.CancelledError):  # a cancelled wait; users expect KeyboardInterrupt
             return KeyboardInterrupt(), trace
         if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
-            return KeyboardInterrupt(), trace  # Lightning's Trainer makes an exit of it
+            return KeyboardInterrupt(), trace  # Lightning's Trainer turns it into SystemExit
         if execution.broke_process_group and isinstance(error, (RuntimeError, KeyboardInterrupt)):
             return KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch")
         return error, trace
 
     def _explain_broken(self, error: BaseException) -> BaseException:
-        """A collective that failed because of another rank: say so, and which one if the agent knows in time."""
+        """Explain that a collective failed because of another rank, and name it if the agent knows in time."""
         if not unhang.is_of_a_broken_group(error):
             return error
         known = self._peer_news.wait(PEER_NEWS_SECONDS)
-        reason = self._lost_peer if known else "Another rank left this collective: it ended, or was interrupted"
+        reason = self._lost_peer if known else "Another rank left this collective: it died or was interrupted"
         return RuntimeError(f"{reason}. {_ANEW}\n(torch said: {error})")
 
     # -- side thread --------------------------------------------------------------------------------
 
     def peer_lost(self, text: str) -> None:
-        """Another rank is gone; `text` says which, and how."""
+        """Handle the death of another rank; `text` says which one, and how."""
         self._lost_peer = text
         self._peer_news.set()
 
     def all_peers_live(self) -> None:
-        """The process group is formed anew (main thread)."""
+        """The process group was re-created (main thread)."""
         self._peer_news.clear()
 
     def request(self, execution_id: str) -> None:
-        """Stop that execution if it runs."""
+        """Interrupt that execution if it is running."""
         execution = self.current
         if execution is None or execution.execution_id != execution_id:
             return
@@ -162,14 +161,14 @@ class Interrupter:
         self._signal()
 
     def timeout(self) -> float | None:
-        """In how many seconds `tick` wants to be called; None when nothing is outstanding."""
+        """Return the seconds until `tick` must be called; None if no interrupt is pending."""
         execution = self.current
         if execution is None or execution.interrupt_at is None:
             return None
         return DEFERRED_RETRY_SECONDS if self._deferred else 0.1
 
     def tick(self) -> None:
-        """Take the next step if the cell still runs and it is time."""
+        """Take the next step if the cell is still running and the step is due."""
         execution = self.current
         if execution is None or execution.interrupt_at is None:
             return
@@ -192,11 +191,11 @@ class Interrupter:
         signal.pthread_kill(self._main.ident, signal.SIGINT)
 
     def _insist(self, age: float, execution: Execution) -> None:
-        """The main thread does not get to Python's signal handling: it is in C, or waits for a child."""
+        """Help a main thread that does not reach Python's signal handling: it is in C code, or waits for a child."""
         if _signal_awaited_children():
             return
         if age >= UNHANG_AFTER_SECONDS:
-            # Set first: the cell may have ended before this thread goes on.
+            # Set the flag first: the cell may end before this thread continues.
             execution.broke_process_group, was_broken = True, execution.broke_process_group
             execution.broke_process_group = self._unhang() or was_broken
         self._signal()
@@ -204,7 +203,7 @@ class Interrupter:
             self._force(execution)
 
     def _force(self, execution: Execution) -> None:
-        """The cell took SIGINT for itself (SIG_IGN, for one) or masked it: raise by other means, one at a time."""
+        """The cell handles SIGINT itself (for example SIG_IGN) or masks it: raise by other means, one at a time."""
         if signal.getsignal(signal.SIGINT) == self._on_sigint and not _masks_sigint():
             return
         if execution.had_private_signal:
@@ -215,7 +214,7 @@ class Interrupter:
         signal.pthread_kill(self._main.ident, PRIVATE_SIGNAL)
 
     def _raise_in_main_thread(self) -> None:
-        """Raise without a signal, for a loop in Python that masks them all."""
+        """Raise without a signal, for Python code that masks all signals."""
         frame = sys._current_frames().get(self._main.ident or 0)
         if self._is_user_code(frame):
             error = ctypes.py_object(KeyboardInterrupt)
@@ -234,8 +233,8 @@ def _masks_sigint() -> bool:
 
 
 def _signal_awaited_children() -> bool:
-    """If the main thread waits for a child in C (os.system does), do what a terminal's Ctrl-C would do."""
-    # Only then: workers of a DataLoader, say, are not to be disturbed. The rank leads its process group.
+    """If the main thread waits for a child in C (as os.system does), signal the child like Ctrl-C in a terminal."""
+    # Only then: DataLoader workers, for example, must not be signaled. The rank leads its process group.
     if unhang.main_thread_syscall()[0] not in _WAITING.get(platform.machine(), ()) or os.getpgrp() != os.getpid():
         return False
     os.killpg(os.getpid(), signal.SIGINT)

@@ -1,7 +1,7 @@
-"""All that ranks use of IPython's insides, in one file: where a version lacks a part, ranks do without it and say so.
+"""All IPython internals that ranks use. If a version lacks a part, ranks work without it and say so.
 
-What is written without an underscore there but is not documented (the `init_*` methods, `db`) counts as well.
-`tests/compat` checks every name against the installed version; docs/compatibility.md says which versions ran.
+Names without an underscore that are not documented (the `init_*` methods, `db`) count as internals, too.
+`tests/compat` checks every name against the installed version; docs/compatibility.md lists the tested versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from traitlets import observe
 
 
 class Part(NamedTuple):
-    """Names that ranks use, and what a user loses where they are missing."""
+    """Names that ranks use, and what users lose if they are missing."""
 
     owner: Any
     names: tuple[str, ...]
@@ -38,14 +38,14 @@ PARTS = [
     Part(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
     Part(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
     Part(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
-    # Only later versions do what is undone here.
+    # Only later versions do what this undoes.
     Part(InteractiveShell, ("db",), "a start that writes no files", "9.17"),
     Part(InteractiveShell, ("_tee", "_format_exception_for_storage"), "fast printing", "9.1"),
 ]
 
 
 def missing() -> list[str]:
-    """One sentence for each part that this IPython should have and does not."""
+    """Return one sentence for each part that this IPython lacks."""
     has = tuple(IPython.version_info[:2])
     sentences = []
     for part in PARTS:
@@ -57,19 +57,19 @@ def missing() -> list[str]:
 
 
 class CompatibleShell(InteractiveShell):
-    """The part of a rank's shell that depends on IPython's insides."""
+    """The part of a rank's shell that depends on IPython's internals."""
 
     _scratch: tempfile.TemporaryDirectory[str] | None = None
 
-    # -- nothing is written at the start --------------------------------------------------------------
+    # -- no files are written at start --------------------------------------------------------------
 
     @observe("ipython_dir")
     def _ipython_dir_changed(self, change: Any) -> None:
         """Do not create the folder."""
 
     def init_profile_dir(self, profile_dir: Any) -> None:
-        """Made on first use (%bookmark), so that a start writes nothing."""
-        if not _DB_IS_LAZY:  # before 9.17 the constructor goes on to open a store in it
+        """Do nothing: the folder is created on first use (%bookmark), so that a start writes no files."""
+        if not _DB_IS_LAZY:  # before 9.17 the constructor opens a store in it
             from IPython.core.profiledir import ProfileDir
 
             self._scratch = tempfile.TemporaryDirectory(prefix="jupyter-dist-")
@@ -77,7 +77,7 @@ class CompatibleShell(InteractiveShell):
 
     @property
     def db(self) -> Any:
-        """The store behind %bookmark."""
+        """The store that %bookmark uses."""
         if self.profile_dir is None:
             super().init_profile_dir(None)
         if _DB_IS_LAZY:
@@ -88,28 +88,28 @@ class CompatibleShell(InteractiveShell):
 
     @db.setter
     def db(self, value: Any) -> None:
-        if self._scratch is not None:  # the constructor's; the real one is opened when it is asked for
+        if self._scratch is not None:  # used by the constructor; the real one is opened on first access
             self._scratch.cleanup()
             self._scratch = self.profile_dir = value = None
         self._db = value
 
     _db: Any = None
 
-    # -- what would cost more than it gives -----------------------------------------------------------
+    # -- features that cost more than they are worth -----------------------------------------------------------
 
     @contextlib.contextmanager
     def _tee(self, channel: str) -> Iterator[None]:
-        # IPython 9 would keep every string ever printed, and spend most of a print's time on it.
+        # IPython 9 would keep every printed string, which takes most of the time of a print.
         yield
 
     def _format_exception_for_storage(self, *_: Any, **__: Any) -> dict[str, Any]:
-        # Formatted already for the output; IPython would do it all again to keep it.
+        # It was formatted for the output already; IPython would format it again to keep it.
         return {}
 
     # -- cells that await -----------------------------------------------------------------------------
 
     def awaits_on_asyncio(self) -> bool:
-        """Whether cells that await run on the loop that is there; %autoawait may name another one."""
+        """Whether cells that await run on the rank's own loop; %autoawait can choose another one."""
         return bool(self.loop_runner is self.loop_runner_map["asyncio"][0])
 
 
@@ -123,17 +123,17 @@ def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
     except StopIteration as stop:
         return stop.value
     coroutine.close()
-    raise SyntaxError("this cell awaits, where %autoawait is off")
+    raise SyntaxError("this cell awaits, but %autoawait is off")
 
 
 def finish_result(hook: displayhook.DisplayHook) -> None:
-    """What the stock hook does after a result, but for the empty line that it prints."""
+    """Do what IPython's hook does after a result, except for printing an empty line."""
     if hasattr(hook, "_is_active"):
         hook._is_active = False
 
 
 def show_figures_inline() -> None:
-    """Do what importing matplotlib would have done in a rank, had the zygote not imported it already."""
+    """Do what importing matplotlib does in a kernel; here the zygote has imported it already."""
     backend = sys.modules.get("matplotlib_inline.backend_inline")
     enable = getattr(backend, "_enable_matplotlib_integration", None)
     if enable is not None:

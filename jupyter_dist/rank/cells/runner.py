@@ -1,11 +1,11 @@
-"""The main thread's work, one piece after another: cells, and what must not run while one does."""
+"""The work of the main thread, in order: cells, and calls that must wait until no cell runs."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine
-from os import _exit as exit_now  # the plain one: see spawning.py
+from os import _exit as exit_now  # not the wrapped one: see spawning.py
 from typing import Any
 
 from IPython.core.interactiveshell import ExecutionResult
@@ -34,7 +34,7 @@ REPLACEABLE = frozenset({"display_data", "update_display_data", "clear_output"})
 class Runner:
     """Runs on the main thread's asyncio loop; `submit` and `when_idle` may be called from any thread."""
 
-    shell: RankShell  # set before the first cell arrives; it needs `emit` to exist first
+    shell: RankShell  # set before the first cell arrives; its constructor needs `emit`
     memory: Memory  # set with it
     surroundings: Surroundings  # and this
 
@@ -51,25 +51,25 @@ class Runner:
         self._streams = streams
         self._interrupter = interrupter
         self._process_group = process_group
-        self._in_use: tuple[int, int] | None = None  # on the device, when the cell began
+        self._in_use: tuple[int, int] | None = None  # device memory in use when the cell began
         self._work: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
 
     # -- any thread ---------------------------------------------------------------------------------
 
     def submit(self, execution: Execution) -> None:
-        """Run a cell; it counts as running from now on."""
+        """Submit a cell; it counts as running from now on."""
         self._interrupter.current = execution
-        self._outbox.busy = True  # from here on the side thread flushes on a timer
+        self._outbox.busy = True  # from now on the side thread flushes on a timer
         self.when_idle(lambda: self._execute(execution))
 
     def when_idle(self, work: Callable[[], None]) -> None:
-        """Call `work` in the main thread, after the running cell."""
+        """Call `work` in the main thread after the running cell."""
         self._work.append(work)
         self._loop.call_soon_threadsafe(self._next)
 
     def emit(self, msg_type: str, content: dict[str, Any]) -> None:
-        """Send an output after the text that was written before it."""
+        """Send an output, after the text that was written before it."""
         if self._outbox.in_child:
             _emit_in_child(msg_type, content)
             return
@@ -102,13 +102,13 @@ class Runner:
                 self._start_task(execution, coroutine)
                 return
             result = run_to_end(coroutine)
-        except BaseException as err:  # the edge of user code: whatever IPython let through, a reply must go out
+        except BaseException as err:  # the boundary to user code: whatever IPython lets through, a reply must be sent
             self._leave_if_child(1)
             result = self._failed(err)
         self._finish(execution, result)
 
     def resume(self) -> None:
-        """Go on with what waits, after the loop was left by an exception of a cell's."""
+        """Continue with waiting work after an exception of a cell left the loop."""
         self._loop.call_soon(self._next)
 
     def _begin(self, execution: Execution) -> None:
@@ -125,13 +125,13 @@ class Runner:
         self.shell.execution_count = execution.execution_count
 
     def _prepare(self, execution: Execution) -> tuple[Coroutine[Any, Any, ExecutionResult], bool]:
-        """Return the cell as a coroutine, and whether it awaits anything."""
+        """Return the cell as a coroutine, and whether it awaits."""
         code, failure, awaits = execution.code, None, False
         try:
             code = self.shell.transform_cell(code)
-            # Asking IPython compiles the cell once more.
+            # Asking IPython compiles the cell a second time.
             awaits = ("await" in code or "async" in code) and self.shell.should_run_async(code, transformed_cell=code)
-        except Exception as err:  # IPython shows it as the cell's error
+        except Exception as err:  # IPython shows it as an error of the cell
             failure = (type(err), err, err.__traceback__)
         coroutine = self.shell.run_cell_async(
             execution.code,
@@ -152,7 +152,7 @@ class Runner:
         execution.cancel = None
         try:
             result = task.result()
-        except BaseException as err:  # cancelled before it began, or what IPython let through
+        except BaseException as err:  # cancelled before it began, or not caught by IPython
             result = self._failed(err)
         self._finish(execution, result)
         self._next()
@@ -160,12 +160,12 @@ class Runner:
     def _failed(self, err: BaseException) -> ExecutionResult:
         result = ExecutionResult(None)
         result.error_in_exec = err
-        with contextlib.suppress(BaseException):  # what a cell broke may be needed to show it; the reply says it too
+        with contextlib.suppress(BaseException):  # the cell may have broken what shows it; the reply contains it, too
             self.shell.showtraceback((type(err), err, err.__traceback__))
         return result
 
     def _finish(self, execution: Execution, result: ExecutionResult) -> None:
-        """End the cell and reply, although a signal handler or trace function of the cell's may raise anywhere here."""
+        """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
             self.surroundings.restore,
             lambda: self._after_cell(execution, result),
@@ -177,7 +177,7 @@ class Runner:
         ):
             try:
                 step()
-            except BaseException as err:  # the edge of user code
+            except BaseException as err:  # the boundary to user code
                 stop_timer()
                 result.error_in_exec = result.error_in_exec or err
         self._outbox.busy = False
@@ -189,12 +189,12 @@ class Runner:
                     return
 
     def _after_cell(self, execution: Execution, result: ExecutionResult) -> None:
-        """IPython's hooks: figures are shown here."""
+        """Run IPython's hooks, which show figures."""
         try:
             self.shell.events.trigger("post_execute")
             if not execution.silent:
                 self.shell.events.trigger("post_run_cell", result)
-        except BaseException as err:  # the edge of user code: a hook may raise SystemExit
+        except BaseException as err:  # the boundary to user code: a hook may raise SystemExit
             result.error_in_exec = err
             self.shell.showtraceback((type(err), err, err.__traceback__))
 
@@ -203,7 +203,7 @@ class Runner:
             return
         try:
             self.memory.release_if_changed(self._in_use)
-        except Exception as err:  # a finalizer's or the device's: the cell is over, its reply must go out
+        except Exception as err:  # from a finalizer or the device: the cell is over, its reply must be sent
             report_stray(err)
 
     def _reply(self, execution: Execution, result: ExecutionResult) -> Header:
@@ -224,7 +224,7 @@ class Runner:
         }
 
     def _least_reply(self, execution: Execution, result: ExecutionResult) -> Header:
-        """Where a cell broke what the whole reply is made of."""
+        """Send a minimal reply, if the cell broke what the full one needs."""
         error = result.error_before_exec or result.error_in_exec
         return {
             "t": "reply",
@@ -232,13 +232,13 @@ class Runner:
             "status": "error",
             "seconds": 0.0,
             "ename": type(error).__name__,
-            "evalue": "A cell broke what ends cells on this rank. Restart the group if the next cell fails too.",
+            "evalue": "A cell broke the code that ends cells on this rank. If the next cell fails, restart the group.",
             "process_group": "ok",
             "collective_seq": None,
         }
 
     def _leave_if_child(self, code: int) -> None:
-        """A cell that forked and let the child run on ends here in the child."""
+        """End the child process of a cell that forked and let the child return."""
         if self._outbox.in_child:
             self._streams.flush()
             exit_now(code)
@@ -251,7 +251,7 @@ def _was_interrupted(execution: Execution, error: BaseException | None, shown: d
         return True
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
-        # Lightning makes SystemExit of it; a cancelled wait is how an interrupt reaches a cell that awaits.
+        # Lightning turns it into SystemExit; a cell that awaits is interrupted by cancelling its wait.
         if isinstance(error, (KeyboardInterrupt, asyncio.CancelledError)):
             return True
         seen.add(id(error))
@@ -260,7 +260,7 @@ def _was_interrupted(execution: Execution, error: BaseException | None, shown: d
 
 
 def _emit_in_child(msg_type: str, content: dict[str, Any]) -> None:
-    """A forked child has no channel: what it shows goes to the pipes as text."""
+    """Write a forked child's output to the pipes as text: it has no channel."""
     if msg_type == "error":
         write_all(2, ("\n".join(content["traceback"]) + "\n").encode("utf-8", "backslashreplace"))
     elif "text/plain" in content.get("data", {}):
@@ -268,14 +268,14 @@ def _emit_in_child(msg_type: str, content: dict[str, Any]) -> None:
 
 
 def stop_timer() -> None:
-    """A handler of SIGALRM that raises outside of a cell would end the rank sooner or later."""
+    """Stop a timer of the cell: a SIGALRM handler that raises outside of a cell would end the rank."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def report_stray(err: BaseException) -> None:
-    """Something raised outside of any cell (a callback, a background task): show it as late text."""
+    """Show an exception raised outside of cells (in a callback or background task) as late text."""
     try:
         traceback.print_exception(err)
-    except BaseException:  # another one of them, or what it needs is broken
+    except BaseException:  # another exception, or broken code
         with contextlib.suppress(BaseException):
             write_all(2, f"{type(err).__name__}\n".encode())

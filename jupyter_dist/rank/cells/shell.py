@@ -1,4 +1,4 @@
-"""IPython's shell as a rank uses it: no history, no terminal, no stdin; output becomes frames."""
+"""IPython's shell for a rank: no history, no terminal, no stdin; output is sent as frames."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .displays import Emit, RankDisplayHook, RankDisplayPublisher
 from .interrupt import Interrupter
 from .ipython_compat import CompatibleShell
 
-INTERRUPTIBLE = True  # cells run and wait below these functions
+INTERRUPTIBLE = True  # cells run and wait below these functions on the stack
 
-DEFAULT_CACHE_SIZE = 1000  # IPython's: how many results Out[] keeps
+DEFAULT_CACHE_SIZE = 1000  # IPython's default: how many results Out[] keeps
 
-_PLAIN_CHARACTERS = 20_000  # of a longer cell, parsing twice costs more than looking
+_PLAIN_CHARACTERS = 20_000  # for a longer cell, parsing twice is slower than the transformation
 
 
 def _transforms(manager: TransformerManager) -> tuple[list[Any], ...]:
@@ -40,7 +40,7 @@ _IPYTHONS_OWN = _transforms(TransformerManager())
 
 
 class RankShell(CompatibleShell):
-    """The one that `get_ipython()` returns: made by `prepare` in the zygote, a rank's since `begin`."""
+    """The shell that `get_ipython()` returns: created in the zygote by `prepare`, assigned to a rank by `begin`."""
 
     displayhook_class = Type(RankDisplayHook)
     display_pub_class = Type(RankDisplayPublisher)
@@ -50,16 +50,16 @@ class RankShell(CompatibleShell):
     interrupter: Interrupter
 
     last_error: dict[str, Any] | None = None
-    restore: Callable[[], None] = staticmethod(lambda: None)  # puts back what a cell took away from the process
+    restore: Callable[[], None] = staticmethod(lambda: None)  # restores what a cell removed from the process
 
     @classmethod
     def prepare(cls) -> RankShell:
-        """Return the shell, made before ranks are forked: it would be a third of what a rank does to start."""
+        """Return the shell. It is created before ranks are forked because it would be a third of their start time."""
         if not cls.initialized():
             config = Config()
-            config.HistoryManager.enabled = False  # sqlite, one writer per rank: a third of a cell's cost
-            config.HistoryManager.hist_file = ":memory:"  # else it asks for a profile folder
-            config.Completer.use_jedi = False  # the objects are there to be asked; it would read torch's sources
+            config.HistoryManager.enabled = False  # sqlite with one writer per rank would be a third of a cell's time
+            config.HistoryManager.hist_file = ":memory:"  # otherwise it needs a profile folder
+            config.Completer.use_jedi = False  # the objects exist and can be inspected; jedi would read torch's sources
             cls.instance(config=config, user_module=ModuleType("__main__"), cache_size=DEFAULT_CACHE_SIZE)
         shell: RankShell = cls.instance()
         return shell
@@ -70,7 +70,7 @@ class RankShell(CompatibleShell):
         Args:
             names: what every rank has in its namespace (rank, world_size, dist ...), hidden from %who.
             emit: sends an output.
-            interrupter: knows whether the running cell was asked to stop.
+            interrupter: knows whether the running cell was interrupted.
             cache_size: how many results Out[] keeps; 0 for none.
         """
         self.rank_names, self.emit, self.interrupter = names, emit, interrupter
@@ -88,22 +88,22 @@ class RankShell(CompatibleShell):
         _refuse_stdin()
         _choose_figures_backend()
         ipython_compat.show_figures_inline()
-        # IPython says it on sys.exit(), where it makes no sense: the error output tells all.
+        # IPython prints this on sys.exit(); here the error output says enough.
         warnings.filterwarnings("ignore", message="To exit: use 'exit'", category=UserWarning)
 
     # -- what a rank does not have ------------------------------------------------------------------
 
     def init_virtualenv(self) -> None:
-        """The interpreter is the one the user chose; VIRTUAL_ENV may be the server's."""
+        """Do nothing: the user chose the interpreter, and VIRTUAL_ENV may be the server's."""
 
     def init_prompts(self) -> None:
-        """No sys.ps1: Lightning and others take it for an interactive session and refuse to train."""
+        """Do not set sys.ps1: Lightning and others take it for an interactive session and refuse to train."""
 
     def init_environment(self) -> None:
-        """The zygote's environment stays as it is; `begin` sets the rank's."""
+        """Do not change the zygote's environment; `begin` sets the rank's."""
 
     def init_hooks(self) -> None:
-        """`?` and %less show their text as an output."""
+        """Show the text of `?` and %less as an output."""
         super().init_hooks()
         self.set_hook("show_in_pager", page.as_hook(self._show_page), 99)
 
@@ -112,53 +112,53 @@ class RankShell(CompatibleShell):
         self.emit("display_data", {"data": data, "metadata": {}, "transient": {}})
 
     def init_user_ns(self) -> None:
-        """The names that every rank has, also after %reset."""
+        """Add the names that every rank has, also after %reset."""
         super().init_user_ns()
         self.user_ns.update(self.rank_names)
         self.user_ns_hidden.update(self.rank_names)
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """Figures are shown inline; there is no event loop of a window system."""
+        """Refuse GUI event loops: figures are shown inline."""
         if gui not in (None, "inline"):
-            raise UsageError(f"Ranks have no display: '{gui}' cannot be used, only %matplotlib inline.")
+            raise UsageError(f"Ranks have no display: '{gui}' is not available. Use %matplotlib inline.")
 
     def ask_exit(self) -> None:
-        """`exit` and `quit`."""
-        raise SystemExit("a rank stays until its group is shut down or restarted")
+        """Refuse `exit` and `quit`."""
+        raise SystemExit("a rank runs until its group is shut down or restarted")
 
     def set_next_input(self, s: str, replace: bool = False) -> None:
-        """There is no next cell to fill in."""
+        """Do nothing: ranks cannot fill in the next cell."""
 
     # -- running ------------------------------------------------------------------------------------
 
     def transform_cell(self, raw_cell: str) -> str:
-        """IPython's own Python made plain; looking for it costs a third of a small cell, so not where there is none."""
+        """Transform IPython syntax. Skipped for plain Python, because it takes a third of the time of a small cell."""
         if self._is_plain(raw_cell):
             return raw_cell if raw_cell.endswith("\n") else f"{raw_cell}\n"
         return str(super().transform_cell(raw_cell))
 
     def _is_plain(self, cell: str) -> bool:
-        """Whether IPython would return the cell as it is; False where that is not sure at once."""
+        """Whether IPython would return the cell unchanged; False if that is not certain."""
         if self.autocall or _transforms(self.input_transformer_manager) != _IPYTHONS_OWN:
             return False
-        # A backslash: parsing may warn, and will once more. Blanks first: IPython removes them.
+        # Backslash: parsing may warn, and would warn twice. Leading blanks: IPython removes them.
         if len(cell) > _PLAIN_CHARACTERS or "\\" in cell or not cell or cell[0].isspace():
             return False
         try:
             body = ast.parse(cell).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
-        # A name alone may be called by IPython: exit, and macros.
+        # IPython may call a single name: exit, and macros.
         return not (len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name))
 
     async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> bool:
-        """Run one statement of a cell, unless the cell was interrupted before it got here."""
+        """Run one statement of a cell, unless the cell was interrupted before."""
         if self.interrupter.check_unnoticed():
             raise KeyboardInterrupt
         return bool(await super().run_code(code_obj, result, async_=async_))
 
     def system_piped(self, cmd: str) -> None:
-        """`!cmd`: IPython forwards Ctrl-C to the command and goes on; the cell must end as well."""
+        """Run `!cmd`. On an interrupt IPython only forwards Ctrl-C to the command; here the cell ends, too."""
         super().system_piped(cmd)
         if self.interrupter.check():
             raise KeyboardInterrupt
@@ -166,7 +166,7 @@ class RankShell(CompatibleShell):
     system = system_piped
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
-        """`%%bash` and its like: the same (IPython before 8.12 always, later with --no-raise-error)."""
+        """The same for `%%bash` and similar magics (IPython before 8.12 always, later with --no-raise-error)."""
         result = super().run_cell_magic(magic_name, line, cell)
         is_script = getattr(self.find_cell_magic(magic_name), "__module__", None) == ScriptMagics.__module__
         if is_script and self.interrupter.check():
@@ -193,7 +193,7 @@ class RankShell(CompatibleShell):
         self._send_error(error, trace, not running_compiled_code)
 
     def restore_names(self) -> None:
-        """A cell cleared the namespace: the names that IPython and every rank have come back."""
+        """Restore the names of IPython and of every rank after a cell cleared the namespace."""
         if "_oh" not in self.user_ns or "_dh" not in self.user_ns:
             self.init_user_ns()
 
@@ -204,14 +204,14 @@ class RankShell(CompatibleShell):
         self.emit("error", self.last_error)
 
 
-# rich, fastprogress and pandas recognise a notebook by this name. Unlike ipykernel's shell ours has no
-# IPKernelApp in its config, by which tqdm.auto and others would choose widgets, which ranks do not have.
+# rich, fastprogress and pandas recognize a notebook by this name. Unlike ipykernel's shell, ours has no IPKernelApp in
+# its config, which would make tqdm.auto and others choose widgets; ranks have none.
 RankShell.__name__ = RankShell.__qualname__ = "ZMQInteractiveShell"
 InteractiveShellABC.register(RankShell)
 
 
 def _tell_programs_of_us() -> None:
-    """What programs started by a cell need to know: no pager, but colours."""
+    """Tell programs started by cells to use colors, but no pager."""
     os.environ.update(PAGER="cat", GIT_PAGER="cat")
     for name, value in (("TERM", "xterm-color"), ("CLICOLOR", "1"), ("FORCE_COLOR", "1")):
         os.environ.setdefault(name, value)
@@ -219,14 +219,14 @@ def _tell_programs_of_us() -> None:
 
 def _refuse_stdin() -> None:
     def refuse(*_: object, **__: object) -> str:
-        raise StdinNotImplementedError("ranks have no stdin: input() and debuggers cannot ask anything here")
+        raise StdinNotImplementedError("ranks have no stdin: input() and debuggers are not available here")
 
     builtins.input = refuse
     getpass.getpass = refuse
 
 
 def _choose_figures_backend() -> None:
-    """Set what importing matplotlib would have taken from the environment, had the zygote not imported it already."""
+    """Set the backend from the environment, as importing matplotlib does; here the zygote has imported it already."""
     matplotlib = sys.modules.get("matplotlib")
     if matplotlib is not None and "MPLBACKEND" in os.environ:
         matplotlib.rcParams["backend"] = os.environ["MPLBACKEND"]
@@ -235,7 +235,7 @@ def _choose_figures_backend() -> None:
 def _current_error(
     exc_tuple: tuple[type[BaseException], BaseException, TracebackType | None] | None,
 ) -> tuple[BaseException, TracebackType | None]:
-    """The error to show, which `pdb.pm()` and others then find in sys."""
+    """Return the error to show, and leave it in sys for `pdb.pm()` and others."""
     kind, error, trace = exc_tuple or sys.exc_info()
     if error is None:
         error = getattr(sys, "last_value", None) or ValueError("No exception to find")

@@ -1,4 +1,4 @@
-"""A user's exception as the content of one `error` output."""
+"""Formats a user's exception as the content of one `error` output."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from jupyter_dist.rank.guard.own import os, traceback
 MAX_MESSAGE_CHARACTERS = 16_000
 MAX_TRACEBACK_CHARACTERS = 48_000
 MAX_FRAMES = 60
-KEPT_FRAMES = 20  # at each end of a traceback that is longer
+KEPT_FRAMES = 20  # frames kept at each end of a longer traceback
 MAX_LINES = 200
-MAX_CHAIN = 20  # exceptions that led to one another
-KEPT_CHAIN = 8  # at each end of a chain that is longer
+MAX_CHAIN = 20  # chained exceptions
+KEPT_CHAIN = 8  # exceptions kept at each end of a longer chain
 
 _MACHINERY = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,  # all of rank/
@@ -29,7 +29,7 @@ _MACHINERY = (
 
 
 def error_content(shell: Any, error: BaseException, trace: TracebackType | None, bare: bool) -> dict[str, Any]:
-    """Return {ename, evalue, traceback}; never raises, whatever the exception's own methods do.
+    """Return {ename, evalue, traceback}; never raises, even if the methods of the exception do.
 
     Args:
         shell: the rank's shell, which formats.
@@ -43,7 +43,7 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
             lines = _lines(shell, error, trace, bare)
         if num_left_out:
             lines.insert(0, f"({num_left_out} more exceptions in between are not shown)\n")
-    except BaseException:  # the exception's __str__, __repr__ or fields raised: it must be reported all the same
+    except BaseException:  # the exception's __str__, __repr__ or fields raised: report it anyway
         lines = [f"{ename}: {safe_message(error)}"]
         with contextlib.suppress(BaseException):
             lines = [*traceback.format_tb(trace)[-MAX_FRAMES:], *lines]
@@ -51,10 +51,10 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
 
 
 def safe_message(error: BaseException) -> str:
-    """Return str(error), cut, or a note that it cannot be had."""
+    """Return str(error), truncated, or a note that it raised."""
     try:
         return _cut(str(error), MAX_MESSAGE_CHARACTERS)
-    except BaseException as err:  # user code: it may raise SystemExit as well
+    except BaseException as err:  # user code: may even raise SystemExit
         return f"<{type(error).__name__}.__str__ raised {type(err).__name__}>"
 
 
@@ -79,7 +79,7 @@ def _lines(shell: Any, error: BaseException, trace: TracebackType | None, bare: 
 
 @contextlib.contextmanager
 def _short_chain(error: BaseException) -> Iterator[int]:
-    """Tie the ends of a long chain together, as formatting takes milliseconds each; yield how many that leaves out."""
+    """Shorten a long chain, because formatting takes milliseconds each; yield how many exceptions are left out."""
     chain = _chain(error)
     if len(chain) <= MAX_CHAIN:
         yield 0
@@ -95,7 +95,7 @@ def _short_chain(error: BaseException) -> Iterator[int]:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The exceptions that are shown with it, from it to the first one."""
+    """Return the exceptions that are shown with it, from it back to the first one."""
     chain: dict[int, BaseException] = {}
     following: BaseException | None = error
     while following is not None and id(following) not in chain:
@@ -106,7 +106,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _has_group(error: BaseException | None) -> bool:
-    """IPython's formatter does not know exception groups (which Python 3.10 does not have)."""
+    """Whether it contains an exception group, which IPython's formatter does not support (Python 3.10 has none)."""
     group = getattr(builtins, "BaseExceptionGroup", ())
     seen = set()
     while error is not None and id(error) not in seen:
@@ -118,7 +118,7 @@ def _has_group(error: BaseException | None) -> bool:
 
 
 def _user_part(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
-    """Return the traceback without IPython's and our frames, and how many it lost by being long."""
+    """Return the traceback without IPython's and our frames, and how many frames were left out."""
     steps = []
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_MACHINERY):
@@ -138,7 +138,7 @@ def _rebuild(steps: list[TracebackType]) -> TracebackType | None:
 
 
 def before(trace: TracebackType | None, package: str) -> TracebackType | None:
-    """Return a traceback up to where the user's code called into `package`; the whole one if it never did."""
+    """Return a traceback up to the user's call into `package`; the full one if there is none."""
     folder = os.path.dirname(os.path.abspath(sys.modules[package].__file__ or "")) + os.sep
     steps = []
     step = trace

@@ -1,4 +1,4 @@
-"""What the main thread does just now: its stack, and the call of the cell's that it is in (any thread may ask)."""
+"""What the main thread is doing: its stack, and the call of the cell that it is in. Any thread may ask."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _LONGEST_CALL = 60
 
 
 def main_frame() -> FrameType | None:
-    """The innermost Python frame of the main thread."""
+    """Return the innermost Python frame of the main thread."""
     return sys._current_frames().get(threading.main_thread().ident or 0)
 
 
 def user_stack(namespace: dict[str, Any]) -> list[dict[str, Any]]:
-    """The frames from the cell's own code inwards, outermost first; empty when no cell runs."""
+    """Return the frames from the cell's code inwards, outermost first; empty if no cell runs."""
     frames = _frames(main_frame())
     first = next((index for index, frame in enumerate(frames) if frame.f_globals is namespace), len(frames))
     return [_describe(frame) for frame in frames[first:][-MAX_STACK:]]
 
 
 def current_call(namespace: dict[str, Any]) -> str | None:
-    """What the innermost code of a cell calls, and where: "time.sleep (cell line 3)"; None when no cell runs."""
+    """Return what the innermost code of a cell calls, and where: "time.sleep (cell line 3)"; None if no cell runs."""
     frame = main_frame()
     while frame is not None and frame.f_globals is not namespace:
         frame = frame.f_back
@@ -35,7 +35,7 @@ def current_call(namespace: dict[str, Any]) -> str | None:
         return None
     try:
         what = _call(frame)
-    except (SyntaxError, ValueError, IndexError):  # not to be had: the line says it
+    except (SyntaxError, ValueError, IndexError):  # no source: report the line only
         what = _line(frame, frame.f_lineno).strip()
     if len(what) > _LONGEST_CALL:
         what = f"{what[:_LONGEST_CALL]}..."
@@ -43,7 +43,7 @@ def current_call(namespace: dict[str, Any]) -> str | None:
 
 
 def _call(frame: FrameType) -> str:
-    """The expression that the frame evaluates; of a call, what is called."""
+    """Return the expression that the frame evaluates; for a call, the function."""
     positions = getattr(frame.f_code, "co_positions", None)
     if positions is None:  # Python 3.10
         return _line(frame, frame.f_lineno).strip()

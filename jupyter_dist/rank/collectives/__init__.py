@@ -1,1 +1,1 @@
-"""torch's process group: creating it, waiting in it, and freeing a rank that hangs in it."""
+"""torch's process group: creating it, waiting in it, and interrupting a rank that hangs in it."""

@@ -1,4 +1,4 @@
-"""torch's flight recorder: which collective this rank began that has not completed. Any thread, 0.1 ms."""
+"""torch's flight recorder: the collectives that this rank began and that have not completed. Any thread, 0.1 ms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _forgotten: set[int] = set()
 
 
 class Collective(TypedDict):
-    """One that was begun: what torch calls it, its process group and its number there."""
+    """A collective that was begun: torch's name for it, its process group, and its number there."""
 
     name: str
     group: str
@@ -18,7 +18,7 @@ class Collective(TypedDict):
 
 
 def outstanding() -> Collective | None:
-    """Return the oldest collective that is not complete; None when all are, or torch does not tell."""
+    """Return the oldest incomplete collective; None if there is none, or torch does not say."""
     if not any(begun > completed for begun, completed in torch_compat.collectives_by_group()):
         return None
     for entry in torch_compat.unfinished_collectives():
@@ -28,7 +28,7 @@ def outstanding() -> Collective | None:
 
 
 def forget() -> None:
-    """What is not complete now will never be: it was given up."""
+    """Ignore collectives that are incomplete now: they were abandoned and will never complete."""
     _forgotten.update(entry["record_id"] for entry in torch_compat.unfinished_collectives())
 
 

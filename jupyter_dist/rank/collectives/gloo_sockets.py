@@ -1,9 +1,9 @@
-"""Which sockets are gloo's, and no others: those that its own event loops watch.
+"""Finds gloo's sockets, and only those: the ones that its own event loops watch.
 
 Each process group over gloo has a device: an epoll instance that watches a listening socket and all connections,
-also those that are made later (TORCH_GLOO_LAZY_INIT). The kernel says what an epoll instance watches. A device is
-recognised when it is made, by the listening socket that appears in an event loop at that moment; its connections are
-looked up when they are needed. A TCPStore is recognised by its port.
+including later ones (TORCH_GLOO_LAZY_INIT). The kernel lists what an epoll instance watches. A device is recognized
+when it is created, by the listening socket that appears in an event loop at that moment; its connections are looked
+up when they are needed. A TCPStore is recognized by its port.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class _EventLoop:
     watched: list[tuple[int, int]]  # descriptors and their inodes
 
     def listeners(self) -> set[int]:
-        """The inodes of the listening TCP sockets that it watches."""
+        """Return the inodes of the listening TCP sockets that it watches."""
         return {inode for fd, inode in self.watched if _is_listener(fd, inode)}
 
 
 class GlooSockets:
-    """Knows the devices and stores that were made since `install`. Any thread may ask."""
+    """Knows the devices and stores created since `install`. Any thread may ask."""
 
     def __init__(self) -> None:
         self._listeners: set[int] = set()
-        self._openings: list[set[int]] = []  # for each device that is being made: the listeners before it
+        self._openings: list[set[int]] = []  # for each device being created: the listeners before it
         self._ports: set[int] = set()  # of TCPStores
 
     def install(self) -> None:
-        """Take note of every device and TCPStore from now on."""
+        """Record every device and TCPStore from now on."""
         gloo = torch_compat.gloo_class()
         if gloo is not None:  # a torch that was built without
             gloo.__init__ = self._noting_device(gloo.__init__)
@@ -57,14 +57,14 @@ class GlooSockets:
         store.__init__ = self._noting_port(store.__init__)
 
     def connections(self) -> list[socket.socket]:
-        """Duplicates of gloo's connections, the caller's to close."""
+        """Return duplicates of gloo's connections, which the caller closes."""
         loops = _event_loops()
         known = self._listeners.union(*(_new_listeners(loops, before) for before in self._openings))
         ours = [loop for loop in loops if not known.isdisjoint(inode for _, inode in loop.watched)]
         return [sock for loop in ours for fd, inode in loop.watched if (sock := _connection(fd, inode)) is not None]
 
     def store_connection(self, fd: int | None) -> socket.socket | None:
-        """A duplicate of this descriptor, the caller's to close, if it is a connection to a TCPStore."""
+        """Return a duplicate of this descriptor, which the caller closes, if it is a connection to a TCPStore."""
         sock = None if fd is None else _connection(fd)
         if sock is not None and self._ports.isdisjoint(_ports(sock)):
             sock.close()
@@ -88,7 +88,7 @@ class GlooSockets:
         @functools.wraps(init)
         def noting(store: Any, *args: Any, **kwargs: Any) -> None:
             port = kwargs.get("port", args[1] if len(args) > 1 else 0)
-            if port:  # 0: any, known when it is there
+            if port:  # 0: any port, known once it listens
                 self._ports.add(int(port))
             init(store, *args, **kwargs)
             self._ports.add(int(store.port))
@@ -97,10 +97,10 @@ class GlooSockets:
 
 
 def _new_listeners(loops: list[_EventLoop], before: set[int]) -> set[int]:
-    """The listeners that were not there before.
+    """Return the listeners that are new.
 
-    Another thread may have made an event loop of its own meanwhile. gloo's are inherited by programs that this
-    process starts, while libraries take care that theirs are not: where both appeared, gloo's are told apart by that.
+    Another thread may have created an event loop meanwhile. gloo's descriptors are inherited by programs that this
+    process starts, while libraries usually prevent that for theirs: this tells them apart if both are new.
     """
     new = [(loop, inodes) for loop in loops if (inodes := loop.listeners() - before)]
     likely = [inodes for loop, inodes in new if not loop.is_closed_on_exec]
@@ -121,12 +121,12 @@ def _each_event_loop() -> Iterator[_EventLoop]:
 
 
 def _duplicate(fd: int, inode: int | None = None) -> socket.socket | None:
-    """A duplicate of a TCP socket, of this inode if one is given; None for anything else."""
+    """Return a duplicate of a TCP socket, with this inode if one is given; None for anything else."""
     try:
         copy = os.dup(fd)
     except OSError:
         return None
-    link = os.readlink(f"/proc/self/fd/{copy}")  # the number may be another file's by now
+    link = os.readlink(f"/proc/self/fd/{copy}")  # the descriptor may be another file by now
     if link.startswith("socket:") and inode in (None, int(link[8:-1])):
         sock = socket.socket(fileno=copy)
         if sock.family in (socket.AF_INET, socket.AF_INET6) and sock.type == socket.SOCK_STREAM:
@@ -146,7 +146,7 @@ def _is_listener(fd: int, inode: int) -> bool:
 
 
 def _connection(fd: int, inode: int | None = None) -> socket.socket | None:
-    """A duplicate of a connected TCP socket; None for anything else."""
+    """Return a duplicate of a connected TCP socket; None for anything else."""
     sock = _duplicate(fd, inode)
     if sock is not None and not _ports(sock):
         sock.close()
@@ -155,7 +155,7 @@ def _connection(fd: int, inode: int | None = None) -> socket.socket | None:
 
 
 def _ports(sock: socket.socket) -> set[int]:
-    """The ports of both ends; none where it is not connected."""
+    """Return the ports of both ends; empty if it is not connected."""
     try:
         return {sock.getsockname()[1], sock.getpeername()[1]}
     except OSError:

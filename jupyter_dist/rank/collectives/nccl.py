@@ -1,8 +1,7 @@
-"""Ending a hung collective of devices (NCCL, RCCL): communicators are aborted, the process group must be re-created.
+"""Ends a hung device collective (NCCL, RCCL) by aborting its communicators; the process group must be re-created then.
 
-An abort ends the kernels that wait on the device; what the main thread waits for then returns, with undefined
-data, and the interrupt that is already pending raises. Written against torch's interface; docs/gpu.md says where
-it ran.
+An abort ends the kernels that wait on the device. The call that the main thread waits in then returns, with undefined
+data, and the pending interrupt raises. Written against torch's interface; docs/gpu.md says where it was run.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ ABORT_SECONDS = 1.5  # the side thread must answer a ping within 2 s
 
 
 class _Attempt(threading.Thread):
-    """One abort, in a thread of its own: it can hang where a driver does."""
+    """One abort, in its own thread, because it hangs if the driver does."""
 
     def __init__(self) -> None:
         super().__init__(name="abort communicators", daemon=True)
         self.error: Exception | None = None
 
     def run(self) -> None:
-        """Abort; keep what went wrong."""
+        """Abort, and keep the error."""
         try:
             torch_compat.abort_communicators()
-        except Exception as err:  # the edge: whatever torch raises, the caller must hear of it
+        except Exception as err:  # the outermost level: the caller must learn of any error of torch
             self.error = err
 
 
@@ -36,7 +35,7 @@ def abort() -> str | None:
     """Abort all communicators of this process (side thread).
 
     Returns:
-        None when that was done; else why not, as the end of a sentence.
+        None on success; otherwise the reason, as the end of a sentence.
     """
     global _running  # noqa: PLW0603 (the process has one set of communicators)
     if _running is None or not _running.is_alive():
@@ -50,5 +49,5 @@ def abort() -> str | None:
 
 
 def forget() -> None:
-    """Drop the aborted process groups (main thread): closing them in order would wait for what never completes."""
+    """Drop the aborted process groups (main thread): closing them would wait for collectives that never complete."""
     torch_compat.drop_process_groups()

@@ -1,4 +1,4 @@
-"""torch's process group: formed at the start and re-created after it broke, with the user's models."""
+"""torch's process group: created at the start, and re-created with the user's DDP models after it broke."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .gloo_sockets import GlooSockets
 
 REJOIN_SECONDS = 10.0
 REJOIN_SECONDS_PER_RANK = 0.5
-# gloo tries a connection that does not come about again: in torch 2.13 it gives up after five timeouts.
+# gloo retries a connection that fails; in torch 2.13 it gives up after five timeouts.
 _NUM_TRIES = 5
 _POLL_SECONDS = 0.005
 
@@ -33,13 +33,13 @@ class ProcessGroup:
         self._told: set[str] = set()
         self._store_path = spec.store_path
         self._broken_since: float | None = None
-        self._meets = False  # user code forms the process group itself
-        self._abandoned: list[Any] = []  # process groups that would never close
+        self._meets = False  # user code is creating the process group
+        self._abandoned: list[Any] = []  # process groups that cannot be closed
         self._sockets = GlooSockets()
         self._sockets.install()
 
     def join(self, store_path: str, timeout_seconds: float | None = None) -> None:
-        """Meet the other ranks; blocks until all are there. Raises what torch raises.
+        """Join the other ranks; blocks until all have joined. Raises what torch raises.
 
         Args:
             store_path: a FileStore that no process group has used.
@@ -62,7 +62,7 @@ class ProcessGroup:
             world_size=self._spec.world_size,
             timeout=datetime.timedelta(seconds=self._connect_seconds(timeout_seconds)),
         )
-        # That was the time to meet; a collective of a cell may wait as long as torch's default.
+        # That timeout was for joining; collectives of cells get torch's default.
         torch_compat.restore_default_timeout(store, self._spec.backend)
         self._broken_since = None
 
@@ -72,27 +72,27 @@ class ProcessGroup:
         return rejoin_seconds / _NUM_TRIES if self._spec.backend == "gloo" else rejoin_seconds
 
     def rejoin(self, store_path: str, namespace: dict[str, Any]) -> int:
-        """Leave the broken group, form a new one, revive DDP models; return how many were revived."""
+        """Leave the broken group, join a new one and move DDP models to it; return the number of models."""
         if dist.is_initialized():
-            # On a group whose connections are gone, closing it may fail; it is forgotten all the same.
+            # Closing a group whose connections are gone may fail; drop it anyway.
             with contextlib.suppress(RuntimeError):
                 self._close()
         self.begin_cell()
-        # All are warm and meet at once. One that dies after it told its address is waited for by gloo, where
-        # nothing can be broken yet: this is how long its death can hold up the others.
+        # All ranks join at the same time. gloo waits for one that dies after it published its address, and that wait
+        # cannot be broken: this limits how long its death delays the others.
         self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK))
         return _revive_models(namespace)
 
     def _close(self) -> None:
         if self._spec.backend == "gloo":
-            # A collective that was interrupted may still wait in gloo's own thread, and closing waits for it.
+            # An interrupted collective may still wait in gloo's own thread, and closing would wait for it.
             self._break_collectives()
             dist.destroy_process_group()
         else:
             nccl.forget()
 
     def begin_cell(self) -> None:
-        """Undo a trap of torch: after a failed init, ranks disagree on the next group's name and hang."""
+        """Avoid a pitfall of torch: after a failed init, ranks disagree on the next group's name and hang."""
         if not dist.is_initialized():
             torch_compat.forget_failed_init()
 
@@ -105,50 +105,51 @@ class ProcessGroup:
         return "ok" if self._broken_since is None else "broken"
 
     def peer_lost(self) -> None:
-        """A member is gone (side thread): until the group is re-created collectives fail, and none waits for ever."""
+        """Handle a member's death (side thread): until the group is re-created, collectives fail instead of hanging."""
         self._break()
         if self._spec.backend == "gloo":
             self._break_collectives()
         else:
             self._abort()
-        if self._meets:  # nobody will come to where it waits
+        if self._meets:  # the rendezvous can never complete
             unhang.break_store(self._store_path)
 
     def meets_over(self, store_path: str | None) -> None:
-        """User code forms the process group over this store; None when it is done."""
+        """Note that user code is creating the process group over this store; None when that is done."""
         if store_path is not None:
             self._store_path, self._broken_since = store_path, None
         self._meets = store_path is not None
 
     def has_lost_peer(self) -> bool:
-        """Whether a member is gone since then, or an interrupt ended the wait for it."""
+        """Whether a member died since then, or an interrupt ended the wait."""
         return self._broken_since is not None
 
     def was_broken(self, seconds_ago: float) -> bool:
-        """Whether all connections were cut at least so long ago."""
+        """Whether all connections were cut at least this long ago."""
         return self._broken_since is not None and time.monotonic() - self._broken_since >= seconds_ago
 
     def leave(self, is_complete: Callable[[], bool]) -> None:
-        """The caller leaves a gloo collective that is not complete: nobody else waits for it either."""
+        """Leave an incomplete gloo collective, so that no other rank waits in it either."""
         self._break()
         self._break_collectives()
         deadline = time.monotonic() + waits.GRACE_SECONDS
         while not is_complete():
             if time.monotonic() > deadline:
-                # gloo's thread waits on; closing would wait for it. They stay, and a new one is formed beside them.
+                # gloo's thread keeps waiting, and closing would wait for it. Keep these groups and create new ones
+                # beside them.
                 self._abandoned += torch_compat.process_groups()
                 flight.forget()
                 return
             time.sleep(_POLL_SECONDS)
 
     def collective_seq(self) -> int | None:
-        """How many collectives this rank began on the default process group; None where there is none."""
+        """How many collectives this rank began on the default process group; None if there is none."""
         if not dist.is_initialized():
             return None
         return torch_compat.collective_seq()
 
     def unhang(self) -> bool:
-        """Free the main thread if it waits in a collective (side thread); True when connections were broken for it."""
+        """Free the main thread if it waits in a collective (side thread); return True if connections were broken."""
         if self._meets and unhang.main_thread_sleeps():
             self._break()
             unhang.break_store(self._store_path)
@@ -158,14 +159,14 @@ class ProcessGroup:
         if not unhang.main_thread_sleeps():
             return False
         in_torch = unhang.main_thread_waits_in_torch()
-        # Set first: the main thread may be free and have replied before this thread goes on.
+        # Set the flag first: the main thread may be free and reply before this thread continues.
         was_broken = self._broken_since is not None
         if in_torch:
             self._break()
         store = self._sockets.store_connection(unhang.main_thread_fd())
         if store is not None:
             unhang.break_connections([store])
-        elif in_torch and was_broken:  # the connections are cut already, so it waits in the store (new_group does)
+        elif in_torch and was_broken:  # the connections are cut already, so it waits in the store (as new_group does)
             unhang.break_store(self._store_path)
         elif in_torch and not self._break_collectives():
             self._broken_since = None
@@ -175,10 +176,10 @@ class ProcessGroup:
         return unhang.break_connections(self._sockets.connections())
 
     def _unhang_device(self) -> bool:
-        # The main thread's state tells nothing here: waiting for a device, it spins.
+        # The main thread's state says nothing here: it spins while it waits for a device.
         if self._broken_since is None and flight.outstanding() is not None:
             self._break()
-            if not self._abort():  # tried again as long as the cell waits
+            if not self._abort():  # retried while the cell waits
                 self._broken_since = None
         return self._broken_since is not None
 
@@ -203,18 +204,18 @@ def _revive_models(namespace: dict[str, Any]) -> int:
 
 
 def reseed(accelerator: str) -> None:
-    """Forked ranks share the zygote's random state, which no two ranks may."""
+    """Give each forked rank its own random state instead of the zygote's."""
     if accelerator != "cpu":
         torch.seed()
     else:
-        torch.default_generator.seed()  # torch.seed() would prepare seeds for every kind of device, at some cost
+        torch.default_generator.seed()  # torch.seed() would also seed every device type, which is slow
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
 
 
 def use_threads() -> None:
-    """OMP_NUM_THREADS was read long ago, when the zygote imported torch."""
+    """Apply OMP_NUM_THREADS, which torch read when the zygote imported it."""
     number = os.environ.get("OMP_NUM_THREADS", "")
     if number.isdigit() and int(number) > 0:
         torch.set_num_threads(int(number))

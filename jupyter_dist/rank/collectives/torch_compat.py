@@ -1,6 +1,6 @@
-"""All that ranks use of torch's insides, in one file: where a version lacks a part, ranks do without it and say so.
+"""All torch internals that ranks use. If a version lacks a part, ranks work without it and say so.
 
-`tests/compat` checks every name against the installed version; docs/compatibility.md says which versions ran.
+`tests/compat` checks every name against the installed version; docs/compatibility.md lists the tested versions.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from torch.nn.parallel import DistributedDataParallel
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.guard.own import json
 
-# What collectives may take where torch does not say what it has as its default.
+# The timeout of collectives if torch does not tell its default.
 _TIMEOUT = timedelta(minutes=30)
 _NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
 _ACTIVE_ENTRIES = (True, True)
 
 
 class Part(NamedTuple):
-    """Names of which ranks need one, and what a user loses where there is none."""
+    """Names of which ranks need one, and what users lose if there is none."""
 
     owner: Any
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ PARTS = [
 
 
 def missing() -> list[str]:
-    """One sentence for each part that this torch should have and does not."""
+    """Return one sentence for each part that this torch lacks."""
     return [
         f"torch {torch.__version__} has no {' or '.join(part.names)}: ranks lack {part.lost}."
         for part in PARTS
@@ -60,9 +60,9 @@ def missing() -> list[str]:
 
 
 def keep_records() -> None:
-    """Have torch before 2.7 record its collectives too: there the recorder is off unless this variable is set.
+    """Enable the flight recorder in torch before 2.7, where it is off by default.
 
-    Later versions take TORCH_FR_BUFFER_SIZE, which the agent sets, and warn of the old name in every rank's log.
+    Later versions use TORCH_FR_BUFFER_SIZE, which the agent sets, and warn about the old name in every rank's log.
     """
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7):
         os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", os.environ.get("TORCH_FR_BUFFER_SIZE", "256"))
@@ -72,7 +72,7 @@ def keep_records() -> None:
 
 
 def restore_default_timeout(store: dist.Store, backend: str) -> None:
-    """Give the default process group and its store the timeout that torch gives them by default."""
+    """Set torch's default timeout on the default process group and its store."""
     find: Callable[[Any], timedelta] = getattr(c10d, "_get_default_timeout", lambda _: _TIMEOUT)
     timeout = find(dist.Backend(backend))
     store.set_timeout(timeout)
@@ -81,27 +81,27 @@ def restore_default_timeout(store: dist.Store, backend: str) -> None:
 
 
 def forget_failed_init() -> None:
-    """After a failed `init_process_group` ranks disagree on the next process group's name, and would hang."""
+    """Reset torch's counter: after a failed `init_process_group`, ranks disagree on the next group's name and hang."""
     if hasattr(c10d, "_world"):
         c10d._world.group_count = 0
 
 
 def process_groups() -> list[dist.ProcessGroup]:
-    """All process groups of this process, the last one first."""
+    """Return all process groups of this process, newest first."""
     names: dict[Any, str] = getattr(c10d._world, "pg_names", {})
     return sorted(names, key=names.__getitem__, reverse=True)
 
 
 def collective_seq() -> int | None:
-    """How many collectives were begun on the default process group; None where nobody counts."""
+    """Return how many collectives were begun on the default process group; None if torch does not count them."""
     try:
         return int(dist.group.WORLD._get_sequence_number_for_group())
-    except (RuntimeError, AttributeError):  # a backend that does not count ("cpu:gloo")
+    except (RuntimeError, AttributeError):  # a backend without a counter ("cpu:gloo")
         return None
 
 
 def revive(model: DistributedDataParallel) -> bool:
-    """Have a DDP model use the new default process group; False where this torch has no way to."""
+    """Move a DDP model to the new default process group; return False if this torch cannot."""
     update = getattr(model, "_update_process_group", None)
     if update is not None:
         update(dist.group.WORLD)
@@ -109,12 +109,12 @@ def revive(model: DistributedDataParallel) -> bool:
 
 
 def gloo_class() -> Any:
-    """The class of process groups over gloo; None in a torch that was built without."""
+    """Return the class of process groups over gloo; None if torch was built without it."""
     return getattr(bindings, "ProcessGroupGloo", None)
 
 
 def tcp_store_class() -> Any:
-    """The class of stores over TCP."""
+    """Return the class of stores over TCP."""
     return bindings.TCPStore
 
 
@@ -122,7 +122,7 @@ def tcp_store_class() -> Any:
 
 
 def operations(*names: str) -> set[int] | None:
-    """The numbers of these operations, as `operation_of` returns them; None where works do not tell."""
+    """Return the numbers of these operations, as `operation_of` returns them; None if torch does not have them."""
     types = getattr(bindings, "OpType", None)
     if types is None or not hasattr(bindings.Work, "_get_op_type"):
         return None
@@ -130,12 +130,12 @@ def operations(*names: str) -> set[int] | None:
 
 
 def operation_of(work: Any) -> int:
-    """Which operation a work does; ask `operations` first."""
+    """Return the operation of a work; only if `operations` returned numbers."""
     return int(work._get_op_type())
 
 
 def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> None:
-    """Put another method in the place of `Work.wait`: what `make` returns for the one that is there."""
+    """Replace `Work.wait` by what `make` returns for the original method."""
     work_class: Any = bindings.Work
     work_class.wait = make(work_class.wait)
 
@@ -144,9 +144,9 @@ def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> 
 
 
 def collectives_by_group() -> list[tuple[int, int]]:
-    """For each process group the number of its last collective that was begun, and of the last that completed."""
+    """Return, for each process group, the numbers of the last collective begun and of the last one completed."""
     groups = _recorded(_NO_ENTRIES).get("pg_status", {})
-    with suppress(KeyError, TypeError, ValueError, AttributeError):  # another version's fields
+    with suppress(KeyError, TypeError, ValueError, AttributeError):  # other fields in another version
         return [
             (int(group["last_enqueued_collective"]), int(group["last_completed_collective"]))
             for group in groups.values()
@@ -155,7 +155,7 @@ def collectives_by_group() -> list[tuple[int, int]]:
 
 
 def unfinished_collectives() -> list[dict[str, Any]]:
-    """What the recorder has of collectives that did not complete: record_id, name, group and seq."""
+    """Return the recorder's entries of incomplete collectives: record_id, name, group and seq."""
     with suppress(KeyError, TypeError, ValueError, AttributeError):
         found = [_entry(entry) for entry in _recorded(_ACTIVE_ENTRIES).get("entries", ()) if not entry["retired"]]
         return sorted(found, key=operator.itemgetter("record_id"))
@@ -173,7 +173,7 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recorded(arguments: tuple[bool, bool]) -> dict[str, Any]:
-    # torch 2.9 has all backends in it; 2.7 and earlier NCCL alone, by another name.
+    # torch 2.9 records all backends; 2.7 and earlier only NCCL, under another name.
     dump = getattr(bindings, "_dump_fr_trace_json", None) or getattr(bindings, "_dump_nccl_trace_json", None)
     if dump is None:
         return {}
@@ -185,10 +185,10 @@ def _recorded(arguments: tuple[bool, bool]) -> dict[str, Any]:
 
 
 def abort_communicators() -> None:
-    """Abort all communicators of this process; raises whatever torch raises, AttributeError where it has no way to."""
+    """Abort all communicators of this process. Raises what torch raises, or AttributeError if it cannot abort."""
     world = dist.group.WORLD
     backend = None if world is None else _nccl_of(world)
-    # One after the other they would wait for each other: torch's own _abort_process_group does the same.
+    # Aborting one after the other could deadlock; torch's own _abort_process_group groups them, too.
     if backend is not None:
         backend._group_start()
     try:
@@ -200,7 +200,7 @@ def abort_communicators() -> None:
 
 
 def drop_process_groups() -> None:
-    """Forget all process groups after an abort: closing them in order would wait for what never completes."""
+    """Drop all process groups after an abort: closing them would wait for collectives that never complete."""
     if hasattr(c10d, "_abort_process_group"):  # since torch 2.6
         c10d._abort_process_group()
     else:
@@ -213,7 +213,7 @@ def _abort(group: dist.ProcessGroup) -> None:
         return
     backend = _nccl_of(group)
     if backend is not None:
-        # `abort` in torch 2.6; in 2.5 `_shutdown` is what aborts.
+        # `abort` in torch 2.6; `_shutdown` in 2.5.
         (getattr(backend, "abort", None) or backend._shutdown)()
 
 
@@ -221,7 +221,7 @@ def _nccl_of(group: dist.ProcessGroup) -> Any:
     if not dist.is_nccl_available():
         return None
     for kind in DEVICE_TYPES:
-        with suppress(RuntimeError):  # it has none for this kind of device
+        with suppress(RuntimeError):  # it has no backend for this device type
             backend = group._get_backend(torch.device(kind))
             if isinstance(backend, c10d.ProcessGroupNCCL):
                 return backend
@@ -239,6 +239,6 @@ def use_device(device: str) -> None:
 
 
 def initialised_devices() -> list[str]:
-    """The kinds of device that the process which this one was forked from has initialised."""
+    """Return the device types that were initialized in the process that this one was forked from."""
     modules = {kind: getattr(torch, kind) for kind in DEVICE_TYPES if hasattr(torch, kind)}
     return [kind for kind, module in modules.items() if getattr(module, "_is_in_bad_fork", module.is_initialized)()]

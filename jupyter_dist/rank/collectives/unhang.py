@@ -1,8 +1,8 @@
-"""Ending a hung gloo collective: nothing in torch can, but breaking the sockets it waits on does.
+"""Ends a hung gloo collective by shutting down the sockets it waits on; torch itself has no way to.
 
-torch's abort, shutdown, destroy and timeouts leave the waiting thread where it is (measured, torch 2.13).
-Once a socket is shut down, gloo raises RuntimeError in milliseconds, and all variables are kept; the process
-group is then unusable until `rejoin`. Which sockets are gloo's is known by gloo_sockets.py; no other is touched.
+torch's abort, shutdown, destroy and timeouts do not free the waiting thread (measured with torch 2.13). When a socket
+is shut down, gloo raises RuntimeError within milliseconds, and all variables are kept; the process group is then
+unusable until `rejoin`. gloo_sockets.py knows which sockets are gloo's; no others are touched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jupyter_dist.rank.guard.own import os, read_text, socket, threading, time
 
 from . import flight, waits
 
-# torch spells these places privately; nothing public does the same.
+# These are private in torch; there is no public equivalent.
 _BROKEN_SIGNS = (
     "third_party/gloo",
     "Connection closed by peer",
@@ -29,8 +29,8 @@ _BROKEN_SIGNS = (
 )
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _DATA_LOADER = os.path.join(_TORCH, "utils", "data") + os.sep
-# System calls by their numbers: those that wait for one descriptor, and whether they are given it or a pollfd of it;
-# those that wait for anything else but a lock.
+# System call numbers: those that wait for one descriptor, and whether they take it or a pollfd; those that wait for
+# anything except a lock.
 _READS, _POLLS, _SLEEPS = {
     "x86_64": ({0, 45}, {7, 271}, {23, 35, 61, 230, 232, 247, 270, 281}),
     "aarch64": ({63, 207}, {73}, {22, 72, 95, 101, 115, 260}),
@@ -40,14 +40,14 @@ _SAMPLE_SECONDS = 0.01
 
 
 def is_of_a_broken_group(error: BaseException) -> bool:
-    """Whether a collective raised this because connections or the store are gone."""
+    """Whether a collective raised this because its connections or store are gone."""
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _BROKEN_SIGNS)
 
 
 def main_thread_sleeps() -> bool:
-    """Whether the main thread waits in the kernel, again and again: it does not compute."""
+    """Whether the main thread is found waiting in the kernel repeatedly, so it is not computing."""
     for _ in range(_STATE_SAMPLES):
-        # The main thread's number is the process's; threading's native_id is stale after a fork.
+        # The main thread's id is the pid; threading's native_id is stale after a fork.
         status = read_text(f"/proc/self/task/{os.getpid()}/stat")
         if status.rpartition(")")[2].split()[0] != "S":
             return False
@@ -56,7 +56,7 @@ def main_thread_sleeps() -> bool:
 
 
 def main_thread_syscall() -> tuple[int | None, int]:
-    """The system call in which the main thread waits, and its first argument; None when this kernel does not tell."""
+    """Return the system call that the main thread waits in, and its first argument; None if unknown."""
     try:
         number, argument = read_text(f"/proc/self/task/{os.getpid()}/syscall").split()[:2]
         return int(number), int(argument, 16)
@@ -65,7 +65,7 @@ def main_thread_syscall() -> tuple[int | None, int]:
 
 
 def main_thread_fd() -> int | None:
-    """The descriptor for which the main thread waits, in read() or in poll()."""
+    """Return the descriptor that the main thread waits for in read() or poll()."""
     number, argument = main_thread_syscall()
     if number in _READS:
         return argument
@@ -73,7 +73,7 @@ def main_thread_fd() -> int | None:
         return None
     try:
         memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
-        try:  # it may have gone on: then this is anything
+        try:  # the thread may have continued: then this is arbitrary memory
             return int.from_bytes(os.pread(memory, 4, argument), sys.byteorder, signed=True)
         finally:
             os.close(memory)
@@ -82,13 +82,13 @@ def main_thread_fd() -> int | None:
 
 
 def main_thread_waits_in_torch() -> bool:
-    """Whether the wait is torch's, and not a sleep, a lock or a library's that breaking connections would not end."""
+    """Whether torch is waiting, not a sleep, a lock or a library, which breaking connections would not end."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if frame.f_globals is vars(waits) or _is_torchs(frame.f_code.co_filename):
             return True
         frame = frame.f_back
-    # A wait in C++ that a cell calls itself, Future.wait() for one.
+    # A wait in C++ that a cell calls directly, for example Future.wait().
     return flight.outstanding() is not None and main_thread_syscall()[0] not in _READS | _POLLS | _SLEEPS
 
 
@@ -97,8 +97,8 @@ def _is_torchs(filename: str) -> bool:
 
 
 def break_connections(connections: Iterable[socket.socket]) -> int:
-    """Shut connections down; return how many there were (side thread)."""
-    # All are duplicates: gloo closes a connection's siblings as soon as one fails.
+    """Shut the connections down; return their number (side thread)."""
+    # All are duplicates, because gloo closes the other connections as soon as one fails.
     number = 0
     for sock in connections:
         with contextlib.suppress(OSError), sock:
@@ -110,7 +110,7 @@ def break_connections(connections: Iterable[socket.socket]) -> int:
 def break_store(path: str) -> None:
     """Make every access to a FileStore fail at once: its file becomes a symbolic link to itself.
 
-    Deleting the file would not do: torch waits for it to appear. Both sides of the new process group get a new store.
+    Deleting the file is not enough, because torch waits for it to appear. The new process group gets a new store.
     """
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)

@@ -1,8 +1,8 @@
-"""Waiting for gloo's collectives in slices, so that Python has its turn, and the wait an end.
+"""Waits for gloo's collectives in slices, so that Python can handle signals and every wait ends.
 
-gloo can lose the end of what it waits for: a rank dies while gloo's event loop sends to it, the send fails, and
-nobody tells the thread in `UnboundBuffer::waitSend`; no socket is left to break. Seen in torch 2.13 on loaded
-machines, about once in fifty deaths.
+gloo can lose the end of a wait: a rank dies while gloo's event loop sends to it, the send fails, and the thread in
+`UnboundBuffer::waitSend` is never notified; no socket is left to break. Seen with torch 2.13 on loaded machines, about
+once in fifty deaths.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from . import torch_compat
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 SLICE = timedelta(seconds=0.2)
-GRACE_SECONDS = 1.0  # gloo tells of a broken connection within milliseconds
+GRACE_SECONDS = 1.0  # gloo reports a broken connection within milliseconds
 _UNLIMITED = timedelta(0)
-# gloo takes a wait for one of these that timed out for the end of the whole group.
+# If a wait for one of these times out, gloo treats the whole group as broken.
 _POINT_TO_POINT = ("SEND", "RECV", "RECVANYSOURCE")
 _LOST = "Connection closed by peer: gloo did not say how this collective ended."
 
 
 def install(was_broken: Callable[[float], bool], leave: Callable[[Callable[[], bool]], None]) -> None:
-    """Have `Work.wait` wait like this, wherever Python calls it.
+    """Make `Work.wait` wait in slices wherever Python calls it.
 
     Args:
-        was_broken: whether all connections were cut at least so many seconds ago.
-        leave: called when a collective is left that is not complete, with what tells whether it is.
+        was_broken: whether all connections were cut at least that many seconds ago.
+        leave: called when an incomplete collective is left, with a function that tells whether it has completed.
     """
     point_to_point = torch_compat.operations(*_POINT_TO_POINT)
     if point_to_point is not None:
@@ -50,7 +50,7 @@ def _sliced(
             while True:
                 try:
                     return bool(wait(work, SLICE))
-                except RuntimeError:  # its own, or the end of the slice
+                except RuntimeError:  # its own error, or the end of the slice
                     if work.is_completed():
                         return bool(wait(work))
                 if was_broken(GRACE_SECONDS):

@@ -1,1 +1,1 @@
-"""Training frameworks, unchanged, in ranks: what has to be put right in each, one file per framework."""
+"""Fixes that let unmodified training frameworks run in ranks, one file per framework."""

@@ -1,4 +1,4 @@
-"""Hugging Face Accelerate: another precision in the next cell, and launchers called where the ranks are already."""
+"""Hugging Face Accelerate: changing the precision between cells, and launchers called inside running ranks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PACKAGE, SEEN_WITH = "accelerate", "1.15"
 
 
 def change_precision(_: Room, state: Any) -> None:
-    """Accelerator(mixed_precision=...) after another one: unpatched "restart your runtime completely".
+    """Allow another mixed_precision in a new Accelerator(); unpatched, it asks to "restart your runtime completely".
 
-    What is reset knows of no process group; the group and its connections stay.
+    The state that is reset does not include the process group, so the group and its connections stay.
     """
     accelerator_state, gradient_state, partial = state.AcceleratorState, state.GradientState, state.PartialState
     need(accelerator_state, "_reset_state")
@@ -27,7 +27,7 @@ def change_precision(_: Room, state: Any) -> None:
         if self.initialized and wanted not in (None, self._mixed_precision) and not _is_deepspeed(self):
             accelerator_state._reset_state()
             gradient_state._reset_state()
-            self.__dict__.update(partial._shared_state)  # where __init__ was when it asked
+            self.__dict__.update(partial._shared_state)  # the state when __init__ checked
 
     before(accelerator_state, "_check_initialized", reset)
 
@@ -37,13 +37,13 @@ def _is_deepspeed(state: Any) -> bool:
 
 
 def launch_in_place(room: Room, launchers: Any) -> None:
-    """notebook_launcher and debug_launcher call the function on every rank that runs the cell, and return its value."""
+    """Make notebook_launcher and debug_launcher call the function on every rank of the cell, and return its value."""
     need(launchers, "notebook_launcher", "debug_launcher", "patch_environment", "AcceleratorState")
 
     def run(function: Any, args: Any, num_processes: int | None, mixed_precision: str) -> Any:
         _check_number(room, num_processes)
         if launchers.AcceleratorState._shared_state:
-            sys.modules["accelerate"].Accelerator(mixed_precision=mixed_precision)  # what a process would begin with
+            sys.modules["accelerate"].Accelerator(mixed_precision=mixed_precision)  # as a new process would
         with launchers.patch_environment(accelerate_mixed_precision=mixed_precision):
             return function(*args)
 
@@ -65,17 +65,17 @@ def _check_number(room: Room, num_processes: int | None) -> None:
     if num_processes is None or num_processes == have:
         return
     if num_processes > have:
-        message = f"num_processes={num_processes}, but this group has {have} ranks, and a rank starts no others."
-        raise ValueError(f"{message} Leave num_processes out, or start a larger group.")
+        message = f"num_processes={num_processes}, but this group has {have} ranks, and no more can be started here."
+        raise ValueError(f"{message} Omit num_processes, or start a larger group.")
     text = f"The function runs on the {have} ranks of this group, not on num_processes={num_processes}."
-    room.notice("notebook_launcher", f"{text} A smaller group is another one.")
+    room.notice("notebook_launcher", f"{text} To use fewer processes, start a smaller group.")
 
 
 def notice_alone(room: Room, accelerator: Any) -> None:
-    """Accelerator() on CPU without ACCELERATE_USE_CPU=1 is one process, on every rank; so is what is built on it."""
+    """Report an Accelerator() on CPU without ACCELERATE_USE_CPU=1: it uses one process on every rank."""
 
     def look(made: Any, *_: Any, **__: Any) -> None:
-        way_on = "Start the group with another environment: ACCELERATE_USE_CPU was changed in this one."
+        way_on = "Start the group with the default ACCELERATE_USE_CPU; it was changed in this one."
         room.notice_alone("Accelerator()", made.num_processes, way_on)
 
     after(accelerator.Accelerator, "__init__", look)

@@ -1,4 +1,4 @@
-"""fastai: distrib_ctx on CPU too, lr_find in it, and a process group that stays."""
+"""fastai: distrib_ctx on CPU, lr_find inside it, and a process group that is kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGE, SEEN_WITH = "fastai", "2.8"
 
 
 def broadcast_where_the_group_is(room: Room, distributed: Any) -> None:
-    """DistributedDL takes its indices from rank 0 to a GPU: gloo has them on the CPU."""
+    """Broadcast DistributedDL's indices on the backend's device: fastai always uses a GPU, gloo needs the CPU."""
     need(distributed.DistributedDL, "_broadcast")
     torch = distributed.torch
 
@@ -28,7 +28,7 @@ def broadcast_where_the_group_is(room: Room, distributed: Any) -> None:
 
 
 def keep_batch_norm_on_cpu(room: Room, distributed: Any) -> None:
-    """sync_bn=True, the default, needs devices; on CPU it falls to False, said once if the model has any BatchNorm."""
+    """Use sync_bn=False on CPU, because the default True needs devices; reported once if the model has a BatchNorm."""
     batch_norm = distributed.nn.modules.batchnorm._BatchNorm
 
     def fall(trainer: Any) -> None:
@@ -41,24 +41,24 @@ def keep_batch_norm_on_cpu(room: Room, distributed: Any) -> None:
 
 
 def keep_process_group(_: Room, distributed: Any) -> None:
-    """setup_distrib and teardown_distrib are for processes that have no group, and end."""
+    """Make setup_distrib and teardown_distrib keep the ranks' process group, which outlives a script."""
     need(distributed, "setup_distrib", "teardown_distrib")
     torch = distributed.torch
 
     def setup_distrib(gpu: Any = None) -> Any:
-        """Form the process group if user code destroyed it."""
+        """Create the process group if user code destroyed it."""
         if gpu is not None and not torch.distributed.is_initialized():
             torch.distributed.init_process_group()
         return None if gpu is None else int(gpu)
 
     def teardown_distrib() -> None:
-        """Nothing: the process group is the ranks'."""
+        """Do nothing: the process group belongs to the ranks."""
 
     distributed.setup_distrib, distributed.teardown_distrib = setup_distrib, teardown_distrib
 
 
 def unwrap_after_errors(_: Room, distributed: Any) -> None:
-    """A fit that raised or was interrupted leaves the model wrapped; in a rank there is a next cell."""
+    """Unwrap the model after a fit that raised or was interrupted, so that the next cell can use it."""
     wrapper = distributed.DistributedDataParallel
 
     def unwrap(learner: Any) -> None:
@@ -70,7 +70,7 @@ def unwrap_after_errors(_: Room, distributed: Any) -> None:
 
 
 def find_rates_together(_: Room, schedule: Any) -> None:
-    """lr_find restores the model from a file that rank 0 alone has, and waits there for the others for ever.
+    """Make lr_find work in distrib_ctx, where it hangs: it restores the model from a file that only rank 0 has.
 
     Here each rank keeps its own copy in memory.
     """
@@ -96,7 +96,7 @@ def find_rates_together(_: Room, schedule: Any) -> None:
 
 
 def gather_in_context(_: Room, torch_core: Any) -> None:
-    """Every loss is averaged over WORLD_SIZE ranks, also by a learner that trains on one of them: it waits for ever."""
+    """Average losses over ranks only in distrib_ctx; otherwise a learner that trains on one rank waits forever."""
     need(torch_core, "to_detach")
     gather = torch_core.maybe_gather
 
@@ -109,26 +109,26 @@ def gather_in_context(_: Room, torch_core: Any) -> None:
 
 
 def remember_trainers(_: Room, distributed: Any) -> None:
-    """For `gather_in_context`: which DistributedTrainers there are."""
+    """Record the DistributedTrainers, for `gather_in_context`."""
     trainer = distributed.DistributedTrainer
     trainer.made = weakref.WeakSet()
     after(trainer, "__init__", lambda made, *_, **__: trainer.made.add(made))
 
 
 def notice_alone(room: Room, learner: Any) -> None:
-    """A fit outside of distrib_ctx trains every rank for itself. lr_find there is what fastai's own examples do."""
+    """Report a fit outside of distrib_ctx, which trains every rank separately; lr_find there is normal in fastai."""
 
     def look(learn: Any, *_: Any, cbs: Any = None, **__: Any) -> None:
         distributed = any(type(callback).__name__ == "DistributedTrainer" for callback in learn.cbs)
         if not distributed and type(cbs).__name__ != "LRFinder":
-            way_on = "`with learn.distrib_ctx():` around it trains on all of them."
+            way_on = "Wrap it in `with learn.distrib_ctx():` to train on all of them."
             room.notice_alone("fit() outside of distrib_ctx", 1, way_on)
 
     before(learner.Learner, "fit", look)
 
 
 def _device(torch: Any, device: str) -> Any:
-    """Where the default group's collectives take tensors from."""
+    """Return the device that the default group's collectives need."""
     return torch.device("cpu" if torch.distributed.get_backend() == "gloo" else device)
 
 
@@ -137,14 +137,14 @@ def _fix(does: str, apply: Any) -> Fix:
 
 
 FIXES = {
-    "fastai.torch_core": [_fix("outside of distrib_ctx no loss waits for other ranks", gather_in_context)],
-    "fastai.learner": [_fix("fit() outside of distrib_ctx says so, once", notice_alone)],
-    "fastai.callback.schedule": [_fix("lr_find works the same on every rank, in distrib_ctx too", find_rates_together)],
+    "fastai.torch_core": [_fix("outside of distrib_ctx losses do not wait for other ranks", gather_in_context)],
+    "fastai.learner": [_fix("fit() outside of distrib_ctx is reported once", notice_alone)],
+    "fastai.callback.schedule": [_fix("lr_find works on every rank, also in distrib_ctx", find_rates_together)],
     "fastai.distributed": [
-        _fix("DistributedDL hands out its indices where the process group's backend is", broadcast_where_the_group_is),
+        _fix("DistributedDL broadcasts its indices on the device of the backend", broadcast_where_the_group_is),
         _fix("", remember_trainers),
-        _fix("sync_bn falls to False on CPU", keep_batch_norm_on_cpu),
-        _fix("setup_distrib and teardown_distrib leave the process group alone", keep_process_group),
-        _fix("a fit that failed leaves no wrapped model behind", unwrap_after_errors),
+        _fix("sync_bn is False on CPU", keep_batch_norm_on_cpu),
+        _fix("setup_distrib and teardown_distrib keep the process group", keep_process_group),
+        _fix("the model is unwrapped after a fit that failed", unwrap_after_errors),
     ],
 }

@@ -1,4 +1,4 @@
-"""What a fix is, and how fixes speak: one line each in the rank's log, a notice once in a cell's output."""
+"""What a fix is, and how fixes report: one line in the rank's log, or one notice in a cell's output."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class Room:
         self._noticed: set[str] = set()
 
     def begin(self, world_size: int, device: str, write: Callable[[str], None]) -> None:
-        """Become this rank's; `write` puts a line into its log, outside of any cell's output."""
+        """Assign it to this rank; `write` adds a line to its log, outside of any cell's output."""
         self.world_size, self.device, self._write = world_size, device, write
-        for line in self._unwritten:  # of frameworks that the zygote imported
+        for line in self._unwritten:  # from frameworks that the zygote imported
             write(line)
         self._unwritten = []
 
     def log(self, line: str) -> None:
-        """Say something in the rank's log."""
+        """Write a line to the rank's log."""
         if self._write is None:
             self._unwritten.append(line)
         else:
             self._write(line)
 
     def notice(self, kind: str, text: str) -> None:
-        """Say something in the cell's output, once for each kind."""
+        """Write to the cell's output, once for each kind."""
         if kind not in self._noticed:
             self._noticed.add(kind)
             sys.stderr.write(f"{text}\n")
 
     def notice_alone(self, kind: str, num_processes: int, way_on: str) -> None:
-        """Say that something trains on one process where a whole group stands ready."""
+        """Report that something trains on one process although a whole group is available."""
         if num_processes == 1 and self.world_size > 1:
             many = f"not on the {self.world_size} ranks of this group together"
             self.notice(kind, f"{kind} runs on 1 process, {many}: each rank works for itself. {way_on}")
@@ -54,21 +54,21 @@ class Room:
 class Fix:
     """One change to one module of a framework, made right after that module was imported."""
 
-    package: str  # the distribution whose version is said
-    seen_with: str  # the versions that it was written for and tested with
+    package: str  # the distribution whose version is logged
+    seen_with: str  # the versions that it was tested with
     does: str  # the line in the rank's log
-    # Raises AttributeError or KeyError, before anything is changed, when what it changes is not there.
+    # Raises AttributeError or KeyError, before it changes anything, if what it changes is missing.
     apply: Callable[[Room, Any], None]
 
 
 def need(owner: Any, *names: str) -> None:
-    """Raise AttributeError unless it has all of these."""
+    """Raise AttributeError unless it has all of these attributes."""
     for name in names:
         getattr(owner, name)
 
 
 def after(owner: Any, name: str, then: Callable[..., None]) -> None:
-    """Have `then(*args, **kwargs)` called after each call of the method `name` that returned."""
+    """Call `then(*args, **kwargs)` after each call of the method `name` that returned."""
     method = getattr(owner, name)
 
     @functools.wraps(method)
@@ -81,7 +81,7 @@ def after(owner: Any, name: str, then: Callable[..., None]) -> None:
 
 
 def before(owner: Any, name: str, first: Callable[..., None]) -> None:
-    """Have `first(*args, **kwargs)` called ahead of each call of the method `name`."""
+    """Call `first(*args, **kwargs)` before each call of the method `name`."""
     method = getattr(owner, name)
 
     @functools.wraps(method)

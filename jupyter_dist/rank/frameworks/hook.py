@@ -1,4 +1,4 @@
-"""Fixes are made when their module has been imported, by the zygote's preload or by a cell; else they cost nothing."""
+"""Applies fixes after their module was imported, by the zygote's preload or by a cell; unused fixes cost nothing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FI
 
 
 class ImportHook(MetaPathFinder):
-    """First in sys.meta_path: looks on while other finders find, and acts after the module was executed."""
+    """First in sys.meta_path: lets the other finders find a module, and acts after it was executed."""
 
     def __init__(self) -> None:
         self.room = Room()
 
     @classmethod
     def in_place(cls) -> ImportHook:
-        """Return this process's hook, installed if it was not."""
+        """Return this process's hook; install it if needed."""
         for finder in sys.meta_path:
             if isinstance(finder, cls):
                 return finder
@@ -39,7 +39,7 @@ class ImportHook(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return what the other finders return, with a loader that makes the fixes when it is done."""
+        """Return what the other finders return, with a loader that applies the fixes afterwards."""
         if fullname not in FIXES:
             return None
         for finder in sys.meta_path:
@@ -61,7 +61,7 @@ class ImportHook(MetaPathFinder):
             if module.__name__ == spec.name:  # a loader of many modules (a zip file's) may be shared
                 self._imported(module)
 
-        # On the instance: its class serves every other import, and tools ask for its type.
+        # On the instance, because its class is used for every import and tools check its type.
         with contextlib.suppress(AttributeError):
             loader.exec_module = exec_module  # type: ignore[method-assign]
 
@@ -69,8 +69,8 @@ class ImportHook(MetaPathFinder):
         for fix in FIXES[module.__name__]:
             try:
                 fix.apply(self.room, module)
-            except Exception as err:  # the edge: an import of the user's never fails because of a fix
-                self._log(fix, f"left alone, for it is not as expected ({type(err).__name__}: {err}): {fix.does}")
+            except Exception as err:  # an import of the user must never fail because of a fix
+                self._log(fix, f"skipped, the module is not as expected ({type(err).__name__}: {err}): {fix.does}")
             else:
                 self._log(fix, fix.does)
 

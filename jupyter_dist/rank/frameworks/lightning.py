@@ -1,4 +1,4 @@
-"""Lightning Fabric and Lightning's Trainer, and their twins `lightning_fabric` and `pytorch_lightning`."""
+"""Lightning Fabric and Lightning's Trainer, also as the packages `lightning_fabric` and `pytorch_lightning`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SEEN_WITH = "2.6"
 
 
 def launch_in_place(_: Room, ddp: Any) -> None:
-    """ddp_notebook, ddp_fork, ddp_spawn and DDPStrategy(start_method=...): the processes are there already.
+    """Run ddp_notebook, ddp_fork, ddp_spawn and DDPStrategy(start_method=...) in the existing ranks.
 
-    Unpatched they fork inside every rank, and hang.
+    Unpatched, they fork inside every rank and hang.
     """
 
     def choose(strategy: Any) -> None:
@@ -24,39 +24,39 @@ def launch_in_place(_: Room, ddp: Any) -> None:
 
 
 def not_interactive(_: Room, imports: Any) -> None:
-    """Once sys.ps1 was set, by an embedded shell say, ddp would be refused."""
+    """Allow ddp even if sys.ps1 was set, for example by an embedded shell."""
     need(imports, "_IS_INTERACTIVE")
     imports._IS_INTERACTIVE = False
 
 
 def keep_world_size(_: Room, environment: Any) -> None:
-    """The Trainer's teardown with LightningEnvironment() deletes WORLD_SIZE, which the next cell needs."""
+    """Keep WORLD_SIZE, which the next cell needs; the Trainer's teardown with LightningEnvironment() deletes it."""
     need(environment.LightningEnvironment, "teardown")
     environment.LightningEnvironment.teardown = lambda _: None
 
 
 def notice_fabric(room: Room, fabric: Any) -> None:
-    """A bare Fabric() on CPU is one process, on every rank."""
+    """Report a Fabric() without devices on CPU: it uses one process on every rank."""
 
     def look(made: Any, *_: Any, **__: Any) -> None:
-        room.notice_alone("Fabric()", made.world_size, f"Fabric(devices={room.world_size}) trains on all of them.")
+        room.notice_alone("Fabric()", made.world_size, f"Use Fabric(devices={room.world_size}) to train on all.")
 
     after(fabric.Fabric, "__init__", look)
 
 
 def notice_trainer(room: Room, trainer: Any) -> None:
-    """So is a bare Trainer()."""
+    """Report a Trainer() without devices on CPU: it uses one process on every rank."""
 
     def look(made: Any, *_: Any, **__: Any) -> None:
-        room.notice_alone("Trainer()", made.world_size, f"Trainer(devices={room.world_size}) trains on all of them.")
+        room.notice_alone("Trainer()", made.world_size, f"Use Trainer(devices={room.world_size}) to train on all.")
 
     after(trainer.Trainer, "__init__", look)
 
 
 _IN_PLACE = "strategies that fork or spawn (ddp_notebook, ddp_fork, ddp_spawn) run in place in the ranks"
-_INTERACTIVE = "a rank is not taken for an interactive session"
+_INTERACTIVE = "a rank does not count as an interactive session"
 _WORLD_SIZE = "LightningEnvironment leaves WORLD_SIZE in the environment"
-_ALONE = "on one process it says so, once"
+_ALONE = "training on one process is reported once"
 
 
 def _fixes(package: str, fabric: str, trainer: str) -> dict[str, list[Fix]]:

@@ -1,8 +1,8 @@
-"""How ranks meet for a process group that user code forms itself, after it destroyed the one they had.
+"""The rendezvous for a process group that user code creates itself, after it destroyed the ranks' own.
 
-torch's way would be a TCPStore of rank 0, which listens on every interface. Here rank 0 makes a FileStore in
-the group's folder and points a link at it; the others wait until the link points at one that they have not used.
-So a rank may come late, or try again after a failure, and none takes what is left of an earlier attempt for this one's.
+torch would use a TCPStore of rank 0, which listens on every interface. Here rank 0 creates a FileStore in the group's
+folder and points a link at it; the others wait until the link points at one that they have not used. So a rank may
+be late, or retry after a failure, and no rank uses the store of an earlier attempt.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ POLL_SECONDS = 0.01
 
 
 class Membership(Protocol):
-    """What is told of it, so that an interrupt and the news of a death end the wait (process_group.py)."""
+    """Receives the store in use, so that an interrupt or the death of a rank ends the wait (process_group.py)."""
 
     def meets_over(self, store_path: str | None) -> None:
-        """User code forms the process group over this store; None when it is done."""
+        """User code is creating the process group over this store; None when that is done."""
 
     def has_lost_peer(self) -> bool:
-        """Whether a member is gone since `meets_over`."""
+        """Whether a member died since `meets_over`."""
 
 
 class Meeting:
-    """One rank's side of it."""
+    """One rank's side of the rendezvous."""
 
     def __init__(self, spec: RankSpec, membership: Membership) -> None:
         self._rank, self._world_size = spec.rank, spec.world_size
         self._folder = os.path.dirname(spec.store_path)
         self._link = os.path.join(self._folder, "meeting")
         self._membership = membership
-        self._used = self._target()  # of ranks that were before this one
+        self._used = self._target()  # the store of earlier ranks
 
     @contextlib.contextmanager
     def store(self, timeout_seconds: float | None) -> Iterator[Any]:
-        """A store that is the same on every rank, and new. Blocks on ranks other than 0, until rank 0 is there.
+        """Return a new store that is the same on every rank. Blocks on other ranks until rank 0 has created it.
 
         Raises:
             TimeoutError: rank 0 did not come.
         """
-        # Of this file's own name, until rank 0 said which.
+        # The link itself, until rank 0 has chosen a store.
         self._membership.meets_over(os.path.join(self._folder, f"nowhere-{self._rank}"))
         try:
             path = self._offer() if self._rank == 0 else self._wait_for_offer(timeout_seconds)
@@ -77,7 +77,7 @@ class Meeting:
         deadline = time.monotonic() + limit
         while (path := self._target()) is None or path == self._used:
             if self._membership.has_lost_peer():
-                raise RuntimeError("Another rank is gone: init_process_group() cannot form the process group.")
+                raise RuntimeError("Another rank died: init_process_group() cannot create the process group.")
             if time.monotonic() > deadline:
                 raise TimeoutError(f"Rank 0 did not call init_process_group() within {limit:g} s.")
             time.sleep(POLL_SECONDS)

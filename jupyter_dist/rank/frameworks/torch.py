@@ -1,4 +1,4 @@
-"""torch.distributed: init_process_group() in a rank that has its process group, and in one whose user destroyed it."""
+"""torch.distributed: init_process_group() in a rank that has a process group, and in one whose user destroyed it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTERRUPTIBLE = True  # cells run and wait below these functions
 
 
 def serve_init(room: Room, c10d: Any) -> None:
-    """Scripts begin with init_process_group(), and may end with destroy_process_group(): both work, cell after cell."""
+    """Make scripts with init_process_group() and destroy_process_group() work, in cell after cell."""
     form = c10d.init_process_group
     signature = inspect.signature(form)
 
@@ -40,7 +40,7 @@ def serve_init(room: Room, c10d: Any) -> None:
 
 
 def _say_what_differs(c10d: Any, given: dict[str, Any]) -> None:
-    """A script that asks for what is there hears nothing: it has it."""
+    """Report ignored arguments of init_process_group(); silent if it asks for the existing process group."""
     there = {"backend": c10d.get_backend(), "world_size": c10d.get_world_size(), "rank": c10d.get_rank()}
     asked = {name: str(given.get(name)).lower() for name in there}
     differ = [name for name in there if asked[name] not in ("none", "-1", str(there[name]))]
@@ -48,11 +48,11 @@ def _say_what_differs(c10d: Any, given: dict[str, Any]) -> None:
         differ.remove("backend")  # "cpu:gloo,cuda:nccl": ours, by device
     if differ:
         has = ", ".join(f"{name}={there[name]!r}" for name in differ)
-        sys.stderr.write(f"This rank is in its process group already, of {has}: init_process_group() did nothing.\n")
+        sys.stderr.write(f"This rank already has a process group ({has}): init_process_group() did nothing.\n")
 
 
 def _is_of_all_ranks(given: dict[str, Any]) -> bool:
-    """Whether it means what torchrun's environment says; everything else is torch's to do, or to refuse."""
+    """Whether it asks for what torchrun's environment says; everything else is left to torch."""
     named = {"rank": os.environ.get("RANK"), "world_size": os.environ.get("WORLD_SIZE")}
     return (
         given.get("store") is None

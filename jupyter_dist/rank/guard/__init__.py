@@ -1,1 +1,1 @@
-"""What keeps a rank itself whole, whatever a cell replaces, clears or closes."""
+"""Protects a rank from cells that replace, clear or close what it needs."""

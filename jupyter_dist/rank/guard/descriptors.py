@@ -1,6 +1,6 @@
-"""The rank's own descriptors, which `os.close` and `os.closerange` in a cell leave open.
+"""Protects the rank's own descriptors from `os.close` and `os.closerange` in cells.
 
-Programs close "all descriptors" by number. In a rank that would be its channel to the agent, its event loop and gloo's.
+Programs close "all descriptors" by number. In a rank that includes its channel to the agent, its event loop and gloo's.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _LAST_STANDARD = 2
 
 
 def protect() -> None:
-    """From now on cells cannot close by number what is open now."""
+    """Protect the descriptors that are open now."""
     pid = own.os.getpid()
     ours = {int(name): found for name in own.os.listdir("/proc/self/fd") if (found := _identity(int(name)))}
     for fd in range(_LAST_STANDARD + 1):
         ours.pop(fd, None)
 
     def is_ours(fd: int) -> bool:
-        # A number that was given up may be a cell's file by now.
+        # A number that was closed may be a cell's file by now.
         return fd in ours and own.os.getpid() == pid and _identity(fd) == ours[fd]
 
     replaced = {
@@ -37,7 +37,7 @@ def _closing(close: Callable[[int], None], is_ours: Callable[[int], bool]) -> Ca
     @functools.wraps(close)
     def closing(fd: int) -> None:
         if is_ours(fd):
-            raise OSError(errno.EBADF, "This descriptor is the rank's own")
+            raise OSError(errno.EBADF, "This descriptor belongs to the rank")
         close(fd)
 
     return closing

@@ -1,7 +1,7 @@
-"""The standard library as it was when the rank started, for our own code alone.
+"""The standard library as it was when the rank started, for our own code only.
 
-Cells replace functions in it: mocks put a double into `os`, frozen clocks one into every module that has `monotonic`.
-What is reached through these names is none of that.
+Cells replace functions in it: mocks patch `os`, frozen clocks patch every module that has `monotonic`. These names
+always refer to the originals.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 
 
 def read_text(path: str) -> str:
-    """Return what a file of /proc says; `open` may be a double. Raises OSError."""
+    """Return the text of a file in /proc, without `open`, which may be a mock. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return b"".join(iter(lambda: os.read(fd, 1 << 16), b"")).decode("utf-8", "replace")

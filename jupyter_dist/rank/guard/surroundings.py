@@ -1,4 +1,4 @@
-"""What a cell can take away from the whole process, and every later cell and our own code need."""
+"""Restores what a cell can remove from the process but later cells and our own code need."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import builtins
 import sys
 from types import ModuleType
 
-# Where one of these is gone or another one, the table of modules was cleared.
+# If one of these is missing or replaced, a cell cleared sys.modules.
 _SIGNS = ("sys", "builtins", "os", "torch", "IPython")
-_LEAST_RECURSION = 500  # IPython and a library or two
+_LEAST_RECURSION = 500  # enough for IPython and a few libraries
 
 
 class Surroundings:
-    """Keeps what there was, and puts back what is gone. Any thread may restore."""
+    """Remembers modules and builtins, and restores those that are gone. Any thread may restore."""
 
     def __init__(self) -> None:
         self._table = sys.modules
@@ -22,12 +22,12 @@ class Surroundings:
         self._recursion_limit = sys.getrecursionlimit()
 
     def remember(self) -> None:
-        """A cell has ended: what it imported is there for the next."""
+        """Remember the modules after a cell, including those that it imported."""
         if len(self._table) != len(self._modules):
             self._modules = dict(self._table)
 
     def restore(self) -> None:
-        """Put back modules, builtins and the recursion limit, where a cell cleared or deleted them."""
+        """Restore modules, builtins and the recursion limit if a cell cleared or deleted them."""
         if sys.modules is not self._table:
             sys.modules = self._table
         if any(self._table.get(name) is not module for name, module in self._signs.items()):

@@ -1,1 +1,1 @@
-"""What a rank prints and displays, in order, on its way to the agent."""
+"""Sends what a rank prints and displays to the agent, in order."""

@@ -1,4 +1,4 @@
-"""What a rank has to say, in order: text of both streams, and frames."""
+"""The output of a rank, in order: text of both streams, and frames."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from jupyter_dist.transport.frames import Header, encode_frame
 
 from .wire import Wire
 
-BATCH_BYTES = 1 << 16  # so much text is sent at once, without waiting for the flush timer
-FRAME_TEXT_BYTES = 1 << 20  # a longer text is cut into frames of this size
-PROMPT_LINES = 100  # so many lines of stderr between two flushes are sent at once
-PROMPT_OUTPUTS = 4  # so many displays between two flushes are sent at once
-OUTPUT_BYTES = 1 << 20  # so much of displays is sent without waiting for the flush timer
+BATCH_BYTES = 1 << 16  # this much text is sent without waiting for the flush timer
+FRAME_TEXT_BYTES = 1 << 20  # longer text is split into frames of this size
+PROMPT_LINES = 100  # this many lines of stderr between two flushes are sent at once
+PROMPT_OUTPUTS = 4  # this many displays between two flushes are sent at once
+OUTPUT_BYTES = 1 << 20  # this many bytes of displays are sent without waiting for the flush timer
 STREAM_FDS = {"stdout": 1, "stderr": 2}
 
 
 class PendingOutput(NamedTuple):
-    """A display, an update of one, or clear_output, that waits for the flush timer."""
+    """A display, an update of one, or a clear_output that waits for the flush timer."""
 
     kind: str  # of message
-    key: str | None  # of an update: the display that it changes
-    waits: bool  # of clear_output: for the next output
+    key: str | None  # for an update: the display that it changes
+    waits: bool  # for clear_output: whether it waits for the next output
     frame: bytes
 
 
 class Outbox:
-    """Any thread may write.
+    """Collects output; any thread may write.
 
     Text is kept as segments in the order in which it was written to either stream, and every frame is
     preceded by the text that was written before it.
     """
 
     def __init__(self, wire: Wire) -> None:
-        self.execution_id: str | None = None  # of the running cell, or of the last one
-        self.order = threading.RLock()  # held from taking a stream's buffer until its text is in `write`
-        self.busy = False  # a cell runs: the side thread flushes on a timer, nobody needs to wake it
+        self.execution_id: str | None = None  # the running execution, or the last one
+        self.order = threading.RLock()  # held from reading a stream's buffer until its text was passed to `write`
+        self.busy = False  # a cell runs: the side thread flushes on a timer and need not be woken
         self._wire = wire
         self._pid = os.getpid()
         self._segments: deque[tuple[str, bytes | memoryview] | PendingOutput] = deque()
@@ -46,7 +46,7 @@ class Outbox:
         self._num_prompt_outputs = PROMPT_OUTPUTS
         self._segment_bytes = 0
         self._num_prompt = PROMPT_LINES
-        # Reentrant: a finalizer that prints may run while this very thread holds it.
+        # Reentrant: a finalizer that prints may run while this thread holds it.
         self._lock = threading.RLock()
         self._sync_ids = itertools.count(1)
         self._syncs: dict[int, threading.Event] = {}
@@ -54,13 +54,13 @@ class Outbox:
 
     @property
     def in_child(self) -> bool:
-        """Whether this is a forked child of the rank, which must not speak on its socket."""
+        """Whether this is a forked child of the rank, which must not use its socket."""
         return os.getpid() != self._pid
 
     # -- writing ------------------------------------------------------------------------------------
 
     def write(self, name: str, data: bytes) -> None:
-        """Add text of a stream. In a forked child it goes straight to the pipe that fd 1 or 2 is."""
+        """Add text of a stream. In a forked child it is written directly to the pipe at fd 1 or 2."""
         if self.in_child:
             write_all(STREAM_FDS[name], data)
             return
@@ -74,7 +74,7 @@ class Outbox:
             self.flush_text()
         elif name == "stderr" and self._num_prompt and data.endswith(b"\n"):
             self._num_prompt -= 1
-            self.flush_text()  # it may be the last line of a process that dies
+            self.flush_text()  # it may be the last line before the process dies
         elif first and not self.busy:
             self._wire.wake()
 
@@ -85,7 +85,7 @@ class Outbox:
             self.flush_text()
 
     def send(self, header: Header, payload: bytes = b"") -> None:
-        """Add a frame after all text that was written before. Raises FrameError when it is too large."""
+        """Add a frame after all text that was written before. Raises FrameError if it is too large."""
         if self.in_child:
             return
         frame = encode_frame(header, payload)
@@ -96,7 +96,7 @@ class Outbox:
         self._wire.wait_for_room()
 
     def show(self, header: Header, payload: bytes, key: str | None = None, waits: bool = False) -> None:
-        """Add a display, an update or clear_output; of many in a short time, those that are replaced are left out."""
+        """Add a display, an update or a clear_output; if many come in a short time, replaced ones are left out."""
         if self._num_prompt_outputs or self.in_child:
             self._num_prompt_outputs -= 1
             self.send(header, payload)
@@ -111,7 +111,7 @@ class Outbox:
             self._wire.wake()
 
     def log(self, line: str) -> None:
-        """Add a line to the rank's log that is no part of any cell's output."""
+        """Add a line to the rank's log that is not part of any cell's output."""
         self.send({"t": "stream", "execution_id": None, "name": "stderr"}, line.encode())
 
     def flush_text(self) -> None:
@@ -129,7 +129,7 @@ class Outbox:
 
     @property
     def has_text(self) -> bool:
-        """Whether text waits to be turned into frames."""
+        """Whether text is waiting to be sent."""
         return bool(self._segments)
 
     def _move_text(self) -> None:
@@ -161,7 +161,7 @@ class Outbox:
     # -- agreeing with the agent --------------------------------------------------------------------
 
     def sync(self, timeout_seconds: float = 0.2) -> None:
-        """Wait until the agent has journalled all text so far (docs/messaging.md, `sync`)."""
+        """Wait until the agent has written all text so far to the journal (docs/messaging.md, `sync`)."""
         self.flush_text()
         if not self._unsynced or self.in_child or threading.get_ident() == self._wire.side_thread:
             return
@@ -173,7 +173,7 @@ class Outbox:
         del self._syncs[number]
 
     def synced(self, number: int) -> None:
-        """The agent answered a `sync`."""
+        """Handle the answer to a `sync`."""
         waiting = self._syncs.get(number)
         if waiting is not None:
             waiting.set()
@@ -182,7 +182,7 @@ class Outbox:
 def _without_replaced(
     segments: list[tuple[str, bytes | memoryview] | PendingOutput],
 ) -> list[tuple[str, bytes | memoryview] | PendingOutput]:
-    """Leave out updates that a later one replaces, and displays that were cleared meanwhile; never text."""
+    """Drop updates that a later one replaces, and displays that were cleared meanwhile; never text."""
     if not any(isinstance(segment, PendingOutput) for segment in segments):
         return segments
     kept = []

@@ -1,7 +1,7 @@
-"""Before Python code starts another process or leaves this one, what the rank printed must be with the agent.
+"""Syncs printed text with the agent before Python code starts another process or exits.
 
-The other process writes to the pipes that fd 1 and 2 are; without this its text could come first.
-Wrapped functions rather than an audit hook: a Python hook makes every `id()` five times slower.
+The other process writes to the pipes at fd 1 and 2; without this its text could come first. Functions are wrapped
+because an audit hook in Python makes every `id()` five times slower.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ INTERRUPTIBLE = True  # cells run and wait below these functions
 
 
 def install(before: Callable[[], None]) -> None:
-    """Have `before` called ahead of every fork, spawn, exec and system(), and of an abrupt exit."""
+    """Call `before` ahead of every fork, spawn, exec and system(), and of an abrupt exit."""
     os.register_at_fork(before=before)
     for name in ("system", "posix_spawn", "posix_spawnp", "execv", "execve", "_exit", "abort"):
         setattr(os, name, _wrap(getattr(os, name), before))
-    # The way of subprocess and multiprocessing to the kernel; it runs no fork handlers.
+    # What subprocess and multiprocessing call; it runs no fork handlers.
     fork_exec = _wrap(_posixsubprocess.fork_exec, before)
     _posixsubprocess.fork_exec = fork_exec
     if hasattr(subprocess, "_fork_exec"):  # Python 3.11 and later keep their own reference
@@ -32,8 +32,8 @@ def install(before: Callable[[], None]) -> None:
 def fork_by_default() -> None:
     """Start workers by `fork` unless the user chooses otherwise, as Python did before 3.14.
 
-    Since then a server process forks them, which does not know what a cell defined: a DataLoader whose data set is
-    a class of the notebook would fail. Nothing is chosen here, so `set_start_method` still works once, as documented.
+    Since 3.14 a server process forks them, which does not know what a cell defined: a DataLoader with a data set class
+    from the notebook would fail. This only changes the default, so `set_start_method` still works once, as documented.
     """
     default: Any = multiprocessing.get_context.__self__  # type: ignore[attr-defined]
     if multiprocessing.get_start_method(allow_none=True) is None and hasattr(default, "_default_context"):

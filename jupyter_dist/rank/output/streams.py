@@ -1,4 +1,4 @@
-"""sys.stdout and sys.stderr of a rank: as cheap as a pipe, in one order, restored before every cell."""
+"""sys.stdout and sys.stderr of a rank: as fast as a pipe, in order, restored before every cell."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jupyter_dist.rank.guard.own import os, threading
 
 from .outbox import BATCH_BYTES, STREAM_FDS, Outbox
 
-_FIRST_PRIVATE_FD = 100  # above what a cell gets when it opens or dups by number
+_FIRST_PRIVATE_FD = 100  # above the descriptors that cells get or dup to by number
 
 
 class StreamWriter(io.BufferedIOBase):
-    """The binary half of a stream: hands bytes to the outbox."""
+    """The binary layer of a stream: passes bytes to the outbox."""
 
     mode = "wb"
-    is_only_ordering = False  # flushed to keep the order of the two streams, which need not be sent now
+    is_only_ordering = False  # flushed only to keep the order of the two streams; need not be sent now
 
     def __init__(self, outbox: Outbox, name: str, before: Callable[[], None], after: Callable[[], None]) -> None:
         self.name = f"<{name}>"
@@ -29,7 +29,7 @@ class StreamWriter(io.BufferedIOBase):
         self._after = after
 
     def write(self, data: Any, /) -> int:
-        """Take bytes; the other stream's pending text goes first."""
+        """Write bytes, after the other stream's pending text."""
         block = data if type(data) is bytes else bytes(data)
         with self._outbox.order:
             try:
@@ -41,22 +41,22 @@ class StreamWriter(io.BufferedIOBase):
         return len(block)
 
     def flush(self) -> None:
-        """Send what was written: the process may be about to die."""
+        """Send the text written so far: the process may be about to die."""
         super().flush()
         if not self.is_only_ordering:
             self._outbox.flush_text()
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
-        """The number of the pipe beside it, for `subprocess.run(stdout=sys.stdout)` and faulthandler."""
+        """Return the descriptor of the pipe, for `subprocess.run(stdout=sys.stdout)` and faulthandler."""
         return STREAM_FDS[self._stream]
 
 
 class Streams:
-    """Owns sys.stdout, sys.stderr, and the pipes that fd 1 and 2 must be."""
+    """Owns sys.stdout, sys.stderr, and the pipes at fd 1 and 2."""
 
     def __init__(self, outbox: Outbox, after_write: Callable[[], None]) -> None:
         self._outbox = outbox
@@ -66,17 +66,17 @@ class Streams:
         self.stdout = self._open_stdout()
         self.stderr = self._open_stderr()
         self._put_in_place()
-        # Nobody flushes a child's buffer on a timer; whole lines, because several children share the pipes.
+        # A child's buffer is not flushed on a timer; line buffering, because several children share the pipes.
         os.register_at_fork(after_in_child=self._write_lines)
 
     def flush(self, wait: bool = True) -> None:
-        """Hand what Python buffers to the outbox.
+        """Pass buffered text to the outbox.
 
-        The buffer is taken before `write` is called: whoever flushes keeps later text out until it is written.
-        The side thread does not wait for a writer, which may wait for the side thread to make room.
+        The buffer is taken before `write` is called, so a flush keeps later text out until it is written. The side
+        thread does not wait for a writer, which may be waiting for the side thread to make room.
         """
         if not self._outbox.order.acquire(blocking=wait):
-            return  # somebody writes just now, the buffer is on its way
+            return  # another thread is writing the buffer
         try:
             for stream in (self.stdout, self.stderr):
                 _flush(stream)
@@ -84,7 +84,7 @@ class Streams:
             self._outbox.order.release()
 
     def keep_order(self) -> None:
-        """Hand what Python buffers to the outbox, which need not be sent now."""
+        """Pass buffered text to the outbox, to be sent later."""
         with self._outbox.order:
             writers = [stream.buffer for stream in (self.stdout, self.stderr) if _is_usable(stream)]
             for writer in writers:
@@ -96,7 +96,7 @@ class Streams:
                     writer.is_only_ordering = False  # type: ignore[attr-defined]
 
     def begin_cell(self) -> None:
-        """Put back what the last cell closed or lost, then buffer for speed."""
+        """Restore what the last cell closed or replaced, then buffer for speed."""
         for fd, pipe in self._pipes.items():
             if _identity(fd) != self._identities[fd]:
                 os.dup2(pipe, fd)
@@ -108,7 +108,7 @@ class Streams:
         self.stdout.reconfigure(write_through=False)
 
     def end_cell(self) -> None:
-        """Between cells every write arrives at once, so that nothing needs a timer."""
+        """Send every write at once between cells, so that no timer is needed."""
         self._write_through()
 
     def _write_through(self) -> None:
@@ -116,7 +116,7 @@ class Streams:
             self.stdout.reconfigure(write_through=True)
 
     def _write_lines(self) -> None:
-        self._outbox.order = threading.RLock()  # a thread that is not in the child may have held it
+        self._outbox.order = threading.RLock()  # a thread that does not exist in the child may have held it
         for stream in (self.stdout, self.stderr):
             if _is_usable(stream):
                 stream.reconfigure(write_through=False, line_buffering=True)
@@ -130,7 +130,7 @@ class Streams:
             sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (kept open on purpose)
 
     def take_over(self) -> None:
-        """Replace whatever streams the process had."""
+        """Replace the process's streams."""
         sys.stdout, sys.stderr = self.stdout, self.stderr
         self._put_in_place()
 
@@ -153,7 +153,7 @@ class Streams:
 
 def _text_stream(writer: StreamWriter) -> io.TextIOWrapper:
     stream = io.TextIOWrapper(writer, "utf-8", "backslashreplace", newline="\n", write_through=True)
-    # C code collects this much before it calls us.
+    # C code buffers this much before it calls us.
     stream._CHUNK_SIZE = BATCH_BYTES  # type: ignore[attr-defined]
     return stream
 
@@ -166,7 +166,7 @@ def _flush(stream: io.TextIOWrapper) -> None:
 def _is_usable(stream: Any) -> bool:
     try:
         return stream is not None and not stream.closed and callable(stream.write)
-    except (AttributeError, ValueError):  # not a stream at all, or one whose buffer was detached
+    except (AttributeError, ValueError):  # not a stream, or its buffer was detached
         return False
 
 

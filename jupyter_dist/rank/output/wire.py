@@ -1,4 +1,4 @@
-"""The sending half of a rank's socket: frames in order, sent at once if the agent reads, else as it goes on."""
+"""The sending side of a rank's socket: frames in order, sent at once if the agent reads, otherwise when it can."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import deque
 
 from jupyter_dist.rank.guard.own import os, socket, threading
 
-MAX_WAITING_BYTES = 4 << 20  # more than this unsent: whoever writes waits for the agent
+MAX_WAITING_BYTES = 4 << 20  # above this, writers wait for the agent
 
 
 class Wire:
-    """Any thread puts frames and sends what the socket takes; the side thread sends the rest."""
+    """Any thread adds frames and sends what the socket takes; the side thread sends the rest."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -18,7 +18,7 @@ class Wire:
         self.wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.side_thread: int | None = None
         self._frames: deque[bytes] = deque()
-        self._unsent: memoryview | None = None  # of the frame that is on its way
+        self._unsent: memoryview | None = None  # rest of the frame being sent
         self._num_bytes = 0
         self._num_sent = 0
         self._closed = False
@@ -26,12 +26,12 @@ class Wire:
         self._room = threading.Condition()
 
     def put(self, frame: bytes) -> None:
-        """Add a frame; one thread at a time (the outbox's lock)."""
+        """Add a frame; callers hold the outbox's lock."""
         self._num_bytes += len(frame)
         self._frames.append(frame)
 
     def send(self) -> None:
-        """Send what the socket takes now. Who finds another thread sending leaves it to the side thread."""
+        """Send what the socket takes now. If another thread is sending, leave it to the side thread."""
         if not self._sending.acquire(blocking=False):
             self.wake()
             return
@@ -39,7 +39,7 @@ class Wire:
             self._send_frames()
         except BlockingIOError:
             self._wake_side_thread()
-        except OSError:  # the agent is gone: the side thread hears of it when it reads
+        except OSError:  # the agent is gone: the side thread notices when it reads
             self._wake_side_thread()
         finally:
             self._sending.release()
@@ -55,7 +55,7 @@ class Wire:
                 self._room.notify_all()
 
     def wait_for_room(self) -> None:
-        """Return when the agent has read enough; the side thread never waits, because it is who sends."""
+        """Wait until the agent has read enough; the side thread never waits, because it sends."""
         if self._is_full() and threading.get_ident() != self.side_thread:
             with self._room:
                 while self._is_full() and not self._closed:
@@ -65,11 +65,11 @@ class Wire:
         return self._num_bytes - self._num_sent > MAX_WAITING_BYTES
 
     def wake(self) -> None:
-        """Make the side thread look around now."""
+        """Wake the side thread."""
         os.eventfd_write(self.wakeup, 1)
 
     def awake(self) -> None:
-        """The side thread does look around."""
+        """Clear the wake-up (side thread)."""
         os.eventfd_read(self.wakeup)
 
     def _wake_side_thread(self) -> None:
@@ -78,11 +78,11 @@ class Wire:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether something waits for the agent to read on."""
+        """Whether frames wait for the agent to read."""
         return self._unsent is not None or bool(self._frames)
 
     def close(self) -> None:
-        """Nobody will send any more: let writers go on."""
+        """Stop sending, and let waiting writers continue."""
         self._closed = True
         with self._room:
             self._room.notify_all()

@@ -1,1 +1,1 @@
-"""How a rank process comes to be: forked from a zygote that has torch imported, or as a fresh process."""
+"""Starting a rank process: forked from a zygote that has imported torch, or as a fresh process."""

@@ -8,7 +8,7 @@ from jupyter_dist.protocol.specs import RankSpec
 
 
 def become_rank(spec: RankSpec, channel: int, stdout: int, stderr: int) -> int:
-    """Turn this process into a rank and run it; returns its exit code."""
+    """Turn this process into a rank and run it; return its exit code."""
     os.setsid()
     os.umask(int(os.environ.pop("JUPYTER_DIST_UMASK", "77"), 8))  # the user's, not the agent's
     _take_descriptors(stdout, stderr)

@@ -13,7 +13,7 @@ from . import birth, shim
 
 
 def main(argument: str) -> int:
-    """Read the spec from the socket whose number is `argument`; be the shim of a process that becomes the rank."""
+    """Read the spec from the socket with descriptor `argument`; become the shim of a process that becomes the rank."""
     agent = int(os.environ.pop("JUPYTER_DIST_AGENT_PID"))
     with socket.socket(fileno=int(argument)) as sock:
         header = _read_spec(sock)
@@ -34,4 +34,4 @@ def _read_spec(sock: socket.socket) -> Header:
     while data := sock.recv(1 << 16):
         for header, _ in starmap(unpack, decoder.feed(data)):
             return header
-    raise EOFError("the agent went away before it sent a spec")
+    raise EOFError("the agent closed the connection before it sent a spec")

@@ -1,4 +1,4 @@
-"""Import and make what every rank needs, before ranks are forked."""
+"""Imports and creates what every rank needs, before ranks are forked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import os
 
-# Not one of these computes, starts a thread or touches a device when it is imported.
+# None of these computes, starts a thread or uses a device when it is imported.
 _NEEDED = (
     "asyncio",
     "concurrent.futures.thread",
@@ -21,7 +21,8 @@ _NEEDED = (
     "IPython",
     "jupyter_dist.rank.main",
 )
-# What a shell and its first cells import of IPython; another version may have it elsewhere, and imports it then.
+# IPython modules that a shell and its first cells import; where another version has other modules, it imports them
+# later.
 _EARLY = (
     "IPython.core.application",
     "IPython.core.completer",
@@ -41,13 +42,13 @@ _EARLY = (
     "pexpect",
     "stack_data",
 )
-# Better here than in the first cell that needs them, but they may be missing. A comma-separated list in
-# JUPYTER_DIST_OPTIONAL_PRELOAD takes their place: torch._dynamo takes over a second, and many cells never need it.
+# Imported here rather than in the first cell that needs them; they may be missing. A comma-separated list in
+# JUPYTER_DIST_OPTIONAL_PRELOAD replaces them: torch._dynamo takes over a second, and many cells never need it.
 OPTIONAL = ("numpy", "torch._dynamo", "matplotlib")
 
 
 def preload(extra_modules: list[str]) -> None:
-    """Import torch, IPython and `extra_modules`, and make the shell.
+    """Import torch, IPython and `extra_modules`, and create the shell.
 
     Raises:
         ImportError: torch, IPython or an extra module cannot be imported.

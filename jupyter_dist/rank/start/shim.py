@@ -1,8 +1,8 @@
-"""A rank's shim: its parent, which tells how it ended and then ends what it had started.
+"""A rank's shim: its parent process, which reports how it ended and then ends the processes it had started.
 
-Like containerd's: what the rank starts may leave its parent, its session and its environment, but the kernel gives
-every orphan to the nearest ancestor that asks for them. So what hangs below the shim is this rank's, and nobody else's.
-It costs a fork and two megabytes (docs/decisions/0009-a-shim-per-rank.md).
+Like containerd's: a process that the rank starts may leave its parent, its session and its environment, but the
+kernel gives every orphan to the nearest ancestor that asks for them. So every process below the shim belongs to this
+rank. It costs a fork and two megabytes (docs/decisions/0009-a-shim-per-rank.md).
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from collections.abc import Callable, Sequence
 from jupyter_dist.system.processes import END_SECONDS, Ending, adopt_orphans, die_with, read_process, reap
 from jupyter_dist.transport.frames import Header, encode_frame
 
-# What the rank had started is counted before its end is told, but its end is not kept back for longer.
+# The processes that the rank had started are counted before its end is reported; this limits that delay.
 COUNT_SECONDS = 0.3
 POLL_SECONDS = 0.005
 MAX_NAMES = 1000
 
 
 def run(become_rank: Callable[[], int], report_fd: int, fds: Sequence[int], parent: int) -> int:
-    """Fork a rank that runs `become_rank` with these descriptors; report its birth and its end, until nothing is left.
+    """Fork a rank that runs `become_rank` with these descriptors; report its start and its end.
 
-    When `parent` (zygote or agent) dies or asks by SIGTERM, the rank and all below it end at once.
+    Returns when no process of the rank is left. When `parent` (zygote or agent) dies or sends SIGTERM, the rank and
+    all processes below it end at once.
     """
     adopt_orphans()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -39,7 +40,7 @@ def run(become_rank: Callable[[], int], report_fd: int, fds: Sequence[int], pare
     rank = os.fork()
     if rank == 0:
         _live(become_rank, report_fd, shim)
-    # Not reaped before its end is known, so its number is its own.
+    # Not reaped before its end is known, so its pid cannot be reused.
     signal.signal(signal.SIGTERM, lambda *_: os.kill(rank, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     for fd in fds:
@@ -68,7 +69,7 @@ def _live(become_rank: Callable[[], int], report_fd: int, shim: int) -> None:
 
 
 def _wait_for_end(rank: int) -> None:
-    """Wait until the rank is a zombie; orphans that end meanwhile are reaped."""
+    """Wait until the rank is a zombie; reap orphans that end meanwhile."""
     while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) is not None and ended.si_pid != rank:
         os.waitpid(ended.si_pid, 0)
 
@@ -95,5 +96,5 @@ def _exited(rank: int, status: int, peak_bytes: int, killed: dict[int, str]) -> 
 
 
 def _report(fd: int, header: Header) -> None:
-    with contextlib.suppress(OSError):  # nobody is left to tell
+    with contextlib.suppress(OSError):  # no process is left to report to
         os.write(fd, encode_frame(header))

@@ -1,6 +1,6 @@
-"""The zygote: imports torch once, then forks a rank in milliseconds; it does nothing else, ever.
+"""The zygote: imports torch once, then forks ranks in milliseconds; it never does anything else.
 
-No torch operation, no thread, no device: a process that did any of these forks ranks that hang
+No torch operation, no thread, no device: a process that used any of these would fork ranks that hang
 (docs/decisions/0002-zygote.md).
 """
 
@@ -30,11 +30,11 @@ from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, un
 from . import birth, shim
 
 RECV_BYTES = 1 << 20
-MAX_FDS = 253  # the kernel's limit for one message
+MAX_FDS = 253  # the kernel's limit per message
 
 
 def main(argument: str) -> int:
-    """Serve fork requests on the socket whose number is `argument`, until the agent closes it."""
+    """Serve fork requests on the socket with descriptor `argument`, until the agent closes it."""
     adopt_orphans()
     zygote = Zygote(socket.socket(fileno=int(argument)))
     die_with(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")), signal.SIGTERM)
@@ -46,12 +46,12 @@ def main(argument: str) -> int:
 
 @dataclass
 class _Shim:
-    """One child: what it reports is passed on to the agent."""
+    """One child, whose reports are passed on to the agent."""
 
     pid: int
     fork_id: int
     decoder: FrameDecoder
-    rank: int | None = None  # since its birth, until its end
+    rank: int | None = None  # from its start until its end
 
 
 class Zygote:
@@ -61,13 +61,13 @@ class Zygote:
         self._sock = sock
         self._decoder = FrameDecoder()
         self._fds: deque[int] = deque()
-        self._shims: dict[int, _Shim] = {}  # by the end of the pipe on which it reports
+        self._shims: dict[int, _Shim] = {}  # by the descriptor of the pipe on which it reports
         self._poll = select.poll()
         self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._wakeup_write = wakeup_write
 
     def serve(self) -> int:
-        """Import, say so, then fork and reap until the agent is gone."""
+        """Import, report it, then fork and reap until the agent is gone."""
         signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._agent_is_gone)
@@ -84,14 +84,14 @@ class Zygote:
                     return 0
 
     def _agent_is_gone(self, *_: object) -> None:
-        # The ranks may have ended by themselves already, but not what they had started.
+        # The ranks may have exited already, but not the processes they had started.
         end_below(os.getpid(), reap_known=())
         os._exit(1)
 
     def _receive(self) -> bool:
         try:
             data, fds, _, _ = socket.recv_fds(self._sock, RECV_BYTES, MAX_FDS)
-        except ConnectionResetError:  # the agent left with an answer unread
+        except ConnectionResetError:  # the agent closed the socket with an unread answer
             return False
         self._fds.extend(fds)
         for header, _ in starmap(unpack, self._decoder.feed(data)):
@@ -107,13 +107,13 @@ class Zygote:
             from .preload import preload
 
             preload(modules)
-        except BaseException as err:  # whatever an import raises, the agent must hear of it
+        except BaseException as err:  # the agent must learn of any error of an import
             report = {"t": "failed", "ename": type(err).__name__, "evalue": str(err)[:4000]}
             self._send(report, traceback.format_exc().encode())
             return
         reason = _why_unsafe()
         gc.collect()
-        gc.freeze()  # the collector must not write to pages that the ranks share
+        gc.freeze()  # the garbage collector must not write to pages that the ranks share
         self._send(
             {
                 "t": "warm",
@@ -159,7 +159,7 @@ class Zygote:
             os._exit(code)
 
     def _hear(self, fd: int) -> None:
-        """Pass on what a shim reports. One that ends without a word was killed, and its rank died with it."""
+        """Pass on a shim's reports. One that ends without a report was killed, and its rank died with it."""
         child, data = self._shims[fd], os.read(fd, RECV_BYTES)
         for header, _ in child.decoder.feed(data):
             if header["t"] == "born":
@@ -190,7 +190,7 @@ class Zygote:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        # Orphans go to their rank's shim; one that comes here has lost that too.
+        # Orphans go to their rank's shim; one that arrives here has lost that, too.
         end_orphans({child.pid for child in self._shims.values()})
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
@@ -200,7 +200,7 @@ class Zygote:
 def _why_unsafe() -> str | None:
     """Return why ranks must not be forked from this process, or None.
 
-    Devices are asked in a child, because asking must not be what initialises them here.
+    A child checks the devices, because the check could initialize them here.
     """
     status = Path("/proc/self/status").read_text()
     threads = int(status.split("Threads:")[1].split()[0])
@@ -212,4 +212,4 @@ def _why_unsafe() -> str | None:
 
         os._exit(1 if torch_compat.initialised_devices() else 0)
     _, status_code = os.waitpid(probe, 0)
-    return "an imported package initialised a device" if status_code else None
+    return "an imported package initialized a device" if status_code else None
