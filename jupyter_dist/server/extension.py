@@ -20,7 +20,7 @@ from jupyter_dist.server.http.caps import Cap
 from jupyter_dist.server.http.routes import tornado_routes
 from jupyter_dist.server.launcher.directories import groups_directory
 from jupyter_dist.server.launcher.environments import Environments
-from jupyter_dist.server.launcher.local import LocalLauncher
+from jupyter_dist.server.launcher.launcher import find as find_launcher
 
 ADOPT_SECONDS = 5.0
 
@@ -63,6 +63,11 @@ class DistApp(ExtensionApp):
         help="The same for all groups of this user together. 0: a quarter of the file system, at most 64 GiB, or 2 GiB"
         " in memory.",
     ).tag(config=True)
+    launcher = Unicode(
+        "local",
+        help="What starts the agents of groups: 'local', or a launcher of another package (entry points"
+        " 'jupyter_dist.launchers').",
+    ).tag(config=True)
     preload_modules = List(
         Unicode(),
         help="Modules that are imported once and then shared by all ranks, besides torch and IPython.",
@@ -89,7 +94,9 @@ class DistApp(ExtensionApp):
         """Put the parts together."""
         self.pages = Cap("pages", self.max_pages_per_user, "DistApp.max_pages_per_user")
         self.downloads = Cap("downloads", self.max_downloads_per_user, "DistApp.max_downloads_per_user")
-        launcher = LocalLauncher(groups_directory(self.serverapp.runtime_dir), list(self.preload_modules))
+        launcher = find_launcher(self.launcher)(
+            groups_directory(self.serverapp.runtime_dir), list(self.preload_modules)
+        )
         self.manager = GroupManager(
             launcher,
             Environments(self._kernel_specs),

@@ -15,6 +15,8 @@ from .fix import Fix, Room
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
+# Of other packages in the ranks' Python: each is named like the module it is for, and is not loaded before that is.
+POINTS = "jupyter_dist.framework_fixes"
 FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FIXES, **fastai.FIXES}
 
 
@@ -23,6 +25,7 @@ class ImportHook(MetaPathFinder):
 
     def __init__(self) -> None:
         self.room = Room()
+        self._points = metadata.entry_points(group=POINTS)
 
     @classmethod
     def in_place(cls) -> ImportHook:
@@ -32,7 +35,7 @@ class ImportHook(MetaPathFinder):
                 return finder
         hook = cls()
         sys.meta_path.insert(0, hook)
-        for name in [name for name in FIXES if name in sys.modules]:
+        for name in [name for name in {*FIXES, *hook._points.names} if name in sys.modules]:
             hook._imported(sys.modules[name])
         return hook
 
@@ -40,7 +43,7 @@ class ImportHook(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return what the other finders return, with a loader that applies the fixes afterwards."""
-        if fullname not in FIXES:
+        if fullname not in FIXES and fullname not in self._points.names:
             return None
         for finder in sys.meta_path:
             if finder is not self and hasattr(finder, "find_spec"):
@@ -66,13 +69,23 @@ class ImportHook(MetaPathFinder):
             loader.exec_module = exec_module  # type: ignore[method-assign]
 
     def _imported(self, module: ModuleType) -> None:
-        for fix in FIXES[module.__name__]:
+        for fix in [*FIXES.get(module.__name__, ()), *self._fixes_of_others(module.__name__)]:
             try:
                 fix.apply(self.room, module)
             except Exception as err:  # an import of the user must never fail because of a fix
                 self._log(fix, f"skipped, the module is not as expected ({type(err).__name__}: {err}): {fix.does}")
             else:
                 self._log(fix, fix.does)
+
+    def _fixes_of_others(self, name: str) -> list[Fix]:
+        found: list[Fix] = []
+        for point in self._points.select(name=name):
+            try:
+                found += point.load()
+            except Exception as err:  # an import of the user must never fail because of a fix
+                why = f"{type(err).__name__}: {err}"
+                self.room.log(f"jupyter_dist: the fixes {point.value} to {name} were left out: {why}\n")
+        return found
 
     def _log(self, fix: Fix, line: str) -> None:
         if fix.does:

@@ -14,7 +14,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.launcher.directories import GroupDirectory
 from jupyter_dist.server.launcher.environments import Environment, Environments
-from jupyter_dist.server.launcher.local import LocalLauncher
+from jupyter_dist.server.launcher.launcher import Launcher, check_usable
 from jupyter_dist.server.mirror.following import Topic
 
 from .group import Group
@@ -36,7 +36,7 @@ class GroupManager:
 
     def __init__(
         self,
-        launcher: LocalLauncher,
+        launcher: Launcher,
         environments: Environments,
         devices: DeviceReader,
         defaults: GroupDefaults,
@@ -177,6 +177,7 @@ class GroupManager:
     # -- inside -----------------------------------------------------------------------------------------
 
     async def _launch(self, environment: Environment) -> Group:
+        check_usable(type(self._launcher))
         directory = await self._launcher.launch(environment.python, environment.env)
         group = Group(directory, self.server_id, self.notify)
         try:

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -18,6 +19,7 @@ from jupyter_dist.system import disk
 
 from .code import PackageCode
 from .directories import GroupDirectory, bad_directory, is_private
+from .launcher import Launcher
 
 LAUNCH_SECONDS = 20.0
 POLL_SECONDS = 0.01
@@ -46,14 +48,20 @@ def _umask() -> str:
     return found[1] if found else "077"
 
 
-class LocalLauncher:
+class LocalLauncher(Launcher):
     """Starts one agent per group directory, below its keeper; it imports torch at once and waits for its group."""
 
-    def __init__(self, parent: Path, preload: list[str]) -> None:
-        self._parent = parent
-        self._preload = preload
+    def __init__(self, parent: Path, preload: Sequence[str]) -> None:
+        super().__init__(parent, preload)
         self._code = PackageCode(parent.with_name(f"{parent.name}-code"))
         self._processes: list[subprocess.Popen[bytes]] = []
+
+    def command(self, arguments: list[str]) -> list[str]:
+        """The command that becomes a group's first process; a subclass may start it by another program.
+
+        That program must end up as `arguments`, or stay and wait for them: the process is asked whether it lives.
+        """
+        return arguments
 
     def directories(self) -> list[GroupDirectory]:
         """The group directories on disk."""
@@ -107,7 +115,7 @@ class LocalLauncher:
             try:
                 return subprocess.Popen(
                     # The keeper needs nothing but the standard library, and starts the agent with all of the user's.
-                    [python, "-I", "-S", str(boot_script), "keeper", str(directory.path)],
+                    self.command([python, "-I", "-S", str(boot_script), "keeper", str(directory.path)]),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

@@ -1,0 +1,112 @@
+"""Every entry point with an example, as docs/extending.md has it: one server, whose environment has one more package."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from faults.server import JupyterServer
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server import points
+from jupyter_dist.server.devices.source import DeviceSource
+from jupyter_dist.server.launcher import launcher
+from jupyter_dist.server.launcher.local import LocalLauncher
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs" / "extending.md"
+TOY = "class Trainer:\n    def save(self):\n        return 'saved'\n"
+
+
+def install(folder, entry_points, name="example"):
+    """What pip would leave in a folder on sys.path."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+def entry_points_of_docs():
+    """The table of pyproject.toml in the docs, in the form in which it is installed."""
+    (toml,) = re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    text = re.sub(r'\[project\.entry-points\."([^"]+)"\]', r"[\1]", toml)
+    return re.sub(r'^"?([\w.]+)"? = "([^"]+)"$', r"\1 = \2", text, flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("s")
+    for path in HERE.glob("example_*.py"):
+        shutil.copy(path, home)
+    (home / "toyframework.py").write_text(TOY)
+    install(home, entry_points_of_docs())
+    (home / "boards.json").write_text(json.dumps([{"name": "Board 9000", "celsius": 41}]))
+    server = JupyterServer(home, env={"BOARDS": str(home / "boards.json")}, launcher="nice", on_server_stop="end")
+    yield server
+    server.end()
+
+
+@pytest.fixture(scope="module")
+def group(server):
+    return server.start(2)["id"]
+
+
+def said(view):
+    return [
+        (item["ranks"], item["output"].get("text") or item["output"]["data"]["text/plain"]) for item in view["items"]
+    ]
+
+
+def test_a_launcher_of_another_package_starts_the_groups(server, group):
+    assert said(server.run(group, "import os\nos.nice(0)")) == [("0-1", "5")]
+
+
+def test_a_device_reader_of_another_package_is_read(server):
+    (board,) = (found for found in server.ask("GET", "devices")["devices"] if found["accelerator"] == "board")
+    assert (board["index"], board["name"], board["temperature_celsius"]) == (0, "Board 9000", 41)
+
+
+def test_a_fix_of_another_package_is_made_when_its_framework_is_imported(server, group):
+    view = server.run(group, "import toyframework\ntoyframework.Trainer().save()")
+    notice = "save() on 2 ranks: one of them writes.\n"
+    assert said(view) == [("0-1", notice), ("0-1", "'saved'")]
+    assert "toyframework of unknown version: save() says that one rank writes" in server.download(group, 1)
+
+
+def test_an_app_of_another_package_is_set_up_on_ranks(server, group):
+    code = "from jupyter_dist.apps.registry import apps\napps.use('seeds')\nfirst = random.random()\n"
+    view = server.run(group, code + "apps.call('again')\nfirst == random.random()")
+    assert said(view) == [("0-1", "True")]
+
+
+def test_an_unknown_launcher_is_named_with_those_that_there_are():
+    with pytest.raises(JupyterDistError, match="no launcher 'slrum'") as raised:
+        launcher.find("slrum")
+    assert raised.value.hint == "DistApp.launcher is one of: local."
+    assert launcher.find("local") is LocalLauncher
+
+
+def test_a_launcher_that_cannot_be_used_here_says_why(monkeypatch):
+    monkeypatch.setattr(LocalLauncher, "problem", classmethod(lambda cls: "there is no queue. Ask your administrator."))
+    with pytest.raises(JupyterDistError, match="cannot be used here: there is no queue") as raised:
+        launcher.find("local")
+    assert raised.value.code == "bad_environment"
+
+
+def test_a_point_that_cannot_be_loaded_is_named_and_left_out(tmp_path, monkeypatch, caplog):
+    install(
+        tmp_path, "[jupyter_dist.device_readers]\ngone = no_such_module:Reader\nother = json:JSONDecoder\n", "broken"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = points.load("jupyter_dist.device_readers", DeviceSource, {})
+    assert not {"gone", "other"} & set(found)
+    assert (
+        "'gone' (jupyter_dist.device_readers, of broken) is left out: No module named 'no_such_module'" in caplog.text
+    )
+    assert "is not a subclass of jupyter_dist.server.devices.source.DeviceSource" in caplog.text
+
+
+def test_the_docs_show_what_is_tested():
+    for block in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL):
+        assert any(block.strip() in path.read_text() for path in HERE.glob("example_*.py")), block
