@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside matrix lint bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside matrix generate lint bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -54,9 +54,12 @@ ui-tests/node_modules: ui-tests/package-lock.json
 	cd ui-tests && npm ci --silent --no-audit --no-fund
 	touch $@
 
+generate: .venv/ready  ## docs/openapi.json and the types of the extension, from jupyter_dist/protocol
+	$(BIN)/python .ci/generate.py
+
 lint: .venv/ready  ## Style, types, import rules
-	$(BIN)/ruff check jupyter_dist tests benchmarks
-	$(BIN)/ruff format --check jupyter_dist tests benchmarks
+	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py
+	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	npm run --silent lint

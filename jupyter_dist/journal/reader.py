@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header
 
 from .record import PREFIX_BYTES, Record, junk_length, scan
-from .sound import MAX_SEQ
 from .writer import SEGMENT_BYTES, segment_path
 
 READ_BYTES = 1 << 20

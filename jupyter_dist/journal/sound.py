@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.protocol.ranks import MAX_RANKS, expand_ranks
+from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import Header
 
-MAX_SEQ = 1 << 53  # what a browser counts exactly
 MAX_TEXT = 4096
 STREAMS = ("stdout", "stderr")
 

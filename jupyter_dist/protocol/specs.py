@@ -11,6 +11,7 @@ from .errors import bad_request
 # What agents of this version speak with their server, and the oldest that its servers speak with a living agent.
 PROTOCOL_VERSION = 2
 OLDEST_PROTOCOL_VERSION = 1
+MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
 EXIT_DESCRIPTORS_CLOSED = 213  # of a rank whose cell closed the channel to the agent
 
 S = TypeVar("S", bound="Spec")

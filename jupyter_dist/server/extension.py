@@ -13,9 +13,10 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Enum, Float, Int, List, Unicode
 
 from jupyter_dist import __version__
+from jupyter_dist.protocol.requests import MAX_CPU_RANKS
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.groups.manager import GroupManager
-from jupyter_dist.server.groups.resolve import MAX_CPU_RANKS, GroupDefaults
+from jupyter_dist.server.groups.resolve import GroupDefaults
 from jupyter_dist.server.http.caps import Cap
 from jupyter_dist.server.http.routes import tornado_routes
 from jupyter_dist.server.launcher.directories import groups_directory

@@ -17,6 +17,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from answers import check_answer, check_message
 from waits import PATIENCE
 
 from jupyter_dist.server.launcher.code import remove_unused
@@ -121,7 +122,11 @@ class JupyterServer:
         request = urllib.request.Request(url, data, headers, method=method)
         with urllib.request.urlopen(request, timeout=2 * PATIENCE) as response:
             content = response.read()
-        return json.loads(content) if content.startswith(b"{") else content
+        if not content.startswith(b"{"):
+            return content
+        answer = json.loads(content)
+        check_answer(method, path, response.status, answer)
+        return answer
 
     def refused(self, *arguments: Any, **options: Any) -> tuple[int, Any]:
         try:
@@ -199,7 +204,9 @@ class Channel:
             if first & 15 == 8:
                 return None
             if first & 15 == 1:
-                return json.loads(payload)
+                message = json.loads(payload)
+                check_message(message, length)
+                return message
 
     def next_of(self, kind: str) -> dict[str, Any]:
         while (message := self.next()) is not None:

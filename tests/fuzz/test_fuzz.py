@@ -17,8 +17,9 @@ from leaks import nothing_left
 from waits import PATIENCE
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.requests import RunRequest, StartRequest
 from jupyter_dist.server.http.operations import parse_body
-from jupyter_dist.server.http.schemas import EXECUTE_BODY, START_BODY
+from jupyter_dist.server.http.schemas import fields_of
 from jupyter_dist.transport.frames import encode_frame
 
 few = settings(
@@ -31,7 +32,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=10,
 )
-names = st.sampled_from([*START_BODY["properties"], *EXECUTE_BODY["properties"], "type", "topic", "t", "id"]) | st.text(
+names = st.sampled_from([*fields_of(StartRequest), *fields_of(RunRequest), "type", "topic", "t", "id"]) | st.text(
     max_size=6
 )
 bodies = st.dictionaries(names, json_values, max_size=5) | json_values
@@ -51,10 +52,10 @@ def server(tmp_path_factory):
 
 
 @few
-@given(st.sampled_from([START_BODY, EXECUTE_BODY]), bodies)
-def test_any_body_is_taken_or_refused_in_one_sentence(schema, body):
+@given(st.sampled_from([StartRequest, RunRequest]), bodies)
+def test_any_body_is_taken_or_refused_in_one_sentence(model, body):
     try:
-        assert parse_body(schema, body) == body
+        assert parse_body(model, body) == body
         return
     except JupyterDistError as err:
         refusal = err

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from answers import check_answer, check_message
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import url_concat
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
@@ -36,13 +37,17 @@ class Api:
         )
         if response.headers.get("Content-Type", "").startswith("text/plain"):
             return response
-        return json.loads(response.body) if response.body else None
+        answer = json.loads(response.body) if response.body else None
+        check_answer(method, path, response.code, answer)
+        return answer
 
     async def refused(self, *arguments: Any, **params: Any) -> tuple[int, dict[str, str]]:
         with pytest.raises(HTTPClientError) as raised:
             await self.ask(*arguments, **params)
         assert raised.value.response is not None
-        return raised.value.code, json.loads(raised.value.response.body)["error"]
+        answer = json.loads(raised.value.response.body)
+        check_answer(arguments[0], arguments[1], raised.value.code, answer)
+        return raised.value.code, answer["error"]
 
     async def start(self, num_ranks: int = 2, **fields: Any) -> dict[str, Any]:
         group = await self.ask("POST", "groups", {"num_ranks": num_ranks, **fields})
@@ -118,7 +123,10 @@ class Channel:
         self.seq = 0
 
     async def next(self) -> dict[str, Any]:
-        return json.loads(await asyncio.wait_for(self.socket.read_message(), PATIENCE))
+        data = await asyncio.wait_for(self.socket.read_message(), PATIENCE)
+        message = json.loads(data)
+        check_message(message, len(data))
+        return message
 
     async def next_of(self, kind: str) -> dict[str, Any]:
         while (message := await self.next())["type"] != kind:

@@ -13,6 +13,7 @@ from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
+from jupyter_dist.protocol.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.launcher.process import AgentProcess
@@ -21,7 +22,6 @@ from jupyter_dist.server.mirror.following import FollowedGroup
 from jupyter_dist.server.mirror.logs import LogReader, LogRecord, concerned_ranks
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
 
-MAX_CODE_BYTES = 16 << 20
 SHUTDOWN_SECONDS = 20.0
 GONE_SECONDS = 10.0
 _LOOK_FIRST = "The cell may still run: see the group's executions before you run it again."

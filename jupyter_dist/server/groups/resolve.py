@@ -10,10 +10,9 @@ from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.requests import MAX_CPU_RANKS
 from jupyter_dist.protocol.specs import GroupSpec
 from jupyter_dist.server.launcher.environments import Environment
-
-MAX_CPU_RANKS = 64
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

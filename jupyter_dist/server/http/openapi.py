@@ -9,7 +9,7 @@ from typing import Any
 
 from .base import STATUS_OF_CODE
 from .operations import KEY_HEADER, KEY_PATTERN, PARAMETERS, Answer, Operation, Route
-from .schemas import COMPONENTS
+from .schemas import body_schema, components, schema_of
 
 VERBS = ("get", "post", "put", "patch", "delete")
 
@@ -27,7 +27,7 @@ def build_openapi(routes: Iterable[Route], server_url: str, version: str) -> dic
         "servers": [{"url": server_url.rstrip("/") or "/"}],
         "paths": {f"/{route.path}": _path_item(route) for route in routes},
         "components": {
-            "schemas": COMPONENTS,
+            "schemas": components(),
             "securitySchemes": {
                 "token": {"type": "apiKey", "in": "header", "name": "Authorization", "description": "token <token>"}
             },
@@ -81,8 +81,9 @@ def _operation(verb: str, path: str, declared: Operation) -> dict[str, Any]:
     if parameters:
         described["parameters"] = parameters
     if declared.body is not None:
-        required = bool(declared.body.get("required"))
-        content = {"application/json": {"schema": declared.body}}
+        schema = body_schema(declared.body)
+        required = bool(schema["required"])
+        content = {"application/json": {"schema": schema}}
         described["requestBody"] = {"required": required, "content": content, "x-max-bytes": declared.body_bytes}
     return described
 
@@ -94,8 +95,8 @@ def _operation_id(verb: str, path: str) -> str:
 
 def _response(answer: Answer) -> dict[str, Any]:
     response: dict[str, Any] = {"description": answer.description}
-    if answer.schema is not None:
-        response["content"] = {answer.content_type: {"schema": answer.schema}}
+    if answer.model is not None:
+        response["content"] = {answer.content_type: {"schema": schema_of(answer.model)}}
     elif answer.content_type != "application/json":
         response["content"] = {answer.content_type: {"schema": {"type": "string"}}}
     if answer.headers:
@@ -112,7 +113,7 @@ def _errors(declared: Operation) -> dict[str, Any]:
     by_status: dict[int, list[str]] = {}
     for code in codes:
         by_status.setdefault(STATUS_OF_CODE[code], []).append(code)
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
     return {
         str(status): {"description": f"{HTTPStatus(status).phrase}: {', '.join(codes)}", "content": content}
         for status, codes in sorted(by_status.items())

@@ -14,9 +14,9 @@ from tornado import web
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 
+from .schemas import Schema, body_schema
 from .strictjson import SMALL_BYTES
 
-Schema = dict[str, Any]
 Verb = Callable[..., Awaitable[None]]
 V = TypeVar("V", bound=Verb)
 
@@ -49,7 +49,7 @@ class Answer:
     """One way an operation can end well."""
 
     description: str
-    schema: Schema | None = None
+    model: Any = None  # a type of protocol/models.py
     content_type: str = "application/json"
     headers: tuple[str, ...] = ()
 
@@ -61,7 +61,7 @@ class Operation:
     summary: str
     action: str  # for authorizers: read, write or execute
     answers: Mapping[int, Answer]
-    body: Schema | None = None
+    body: Any = None  # a type of protocol/requests.py
     query: Mapping[str, Schema] = field(default_factory=dict)
     body_bytes: int = SMALL_BYTES
     is_keyed: bool = False  # takes the header Idempotency-Key: asked again with it, nothing is done twice
@@ -97,7 +97,7 @@ def operation(declared: Operation) -> Callable[[V], V]:
             # Not before it is known who asks; it takes seconds when a group's agent does not answer.
             await self.settings["jupyter_dist"].adopted()
             self.query = parse_query(declared.query, self.request.query_arguments)
-            self.body = parse_body(declared.body, self.read_json() if declared.body is not None else {})
+            self.body = parse_body(declared.body, self.read_json()) if declared.body is not None else {}
             self.key = parse_key(self.request.headers.get(KEY_HEADER), self) if declared.is_keyed else None
             await method(self, *path)
 
@@ -119,10 +119,9 @@ def parse_key(key: str | None, handler: Any) -> str | None:
     return f"{user}\n{handler.request.path}\n{key}"
 
 
-def parse_body(schema: Schema | None, body: Any) -> dict[str, Any]:
-    """Return the body. Raises JupyterDistError `bad_request` that names the field."""
-    if schema is None:
-        return {}
+def parse_body(model: Any, body: Any) -> dict[str, Any]:
+    """Return the body, a type of protocol/requests.py. Raises JupyterDistError `bad_request` that names the field."""
+    schema = body_schema(model)
     if not isinstance(body, dict):
         raise bad_request(f"The body is {_type_name(body)}.", "Send a JSON object.")
     error = next(_VALIDATOR(schema).iter_errors(body), None)  # the first one: others cost time

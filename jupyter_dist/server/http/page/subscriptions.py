@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
-from jupyter_dist.journal.sound import MAX_SEQ
 from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.requests import MAX_ID
+from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.server.groups.group import Group
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
 
 DEVICES_SECONDS = 3.0
-MAX_ID = 80  # characters of a name or id, as in paths
 KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since")
 
 Message = dict[str, Any]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from jupyter_dist.protocol import models, requests
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
-from jupyter_dist.server.http.schemas import COMPLETE_BODY, COMPLETION, MAX_COMPLETE_BYTES
+from jupyter_dist.server.http.schemas import MAX_COMPLETE_BYTES
 
 
 class CompleteHandler(DistHandler):
@@ -14,8 +15,8 @@ class CompleteHandler(DistHandler):
         Operation(
             "Complete code with the names of a rank",
             "execute",  # asking an object for its attributes may run its code
-            {200: Answer("What fits, in the words of Jupyter's complete_reply", COMPLETION)},
-            body=COMPLETE_BODY,
+            {200: Answer("What fits, in the words of Jupyter's complete_reply", models.Completion)},
+            body=requests.CompleteRequest,
             body_bytes=MAX_COMPLETE_BYTES,
             errors=("unknown_group", "unknown_rank", "group_not_ready", "rank_dead", "agent_unreachable", "timed_out"),
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from jupyter_dist.protocol import models, requests
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
-from jupyter_dist.server.http.schemas import EXECUTE_BODY, MAX_EXECUTE_BYTES, list_of, record, ref
+from jupyter_dist.server.http.schemas import MAX_EXECUTE_BYTES
 
 from .groups import WAIT
 
@@ -19,7 +20,7 @@ class ExecutionsHandler(DistHandler):
             {
                 200: Answer(
                     "Executions, newest last, with the first line of their code, without outputs",
-                    record({"executions": list_of(ref("Execution"))}),
+                    models.Executions,
                 )
             },
             errors=("unknown_group",),
@@ -33,8 +34,8 @@ class ExecutionsHandler(DistHandler):
         Operation(
             "Run a cell",
             "execute",
-            {202: Answer("The execution, queued or running", ref("Execution"), headers=("Location",))},
-            body=EXECUTE_BODY,
+            {202: Answer("The execution, queued or running", models.Execution, headers=("Location",))},
+            body=requests.RunRequest,
             is_keyed=True,
             body_bytes=MAX_EXECUTE_BYTES,
             errors=(
@@ -64,7 +65,7 @@ class ExecutionHandler(DistHandler):
         Operation(
             "Read the view of an execution",
             "read",
-            {200: Answer("The execution and its folded outputs", ref("View"))},
+            {200: Answer("The execution and its folded outputs", models.View)},
             query={"wait": WAIT},
             errors=("unknown_group", "unknown_execution", "agent_unreachable", "timed_out"),
         )
@@ -82,7 +83,7 @@ class ExecutionHandler(DistHandler):
         Operation(
             "Cancel an execution",
             "execute",
-            {202: Answer("It is cancelled if it was queued, and being interrupted if it ran", ref("Execution"))},
+            {202: Answer("It is cancelled if it was queued, and being interrupted if it ran", models.Execution)},
             errors=("unknown_group", "unknown_execution", "group_not_ready", "agent_unreachable", "timed_out"),
         )
     )

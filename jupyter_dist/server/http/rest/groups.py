@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
+from jupyter_dist.protocol import models, requests
 from jupyter_dist.server.groups.resolve import StartRequest
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
-from jupyter_dist.server.http.schemas import (
-    INTEGER,
-    NUMBER,
-    RANKS_BODY,
-    START_BODY,
-    STRING,
-    body,
-    list_of,
-    record,
-    ref,
-    text,
-)
+from jupyter_dist.server.http.schemas import NUMBER, STRING
 
 MAX_WAIT_SECONDS = 300
 
@@ -30,7 +20,7 @@ class GroupsHandler(DistHandler):
         Operation(
             "List the groups",
             "read",
-            {200: Answer("All groups, oldest first", record({"groups": list_of(ref("Group"))}))},
+            {200: Answer("All groups, oldest first", models.Groups)},
         )
     )
     async def get(self) -> None:
@@ -41,9 +31,9 @@ class GroupsHandler(DistHandler):
         Operation(
             "Start a group",
             "execute",
-            {201: Answer("The group; its ranks still start", ref("Group"), headers=("Location",))},
+            {201: Answer("The group; its ranks still start", models.Group, headers=("Location",))},
             is_keyed=True,
-            body=START_BODY,
+            body=requests.StartRequest,
             errors=("bad_devices", "bad_environment", "bad_directory", "name_taken", "agent_unreachable", "timed_out"),
         )
     )
@@ -60,10 +50,10 @@ class GroupHandler(DistHandler):
         Operation(
             "Read a group",
             "read",
-            {200: Answer("The group", ref("Group"))},
+            {200: Answer("The group", models.Group)},
             query={
                 "wait": WAIT,
-                "not_state": {**text(20), "description": "Answer once the group has left this state."},
+                "not_state": {**STRING, "maxLength": 20, "description": "Answer once the group has left this state."},
             },
             errors=("unknown_group",),
         )
@@ -81,7 +71,7 @@ class GroupHandler(DistHandler):
         Operation(
             "Shut a group down",
             "execute",
-            {200: Answer("Nothing of it is left; what had to be killed", record({"killed": list_of(STRING)}))},
+            {200: Answer("Nothing of it is left; what had to be killed", models.Shutdown)},
             errors=("unknown_group", "timed_out"),
         )
     )
@@ -97,8 +87,8 @@ class InterruptHandler(DistHandler):
         Operation(
             "Interrupt ranks",
             "execute",
-            {202: Answer("Which ranks ran something", record({"interrupted": STRING, "idle": STRING}))},
-            body=RANKS_BODY,
+            {202: Answer("Which ranks ran something", models.Interrupted)},
+            body=requests.RanksRequest,
             errors=("unknown_group", "bad_ranks", "group_not_ready", "agent_unreachable", "timed_out"),
         )
     )
@@ -110,7 +100,12 @@ class InterruptHandler(DistHandler):
 def _renewal(summary: str, answer: str) -> Operation:
     errors = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out")
     return Operation(
-        summary, "execute", {202: Answer(answer, ref("Group"))}, body=body({}), is_keyed=True, errors=errors
+        summary,
+        "execute",
+        {202: Answer(answer, models.Group)},
+        body=requests.EmptyRequest,
+        is_keyed=True,
+        errors=errors,
     )
 
 
@@ -162,9 +157,9 @@ class KillHandler(DistHandler):
         Operation(
             "Kill one rank; the others are left alone",
             "execute",
-            {202: Answer("The group, without that rank", ref("Group"))},
+            {202: Answer("The group, without that rank", models.Group)},
             is_keyed=True,
-            body=body({}),
+            body=requests.EmptyRequest,
             errors=("unknown_group", "unknown_rank", "group_not_ready", "agent_unreachable", "timed_out"),
         )
     )
@@ -182,13 +177,8 @@ class EmptyCacheHandler(DistHandler):
         Operation(
             "Collect garbage and empty the device caches of idle ranks",
             "execute",
-            {
-                200: Answer(
-                    "Freed bytes by rank",
-                    record({"freed_bytes": {"type": "object", "additionalProperties": INTEGER}}),
-                )
-            },
-            body=RANKS_BODY,
+            {200: Answer("Freed bytes by rank", models.FreedBytes)},
+            body=requests.RanksRequest,
             errors=("unknown_group", "bad_ranks", "group_not_ready", "agent_unreachable", "timed_out"),
         )
     )
@@ -204,7 +194,7 @@ class MemoryHandler(DistHandler):
         Operation(
             "Read the last minutes of memory samples",
             "read",
-            {200: Answer("Samples, newest last", record({"samples": list_of(ref("MemorySample"))}))},
+            {200: Answer("Samples, newest last", models.Samples)},
             errors=("unknown_group",),
         )
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from jupyter_dist.journal.sound import MAX_SEQ
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.server.groups.group import Group
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
-from jupyter_dist.server.http.schemas import BOOLEAN, INTEGER, list_of, or_null, record, ref
+from jupyter_dist.server.http.schemas import INTEGER
 from jupyter_dist.server.mirror.logs import LogRecord, log_text
 
 DEFAULT_TAIL_BYTES = 256 * 1024
@@ -23,19 +24,7 @@ class LogHandler(DistHandler):
         Operation(
             "Read a page of a rank's log",
             "read",
-            {
-                200: Answer(
-                    "Records, newest last",
-                    record(
-                        {
-                            "records": list_of(ref("LogRecord")),
-                            "seq": INTEGER,
-                            "first": or_null(INTEGER),
-                            "more": BOOLEAN,
-                        }
-                    ),
-                )
-            },
+            {200: Answer("Records, newest last", models.LogPage)},
             query={
                 "tail": {
                     **INTEGER,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
+from jupyter_dist.protocol import models, requests
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.operations import Answer, Operation, Route, operation
-from jupyter_dist.server.http.schemas import ANY_OBJECT, BOOLEAN, INTEGER, STRING, body, list_of, record, ref
 from jupyter_dist.server.launcher.environments import default_environment
 
 API_VERSION = 1
@@ -21,7 +22,7 @@ class RootHandler(DistHandler):
         Operation(
             "Read the versions",
             "read",
-            {200: Answer("Versions", record({"jupyter_dist": STRING, "protocol": INTEGER, "api": INTEGER}))},
+            {200: Answer("Versions", models.Versions)},
         )
     )
     async def get(self) -> None:
@@ -37,7 +38,7 @@ class OpenApiHandler(DistHandler):
         super().initialize(name)
         self._routes = routes
 
-    @operation(Operation("Read this description", "read", {200: Answer("OpenAPI 3.1", ANY_OBJECT)}))
+    @operation(Operation("Read this description", "read", {200: Answer("OpenAPI 3.1", dict[str, Any])}))
     async def get(self) -> None:
         """This API as OpenAPI 3.1."""
         self.answer(build_openapi(self._routes(), self.url(), self.extensionapp.version))
@@ -50,7 +51,7 @@ class EnvironmentsHandler(DistHandler):
         Operation(
             "List the environments that groups can run in",
             "read",
-            {200: Answer("Environments", record({"environments": list_of(ref("Environment")), "default": STRING}))},
+            {200: Answer("Environments", models.Environments)},
         )
     )
     async def get(self) -> None:
@@ -67,8 +68,8 @@ class WarmHandler(DistHandler):
         Operation(
             "Keep an agent with torch imported ready for the next start",
             "write",
-            {202: Answer("It is being started, or waits already", ANY_OBJECT)},
-            body=body({}),
+            {202: Answer("It is being started, or waits already", models.Nothing)},
+            body=requests.EmptyRequest,
             errors=("bad_environment",),
         )
     )
@@ -85,19 +86,7 @@ class DevicesHandler(DistHandler):
         Operation(
             "Read the accelerators and the host",
             "read",
-            {
-                200: Answer(
-                    "Devices and host",
-                    record(
-                        {
-                            "devices": list_of(ref("Device")),
-                            "host": ref("Host"),
-                            "processes_hidden": BOOLEAN,
-                            "problems": list_of(STRING),
-                        }
-                    ),
-                )
-            },
+            {200: Answer("Devices and host", models.Devices)},
         )
     )
     async def get(self) -> None:

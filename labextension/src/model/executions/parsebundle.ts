@@ -6,7 +6,7 @@ import type { IOutput } from '@jupyterlab/nbformat';
 import {
   IElided,
   IRanksBundle,
-  IRankStatus,
+  IRanksStatus,
   ISavedItem,
   RANKS_MIME
 } from '../../services/protocol';
@@ -76,7 +76,7 @@ function hasIdentity({ version, group, execution_id, ranks, state }: Fields): bo
   );
 }
 
-function isStatus(value: unknown): value is IRankStatus {
+function isStatus(value: unknown): value is IRanksStatus {
   return (
     isObject(value) &&
     isRankSet(value.ranks) &&

@@ -23,9 +23,9 @@ export class Clock {
     return this._local() - (this._offset ?? 0);
   }
 
-  /** How long ago the server's time `at` was; never negative. */
-  since(at: number): number {
-    return Math.max(0, this.now() - at);
+  /** How long ago the server's time `at` was; never negative, and 0 where it is not known. */
+  since(at: number | null): number {
+    return at === null ? 0 : Math.max(0, this.now() - at);
   }
 
   /** Learn from the time in a message that was sent just now. */

@@ -33,7 +33,7 @@ it('subscribes while somebody watches', async () => {
   const model = new DevicesModel(service);
   const [one, two] = [model.watch(), model.watch()];
   await Promise.resolve();
-  receive({ type: 'devices', devices: [], host: { ...first.host, cpu_count: 4 } });
+  receive({ type: 'devices', devices: [], host: { ...first.host, cpu_count: 4 }, processes_hidden: true });
   expect(model.devices).toMatchObject({ host: { cpu_count: 4 }, processes_hidden: true });
   one.dispose();
   one.dispose();

@@ -63,9 +63,7 @@ export class DevicesModel {
   }
 
   private _set(devices: IDevices): void {
-    // The live message leaves out what does not change.
-    const hidden = devices.processes_hidden ?? this._devices?.processes_hidden;
-    this._devices = { devices: devices.devices, host: devices.host, processes_hidden: hidden, problems: devices.problems ?? [] };
+    this._devices = devices;
     this._changed.emit();
   }
 
@@ -99,7 +97,7 @@ function holder(processes: IDeviceProcess[]): IHolder {
   return {
     group: processes[0].group,
     rank: processes[0].rank,
-    names: [...new Set(processes.map(p => p.name))],
+    names: [...new Set(processes.map(p => p.name))].filter((n): n is string => n !== null),
     processes: processes.length,
     memory_bytes: sizes.length > 0 ? sizes.reduce((a, b) => a + b, 0) : null
   };

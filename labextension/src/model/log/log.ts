@@ -77,7 +77,7 @@ export class LogModel {
   load(page: ILogPage): void {
     this._reset();
     this._seq = page.seq;
-    this._first = page.first;
+    this._first = page.first ?? page.seq + 1;
     this._hasOlder = page.more;
     this._olderLines = page.more ? null : 0;
     page.records.forEach(record => this._builder.add(record));
@@ -119,7 +119,7 @@ export class LogModel {
     }
     this._join(older, 0);
     blocks.unshift(...older.blocks);
-    this._first = page.first;
+    this._first = page.first ?? this._first;
     this._hasOlder = page.more;
     this._trimBottom();
     this._changed.emit();
@@ -134,11 +134,12 @@ export class LogModel {
     const records = page.records.filter(r => r.seq > gap.after && r.seq < gap.seq);
     const found = this._build(records, this._builder.blocks[at - 1]?.executionId ?? null);
     this._join(found, at + 1);
-    const complete = !page.more || page.first <= gap.after + 1 || records.length < page.records.length;
+    const first = page.first ?? 0; // no records: nothing of the gap is left to be asked for
+    const complete = !page.more || first <= gap.after + 1 || records.length < page.records.length;
     const rest: LogBlock[] =
       complete || records.length === 0
         ? []
-        : [{ ...gap, id: this._nextId(), seq: page.first, records: Math.max(1, gap.records - records.length) }];
+        : [{ ...gap, id: this._nextId(), seq: first, records: Math.max(1, gap.records - records.length) }];
     this._builder.blocks.splice(at, 1, ...rest, ...found.blocks);
     this._trimTop();
     this._changed.emit();

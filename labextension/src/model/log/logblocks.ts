@@ -5,7 +5,7 @@
  * the page. Pure: no network, no DOM.
  */
 import type { IOutput } from '@jupyterlab/nbformat';
-import type { ILogRecord, RankStatus } from '../../services/protocol';
+import type { ILogRecord, ExecutionState } from '../../services/protocol';
 import { coloursAfter, settle, writeText } from './terminal';
 
 /** A text block is closed at this many lines or characters: what the renderer does well within a frame. */
@@ -37,7 +37,7 @@ export interface IExecutionBlock extends IBlockBase {
   readonly at: number;
   /** The execution began above what is shown. */
   readonly continued: boolean;
-  status: RankStatus;
+  status: ExecutionState;
   seconds: number | null;
 }
 

@@ -24,7 +24,7 @@ export class GroupChoice {
 
   /** The group for a line that has room for one: never none while there is any. */
   foremost(): IGroup | null {
-    const newest = [...this._groups.groups].sort((a, b) => b.started_at - a.started_at);
+    const newest = [...this._groups.groups].sort((a, b) => (b.started_at ?? 0) - (a.started_at ?? 0));
     return this.current() ?? newest.find(group => group.running.length > 0) ?? newest[0] ?? null;
   }
 

@@ -70,7 +70,8 @@ class RunningGroups implements IRunningSessions.IManager {
   }
 
   private _item(group: IGroup): IRunningSessions.IRunningItem {
-    const age = (): number => Date.now() / 1000 - group.started_at;
+    const now = (): number => Date.now() / 1000;
+    const age = (): number => now() - (group.started_at ?? now());
     return {
       label: () => `${group.name}: ${groupSummary(this._trans, group, age())}`,
       labelTitle: () => `${group.environment.display_name}\n${group.cwd}`,

@@ -3,7 +3,7 @@ import type {
   ExecutionState,
   IErrorBody,
   IRanksBundle,
-  IRankStatus,
+  IRanksStatus,
   ISavedItem
 } from '../../services/protocol';
 import type { IFollowedExecution } from '../../tokens';
@@ -76,7 +76,7 @@ export function fromFollowed(
 
 function perRank(
   ranks: string,
-  statuses: readonly IRankStatus[],
+  statuses: readonly IRanksStatus[],
   state: ExecutionState
 ): IShownRank[] {
   const known = new Map<number, IShownRank>();

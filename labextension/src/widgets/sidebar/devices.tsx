@@ -47,7 +47,7 @@ function DeviceItem({ device }: { device: IDevice }): React.ReactElement {
     <li className="jpd-Device">
       <div className="jpd-Device-title">
         <span className="jpd-Device-index">{device.index}</span>
-        <span className="jpd-Device-name" title={device.uuid}>
+        <span className="jpd-Device-name" title={device.uuid ?? undefined}>
           {device.name}
         </span>
         <span className="jpd-Device-number">{memory}</span>

@@ -99,7 +99,7 @@ function GroupHeader({ group, isOpen, onToggle }: IGroupHeaderProps): React.Reac
   const { clock, trans } = useSidebar();
   const starts = group.state === 'starting' || group.state === 'restarting';
   useClock(clock, starts);
-  const since = Math.max(...group.ranks.map(rank => rank.state_at), group.started_at);
+  const since = Math.max(...group.ranks.map(rank => rank.state_at), group.started_at ?? 0);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   return (
     <header className="jpd-Group-header">

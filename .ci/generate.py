@@ -1,0 +1,112 @@
+"""Make docs/openapi.json and the types of the extension from jupyter_dist/protocol. Run by `make generate`."""
+
+from __future__ import annotations
+
+import json
+import types
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
+
+from jupyter_dist.protocol import models, requests, states
+from jupyter_dist.server.http.openapi import build_openapi
+from jupyter_dist.server.http.rest.machine import API_VERSION
+from jupyter_dist.server.http.routes import ROUTES
+from jupyter_dist.server.http.schemas import fields_of, types_in
+
+ROOT = Path(__file__).parents[1]
+
+TYPESCRIPT_HEAD = """\
+/**
+ * What travels between the server and its clients. Made by `make generate` from jupyter_dist/protocol: edit that.
+ *
+ * Field names are the wire's own (snake_case). Times are seconds since the epoch.
+ */
+/* eslint-disable */
+import type { IOutput } from '@jupyterlab/nbformat';
+
+/** A set of ranks as a canonical expression: "0-3,7". */
+export type RankSet = string;
+"""
+NAMED_LITERALS = {name: getattr(states, name) for name in ("GroupState", "RankState", "ExecutionState")}
+NAMED_UNIONS = {
+    "Topic": requests.Topic,
+    "TopicMessage": models.TopicMessage,
+    "ServerMessage": models.ServerMessage,
+}
+
+
+def files() -> dict[Path, str]:
+    """What is generated, by path."""
+    document = build_openapi(ROUTES, "/jupyter-dist/api", str(API_VERSION))
+    return {
+        ROOT / "docs" / "openapi.json": json.dumps(document, indent=1) + "\n",
+        ROOT / "labextension" / "src" / "services" / "protocol.ts": typescript(),
+    }
+
+
+def typescript() -> str:
+    """Every type as TypeScript."""
+    parts = [TYPESCRIPT_HEAD]
+    parts += [f"export type {name} = {_literal(hint)};\n" for name, hint in NAMED_LITERALS.items()]
+    final = [state for state in get_args(states.ExecutionState) if state in states.FINAL_EXECUTION_STATES]
+    parts.append(
+        "/** The states that an execution never leaves. */\n"
+        f"export const FINAL_STATES: ReadonlySet<ExecutionState> = new Set([{', '.join(map(repr, final))}] as const);\n"
+    )
+    parts.append(
+        "/** The MIME type of what a rank cell saves in the notebook. */\n"
+        f"export const RANKS_MIME = '{models.RANKS_MIME}';\n"
+    )
+    parts += [_interface(model) for module in (models, requests) for model in types_in(module)]
+    parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]
+    return "\n".join(parts)
+
+
+def _interface(model: Any) -> str:
+    lines = [f"/** {model.__doc__} */", f"export interface I{model.__name__} {{"]
+    for name, (hint, is_required) in fields_of(model).items():
+        field = get_args(hint)[-1] if get_origin(hint) is Annotated else models.Field()
+        if field.description and not field.name:
+            lines.append(f"  /** {field.description} */")
+        lines.append(f"  {name}{'' if is_required else '?'}: {_type(hint)};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _type(hint: Any) -> str:
+    if get_origin(hint) is Annotated:
+        inner, *fields = get_args(hint)
+        return next((field.name for field in fields if field.name), "") or _type(inner)
+    plain = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", Any: "unknown"}
+    if hint in plain:
+        return plain[hint]
+    return f"I{hint.__name__}" if is_typeddict(hint) else _composed(hint, get_origin(hint), get_args(hint))
+
+
+def _composed(hint: Any, origin: Any, inner: tuple[Any, ...]) -> str:
+    if origin is Literal:
+        return next((name for name, named in NAMED_LITERALS.items() if named == hint), _literal(hint))
+    if origin is list:
+        item = _type(inner[0])
+        return f"({item})[]" if " | " in item else f"{item}[]"
+    if origin is dict:
+        return f"Record<string, {_type(inner[1])}>"
+    assert origin in (Union, types.UnionType), hint
+    return _union(inner)
+
+
+def _union(options: tuple[Any, ...]) -> str:
+    return " | ".join(_type(option) for option in options)
+
+
+def _literal(hint: Any) -> str:
+    return " | ".join(repr(value) for value in get_args(hint))
+
+
+def main() -> None:
+    """Write the files."""
+    for path, text in files().items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,481 @@
+"""What the API sends: groups, ranks, executions, views, logs, memory, devices, and the messages of the WebSocket.
+
+This is the one source of these types: JSON schemas are made from it, and `make generate` makes docs/openapi.json and
+labextension/src/services/protocol.ts. What clients send is in requests.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+
+from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
+from .states import ExecutionState, GroupState, RankState
+
+if TYPE_CHECKING:
+    # Agent and ranks have the standard library of Python 3.10 alone, where this name is not; they never look it up.
+    from typing_extensions import NotRequired
+
+
+class Field:
+    """What is said of a field besides its type: a sentence, and keywords of JSON Schema. For `Annotated`."""
+
+    def __init__(self, description: str = "", *, name: str = "", schema: Any = None, **keywords: Any) -> None:
+        self.description = description
+        self.name = name  # of the type in TypeScript
+        self.schema = schema  # instead of what the type would give
+        self.keywords = keywords
+
+
+RankSet = Annotated[str, Field(name="RankSet")]
+Output = Annotated[dict[str, Any], Field("An output of a notebook, as nbformat has it.", name="IOutput")]
+
+
+class ErrorBody(TypedDict):
+    """An error: a stable code, one sentence, and what to do about it."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class ErrorAnswer(TypedDict):
+    """The body of every answer that is an error."""
+
+    error: ErrorBody
+
+
+# -- groups and ranks -----------------------------------------------------------------------------------
+
+
+class Accelerator(TypedDict):
+    """An accelerator that an environment's torch was built for."""
+
+    name: Annotated[str, Field("What a start names, and a device has.")]
+    label: Annotated[str, Field("For people: the same in every language.")]
+    version: str
+    backends: Annotated[list[str], Field("Of its groups; the first is the default.")]
+
+
+class Environment(TypedDict):
+    """A Python in which groups can be started."""
+
+    name: str
+    display_name: str
+    python: str
+    source: Literal["server", "kernelspec"]
+    python_version: str | None
+    torch_version: str | None
+    ipython_version: str | None
+    accelerators: list[Accelerator]
+    problem: Annotated[str | None, Field("Null, or a sentence on why no group can be started in it.")]
+
+
+class GroupEnvironment(TypedDict, total=False):
+    """The environment that a group was started in; empty where its agent cannot be asked and left no word of it."""
+
+    name: str
+    display_name: str
+    python: str
+    python_version: str | None
+    torch_version: str | None
+
+
+class RankExit(TypedDict):
+    """How a rank's process ended."""
+
+    code: Annotated[int | None, Field("The exit code; null when a signal ended it.")]
+    signal: Annotated[int | None, Field("The number of the signal that ended it.")]
+    reason: str
+    stderr: Annotated[str, Field("The last lines that it wrote there.")]
+    peak_bytes: NotRequired[Annotated[int | None, Field("The most memory that it ever held.")]]
+
+
+class Rank(TypedDict):
+    """One rank of a group."""
+
+    rank: int
+    local_rank: int
+    pid: int | None
+    device: str
+    state: RankState
+    state_at: Annotated[float, Field("When it entered that state.")]
+    execution_id: str | None
+    process_group: Annotated[
+        Literal["ok", "broken", "none"], Field("As of its last cell: `none` when user code destroyed it.")
+    ]
+    exit: RankExit | None
+    message: str | None
+    ignores_interrupt: NotRequired[
+        Annotated[
+            bool, Field("Asked to stop seconds ago, it still runs its cell; missing from agents of older versions.")
+        ]
+    ]
+
+
+class Group(TypedDict):
+    """A group of ranks."""
+
+    id: str
+    name: str
+    state: GroupState
+    environment: GroupEnvironment
+    accelerator: Annotated[str, Field(schema={"enum": list(ACCELERATOR_CHOICES[1:])})]
+    backend: Annotated[str, Field(schema={"enum": list(BACKEND_CHOICES[1:])})]
+    devices: list[int]
+    world_size: int
+    cwd: str
+    started_at: float | None
+    ready_seconds: float | None
+    generation: Annotated[int, Field("Counts restarts.")]
+    note: Annotated[str | None, Field("A sentence for the user.")]
+    error: Annotated[ErrorBody | None, Field("Why the start failed or the group died.")]
+    lease_seconds: float | None
+    protocol: Annotated[int, Field("What its agent speaks.")]
+    ranks: list[Rank]
+    running: Annotated[list[str], Field("Executions.")]
+    queued: Annotated[list[str], Field("Executions.")]
+
+
+# -- cells ----------------------------------------------------------------------------------------------
+
+
+class RanksStatus(TypedDict):
+    """How far some ranks are with an execution."""
+
+    ranks: RankSet
+    status: ExecutionState
+    seconds: Annotated[float | None, Field("The slowest rank's; null until they have ended.")]
+
+
+class Execution(TypedDict):
+    """One cell on its way through the ranks."""
+
+    id: str
+    group: str
+    ranks: RankSet
+    state: ExecutionState
+    cell_id: str | None
+    notebook: str | None
+    owner: str | None
+    execution_count: int | None
+    queued_at: float
+    started_at: float | None
+    ended_at: float | None
+    statuses: list[RanksStatus]
+    rank_seconds: Annotated[dict[str, float], Field("By rank, of those that have ended.")]
+    silent: bool
+    error: ErrorBody | None
+    code: NotRequired[Annotated[str | None, Field("Not in lists.")]]
+    line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: its first line.")]]
+    waits_for: NotRequired[Annotated[str | None, Field("What another notebook's cell holds, while it is queued.")]]
+
+
+class Elided(TypedDict):
+    """How much is left out of a view; the log has it."""
+
+    bytes: int
+    lines: int
+
+
+class ViewItem(TypedDict):
+    """What some ranks said: an output, or what was left out."""
+
+    id: int
+    seq: int
+    ranks: RankSet
+    output: NotRequired[Output]
+    elided: NotRequired[Elided]
+
+
+class ViewChange(ViewItem):
+    """An item as a `view` message carries it."""
+
+    after: NotRequired[Annotated[int | None, Field("The id of the item before it; null: it is the first.")]]
+    append: NotRequired[Annotated[str, Field("Text to add to the item's stream, instead of `output`.")]]
+
+
+class View(TypedDict):
+    """An execution and what its ranks said, folded."""
+
+    execution: Execution
+    seq: int
+    items: list[ViewItem]
+
+
+class Completion(TypedDict):
+    """What fits at a cursor, in the words of Jupyter's complete_reply; positions are in characters."""
+
+    matches: list[str]
+    cursor_start: int
+    cursor_end: int
+
+
+# -- what a notebook keeps ------------------------------------------------------------------------------
+
+
+RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
+
+
+class SavedGroup(TypedDict):
+    """The group that a saved cell ran on."""
+
+    id: str
+    name: str
+    world_size: int
+
+
+class SavedItem(TypedDict):
+    """An item of a saved cell."""
+
+    ranks: RankSet
+    output: NotRequired[Output]
+    elided: NotRequired[Elided]
+
+
+class RanksBundle(TypedDict):
+    """The MIME bundle of a rank cell."""
+
+    version: Literal[1]
+    group: SavedGroup
+    execution_id: str
+    ranks: RankSet
+    state: ExecutionState
+    statuses: list[RanksStatus]
+    started_at: float | None
+    ended_at: float | None
+    items: list[SavedItem]
+    error: NotRequired[Annotated[ErrorBody | None, Field("Why it was lost or aborted.")]]
+
+
+# -- logs -----------------------------------------------------------------------------------------------
+
+
+class LogRecord(TypedDict):
+    """One entry of a rank's log; which of the last fields it has depends on its kind."""
+
+    seq: int
+    at: float
+    rank: int
+    execution_id: str | None
+    execution_count: int | None
+    kind: Literal["stream", "output", "begin", "end", "note"]
+    name: NotRequired[Annotated[Literal["stdout", "stderr"], Field("Of a `stream`.")]]
+    text: NotRequired[Annotated[str, Field("Of a `stream` or a `note`.")]]
+    output: NotRequired[Annotated[Output, Field("Of an `output`.")]]
+    code: NotRequired[Annotated[str, Field("Of a `begin`.")]]
+    notebook: NotRequired[Annotated[str | None, Field("Of a `begin`.")]]
+    cell_id: NotRequired[Annotated[str | None, Field("Of a `begin`.")]]
+    status: NotRequired[Annotated[ExecutionState, Field("Of an `end`.")]]
+    seconds: NotRequired[Annotated[float | None, Field("Of an `end`.")]]
+
+
+class LogPage(TypedDict):
+    """A part of a rank's log."""
+
+    records: list[LogRecord]
+    seq: Annotated[int, Field("Of the last record.")]
+    first: Annotated[int | None, Field("Of the first one: ask for what is `before` it.")]
+    more: Annotated[bool, Field("Whether there are older ones.")]
+
+
+# -- the machine ----------------------------------------------------------------------------------------
+
+
+class DeviceProcess(TypedDict):
+    """A process on a device; those of other users are one entry without a name."""
+
+    pid: int | None
+    name: str | None
+    memory_bytes: int | None
+    group: str | None
+    rank: int | None
+    mine: bool
+
+
+class Device(TypedDict):
+    """An accelerator; null is what it does not tell."""
+
+    accelerator: str
+    index: int
+    name: str | None
+    uuid: str | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    utilization_percent: float | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    power_limit_watts: float | None
+    processes: list[DeviceProcess]
+
+
+class Host(TypedDict):
+    """The machine that the server runs on."""
+
+    cpu_percent: float
+    cpu_count: int
+    load_1m: float
+    memory_used_bytes: int
+    memory_total_bytes: int
+
+
+class Devices(TypedDict):
+    """Devices and host."""
+
+    devices: list[Device]
+    host: Host
+    processes_hidden: Annotated[bool, Field("Whether other users have processes on the devices.")]
+    problems: Annotated[list[str], Field("Sentences about devices that could not be read.")]
+
+
+class RankMemory(TypedDict):
+    """What one rank holds; null is what its device does not have."""
+
+    rank: int
+    resident_bytes: int
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+    peak_bytes: int | None
+    device_used_bytes: int | None
+    cpu_percent: float
+
+
+class MemorySample(TypedDict):
+    """What all ranks of a group held at one moment."""
+
+    at: float
+    ranks: list[RankMemory]
+
+
+# -- other answers --------------------------------------------------------------------------------------
+
+
+class Versions(TypedDict):
+    """What runs here."""
+
+    jupyter_dist: str
+    protocol: int
+    api: int
+
+
+class Environments(TypedDict):
+    """All environments, and which one is taken where a start names none."""
+
+    environments: list[Environment]
+    default: str
+
+
+class Nothing(TypedDict):
+    """An answer without fields."""
+
+
+class Groups(TypedDict):
+    """All groups, oldest first."""
+
+    groups: list[Group]
+
+
+class Shutdown(TypedDict):
+    """What of a group had to be killed: sentences."""
+
+    killed: list[str]
+
+
+class Interrupted(TypedDict):
+    """Which ranks ran something."""
+
+    interrupted: RankSet
+    idle: RankSet
+    unresponsive: NotRequired[RankSet]
+
+
+class FreedBytes(TypedDict):
+    """By rank."""
+
+    freed_bytes: dict[str, int]
+
+
+class Samples(TypedDict):
+    """The last minutes of a group's memory, newest last."""
+
+    samples: list[MemorySample]
+
+
+class Executions(TypedDict):
+    """The executions of a group, newest last."""
+
+    executions: list[Execution]
+
+
+# -- messages of the WebSocket --------------------------------------------------------------------------
+
+
+class HelloMessage(TypedDict):
+    """The first one."""
+
+    type: Literal["hello"]
+    server: Annotated[str, Field("The id of this server process.")]
+
+
+class GroupsMessage(Groups):
+    """All groups: at first, and whenever one of them changed."""
+
+    type: Literal["groups"]
+
+
+class ExecutionMessage(TypedDict):
+    """An execution changed."""
+
+    type: Literal["execution"]
+    group: str
+    execution: Execution
+
+
+class ViewMessage(TypedDict):
+    """What of a view is new or changed since `since`."""
+
+    type: Literal["view"]
+    group: str
+    execution_id: str
+    since: int
+    seq: int
+    items: list[ViewChange]
+    removed: Annotated[list[int], Field("Ids. Drop these before `items` are applied, in order.")]
+    reset: NotRequired[Annotated[bool, Field("Drop what you have first.")]]
+
+
+class LogMessage(TypedDict):
+    """New records of a rank's log."""
+
+    type: Literal["log"]
+    group: str
+    rank: int
+    records: list[LogRecord]
+    seq: int
+    skipped: Annotated[int, Field("How many records before them were too many to be sent.")]
+
+
+class MemoryMessage(TypedDict):
+    """A memory sample."""
+
+    type: Literal["memory"]
+    group: str
+    sample: MemorySample
+
+
+class DevicesMessage(Devices):
+    """Devices and host."""
+
+    type: Literal["devices"]
+
+
+class ErrorMessage(TypedDict):
+    """A message could not be obeyed."""
+
+    type: Literal["error"]
+    error: ErrorBody
+    request: Annotated[dict[str, Any] | None, Field("Its known fields; null when it was no object.")]
+
+
+# What a subscription may receive, and all that the server sends.
+TopicMessage = ExecutionMessage | ViewMessage | LogMessage | MemoryMessage | DevicesMessage | ErrorMessage
+ServerMessage = HelloMessage | GroupsMessage | TopicMessage

@@ -1,0 +1,168 @@
+"""What clients of the API send: the bodies of requests and the messages of a page, with their limits.
+
+See models.py for what is made from these types. A body with a field that is not here is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+
+from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
+from .models import Field
+from .ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
+from .specs import MAX_SEQ
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+MAX_CODE_BYTES = 16 << 20
+MAX_COMPLETE_CHARS = 1 << 20
+MAX_CPU_RANKS = 64
+MAX_ID = 80  # characters of a name or id, as in paths
+MAX_PATH = 4096
+MAX_VARIABLES = 500
+
+_INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
+_COUNT = {"type": "integer", "minimum": -1, "maximum": MAX_RANKS}
+# Not one `anyOf`: its validation names every wrong item of a list before it refuses the first.
+_DEVICES = {
+    "if": {"type": "array"},
+    "then": {"type": "array", "items": _INDEX, "maxItems": MAX_RANKS},
+    "else": {"anyOf": [_COUNT, {"const": "all"}]},
+}
+_VARIABLES = {
+    "type": "object",
+    "maxProperties": MAX_VARIABLES,
+    "propertyNames": {"type": "string", "maxLength": 200},
+    "additionalProperties": {"type": "string", "maxLength": 32 << 10},
+}
+
+Expression = Annotated[
+    str,
+    Field(
+        "A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0.",
+        maxLength=MAX_EXPRESSION_LENGTH,
+    ),
+]
+
+
+def _one_of(names: tuple[str, ...]) -> Field:
+    return Field(f"One of {', '.join(names)}.", schema={"enum": list(names)})
+
+
+class StartRequest(TypedDict, total=False):
+    """The body of POST /groups; every field may be left out."""
+
+    name: Annotated[str, Field("A name for the group, unique among those that live.", maxLength=200)]
+    environment: Annotated[str, Field("The name of an environment of GET /environments.", maxLength=300)]
+    python: Annotated[str, Field("The absolute path of an interpreter, instead of an environment.", maxLength=MAX_PATH)]
+    accelerator: Annotated[str, _one_of(ACCELERATOR_CHOICES)]
+    devices: Annotated[
+        list[int] | int | Literal["all"],
+        Field('Devices: a list of indices, a count, -1 or "all".', schema=_DEVICES),
+    ]
+    num_ranks: Annotated[
+        int,
+        Field(f"CPU ranks, 1 to {MAX_CPU_RANKS}; on devices their number.", minimum=1, maximum=MAX_CPU_RANKS),
+    ]
+    backend: Annotated[str, _one_of(BACKEND_CHOICES)]
+    cwd: Annotated[str, Field("A directory, absolute or relative to the server's root.", maxLength=MAX_PATH)]
+    notebook: Annotated[str, Field("A notebook's path: its folder is the default cwd.", maxLength=MAX_PATH)]
+    env: Annotated[
+        dict[str, str],
+        Field("Extra environment variables: an object of strings.", schema=_VARIABLES),
+    ]
+
+
+class RunRequest(TypedDict):
+    """The body of POST .../executions."""
+
+    code: Annotated[str, Field("What is run: a string of at most 16 MiB.", maxLength=MAX_CODE_BYTES)]
+    ranks: NotRequired[Expression]
+    cell_id: NotRequired[Annotated[str | None, Field("The notebook cell's id.", maxLength=200)]]
+    notebook: NotRequired[Annotated[str | None, Field("The notebook's path.", maxLength=MAX_PATH)]]
+    stop_on_error: NotRequired[
+        Annotated[bool, Field("Whether its failure aborts what the same notebook has queued behind it.")]
+    ]
+    after: NotRequired[
+        Annotated[
+            str | None,
+            Field("An execution: if it has failed by now, this one is aborted as if queued behind it.", maxLength=100),
+        ]
+    ]
+    silent: NotRequired[Annotated[bool, Field("Whether it is left out of the history.")]]
+    empty_cache: NotRequired[
+        Annotated[
+            bool, Field("Whether ranks collect garbage and empty the device cache when the cell changed its memory.")
+        ]
+    ]
+
+
+class CompleteRequest(TypedDict):
+    """The body of POST .../complete."""
+
+    code: Annotated[str, Field("The cell, at most 1 MiB.", maxLength=MAX_COMPLETE_CHARS)]
+    cursor_pos: NotRequired[
+        Annotated[int | None, Field("The cursor, in characters; the end.", minimum=0, maximum=MAX_COMPLETE_CHARS)]
+    ]
+
+
+class RanksRequest(TypedDict, total=False):
+    """A body that names ranks; all, when it does not."""
+
+    ranks: Expression
+
+
+class EmptyRequest(TypedDict):
+    """A body without fields."""
+
+
+# -- messages of a page ---------------------------------------------------------------------------------
+
+Id = Annotated[str, Field(maxLength=MAX_ID)]
+
+
+class ExecutionTopic(TypedDict):
+    """An execution and its view."""
+
+    topic: Literal["execution"]
+    group: Id
+    execution: Id
+
+
+class LogTopic(TypedDict):
+    """A rank's log."""
+
+    topic: Literal["log"]
+    group: Id
+    rank: int
+
+
+class MemoryTopic(TypedDict):
+    """A group's memory: samples are taken while somebody follows."""
+
+    topic: Literal["memory"]
+    group: Id
+
+
+class DevicesTopic(TypedDict):
+    """Devices and host."""
+
+    topic: Literal["devices"]
+
+
+# What can be followed; the fields name the subscription.
+Topic = ExecutionTopic | LogTopic | MemoryTopic | DevicesTopic
+
+
+class ClientMessage(TypedDict):
+    """What a page sends: that it follows a topic, or follows it no more. The fields of the topic come with it."""
+
+    type: Literal["subscribe", "unsubscribe"]
+    topic: Literal["execution", "log", "memory", "devices"]
+    group: NotRequired[Id]
+    execution: NotRequired[Id]
+    rank: NotRequired[int]
+    since: NotRequired[
+        Annotated[int, Field("The highest `seq` that the page has; 0: nothing.", minimum=0, maximum=MAX_SEQ)]
+    ]

@@ -1,0 +1,555 @@
+/**
+ * What travels between the server and its clients. Made by `make generate` from jupyter_dist/protocol: edit that.
+ *
+ * Field names are the wire's own (snake_case). Times are seconds since the epoch.
+ */
+/* eslint-disable */
+import type { IOutput } from '@jupyterlab/nbformat';
+
+/** A set of ranks as a canonical expression: "0-3,7". */
+export type RankSet = string;
+
+export type GroupState = 'starting' | 'ready' | 'degraded' | 'restarting' | 'ending' | 'dead' | 'unresponsive' | 'incompatible' | 'lost';
+
+export type RankState = 'starting' | 'importing' | 'joining' | 'idle' | 'busy' | 'unresponsive' | 'dead';
+
+export type ExecutionState = 'queued' | 'running' | 'ok' | 'error' | 'interrupted' | 'aborted' | 'lost';
+
+/** The states that an execution never leaves. */
+export const FINAL_STATES: ReadonlySet<ExecutionState> = new Set(['ok', 'error', 'interrupted', 'aborted', 'lost'] as const);
+
+/** The MIME type of what a rank cell saves in the notebook. */
+export const RANKS_MIME = 'application/vnd.jupyter-dist.ranks+json';
+
+/** An error: a stable code, one sentence, and what to do about it. */
+export interface IErrorBody {
+  code: string;
+  message: string;
+  hint: string;
+}
+
+/** The body of every answer that is an error. */
+export interface IErrorAnswer {
+  error: IErrorBody;
+}
+
+/** An accelerator that an environment's torch was built for. */
+export interface IAccelerator {
+  /** What a start names, and a device has. */
+  name: string;
+  /** For people: the same in every language. */
+  label: string;
+  version: string;
+  /** Of its groups; the first is the default. */
+  backends: string[];
+}
+
+/** A Python in which groups can be started. */
+export interface IEnvironment {
+  name: string;
+  display_name: string;
+  python: string;
+  source: 'server' | 'kernelspec';
+  python_version: string | null;
+  torch_version: string | null;
+  ipython_version: string | null;
+  accelerators: IAccelerator[];
+  /** Null, or a sentence on why no group can be started in it. */
+  problem: string | null;
+}
+
+/** The environment that a group was started in; empty where its agent cannot be asked and left no word of it. */
+export interface IGroupEnvironment {
+  name?: string;
+  display_name?: string;
+  python?: string;
+  python_version?: string | null;
+  torch_version?: string | null;
+}
+
+/** How a rank's process ended. */
+export interface IRankExit {
+  /** The exit code; null when a signal ended it. */
+  code: number | null;
+  /** The number of the signal that ended it. */
+  signal: number | null;
+  reason: string;
+  /** The last lines that it wrote there. */
+  stderr: string;
+  /** The most memory that it ever held. */
+  peak_bytes?: number | null;
+}
+
+/** One rank of a group. */
+export interface IRank {
+  rank: number;
+  local_rank: number;
+  pid: number | null;
+  device: string;
+  state: RankState;
+  /** When it entered that state. */
+  state_at: number;
+  execution_id: string | null;
+  /** As of its last cell: `none` when user code destroyed it. */
+  process_group: 'ok' | 'broken' | 'none';
+  exit: IRankExit | null;
+  message: string | null;
+  /** Asked to stop seconds ago, it still runs its cell; missing from agents of older versions. */
+  ignores_interrupt?: boolean;
+}
+
+/** A group of ranks. */
+export interface IGroup {
+  id: string;
+  name: string;
+  state: GroupState;
+  environment: IGroupEnvironment;
+  accelerator: string;
+  backend: string;
+  devices: number[];
+  world_size: number;
+  cwd: string;
+  started_at: number | null;
+  ready_seconds: number | null;
+  /** Counts restarts. */
+  generation: number;
+  /** A sentence for the user. */
+  note: string | null;
+  /** Why the start failed or the group died. */
+  error: IErrorBody | null;
+  lease_seconds: number | null;
+  /** What its agent speaks. */
+  protocol: number;
+  ranks: IRank[];
+  /** Executions. */
+  running: string[];
+  /** Executions. */
+  queued: string[];
+}
+
+/** How far some ranks are with an execution. */
+export interface IRanksStatus {
+  ranks: RankSet;
+  status: ExecutionState;
+  /** The slowest rank's; null until they have ended. */
+  seconds: number | null;
+}
+
+/** One cell on its way through the ranks. */
+export interface IExecution {
+  id: string;
+  group: string;
+  ranks: RankSet;
+  state: ExecutionState;
+  cell_id: string | null;
+  notebook: string | null;
+  owner: string | null;
+  execution_count: number | null;
+  queued_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+  statuses: IRanksStatus[];
+  /** By rank, of those that have ended. */
+  rank_seconds: Record<string, number>;
+  silent: boolean;
+  error: IErrorBody | null;
+  /** Not in lists. */
+  code?: string | null;
+  /** In lists, instead of the code: its first line. */
+  line?: string | null;
+  /** What another notebook's cell holds, while it is queued. */
+  waits_for?: string | null;
+}
+
+/** How much is left out of a view; the log has it. */
+export interface IElided {
+  bytes: number;
+  lines: number;
+}
+
+/** What some ranks said: an output, or what was left out. */
+export interface IViewItem {
+  id: number;
+  seq: number;
+  ranks: RankSet;
+  output?: IOutput;
+  elided?: IElided;
+}
+
+/** An item as a `view` message carries it. */
+export interface IViewChange {
+  id: number;
+  seq: number;
+  ranks: RankSet;
+  output?: IOutput;
+  elided?: IElided;
+  /** The id of the item before it; null: it is the first. */
+  after?: number | null;
+  /** Text to add to the item's stream, instead of `output`. */
+  append?: string;
+}
+
+/** An execution and what its ranks said, folded. */
+export interface IView {
+  execution: IExecution;
+  seq: number;
+  items: IViewItem[];
+}
+
+/** What fits at a cursor, in the words of Jupyter's complete_reply; positions are in characters. */
+export interface ICompletion {
+  matches: string[];
+  cursor_start: number;
+  cursor_end: number;
+}
+
+/** The group that a saved cell ran on. */
+export interface ISavedGroup {
+  id: string;
+  name: string;
+  world_size: number;
+}
+
+/** An item of a saved cell. */
+export interface ISavedItem {
+  ranks: RankSet;
+  output?: IOutput;
+  elided?: IElided;
+}
+
+/** The MIME bundle of a rank cell. */
+export interface IRanksBundle {
+  version: 1;
+  group: ISavedGroup;
+  execution_id: string;
+  ranks: RankSet;
+  state: ExecutionState;
+  statuses: IRanksStatus[];
+  started_at: number | null;
+  ended_at: number | null;
+  items: ISavedItem[];
+  /** Why it was lost or aborted. */
+  error?: IErrorBody | null;
+}
+
+/** One entry of a rank's log; which of the last fields it has depends on its kind. */
+export interface ILogRecord {
+  seq: number;
+  at: number;
+  rank: number;
+  execution_id: string | null;
+  execution_count: number | null;
+  kind: 'stream' | 'output' | 'begin' | 'end' | 'note';
+  /** Of a `stream`. */
+  name?: 'stdout' | 'stderr';
+  /** Of a `stream` or a `note`. */
+  text?: string;
+  /** Of an `output`. */
+  output?: IOutput;
+  /** Of a `begin`. */
+  code?: string;
+  /** Of a `begin`. */
+  notebook?: string | null;
+  /** Of a `begin`. */
+  cell_id?: string | null;
+  /** Of an `end`. */
+  status?: ExecutionState;
+  /** Of an `end`. */
+  seconds?: number | null;
+}
+
+/** A part of a rank's log. */
+export interface ILogPage {
+  records: ILogRecord[];
+  /** Of the last record. */
+  seq: number;
+  /** Of the first one: ask for what is `before` it. */
+  first: number | null;
+  /** Whether there are older ones. */
+  more: boolean;
+}
+
+/** A process on a device; those of other users are one entry without a name. */
+export interface IDeviceProcess {
+  pid: number | null;
+  name: string | null;
+  memory_bytes: number | null;
+  group: string | null;
+  rank: number | null;
+  mine: boolean;
+}
+
+/** An accelerator; null is what it does not tell. */
+export interface IDevice {
+  accelerator: string;
+  index: number;
+  name: string | null;
+  uuid: string | null;
+  memory_used_bytes: number | null;
+  memory_total_bytes: number | null;
+  utilization_percent: number | null;
+  temperature_celsius: number | null;
+  power_watts: number | null;
+  power_limit_watts: number | null;
+  processes: IDeviceProcess[];
+}
+
+/** The machine that the server runs on. */
+export interface IHost {
+  cpu_percent: number;
+  cpu_count: number;
+  load_1m: number;
+  memory_used_bytes: number;
+  memory_total_bytes: number;
+}
+
+/** Devices and host. */
+export interface IDevices {
+  devices: IDevice[];
+  host: IHost;
+  /** Whether other users have processes on the devices. */
+  processes_hidden: boolean;
+  /** Sentences about devices that could not be read. */
+  problems: string[];
+}
+
+/** What one rank holds; null is what its device does not have. */
+export interface IRankMemory {
+  rank: number;
+  resident_bytes: number;
+  allocated_bytes: number | null;
+  reserved_bytes: number | null;
+  peak_bytes: number | null;
+  device_used_bytes: number | null;
+  cpu_percent: number;
+}
+
+/** What all ranks of a group held at one moment. */
+export interface IMemorySample {
+  at: number;
+  ranks: IRankMemory[];
+}
+
+/** What runs here. */
+export interface IVersions {
+  jupyter_dist: string;
+  protocol: number;
+  api: number;
+}
+
+/** All environments, and which one is taken where a start names none. */
+export interface IEnvironments {
+  environments: IEnvironment[];
+  default: string;
+}
+
+/** An answer without fields. */
+export interface INothing {
+}
+
+/** All groups, oldest first. */
+export interface IGroups {
+  groups: IGroup[];
+}
+
+/** What of a group had to be killed: sentences. */
+export interface IShutdown {
+  killed: string[];
+}
+
+/** Which ranks ran something. */
+export interface IInterrupted {
+  interrupted: RankSet;
+  idle: RankSet;
+  unresponsive?: RankSet;
+}
+
+/** By rank. */
+export interface IFreedBytes {
+  freed_bytes: Record<string, number>;
+}
+
+/** The last minutes of a group's memory, newest last. */
+export interface ISamples {
+  samples: IMemorySample[];
+}
+
+/** The executions of a group, newest last. */
+export interface IExecutions {
+  executions: IExecution[];
+}
+
+/** The first one. */
+export interface IHelloMessage {
+  type: 'hello';
+  /** The id of this server process. */
+  server: string;
+}
+
+/** All groups: at first, and whenever one of them changed. */
+export interface IGroupsMessage {
+  groups: IGroup[];
+  type: 'groups';
+}
+
+/** An execution changed. */
+export interface IExecutionMessage {
+  type: 'execution';
+  group: string;
+  execution: IExecution;
+}
+
+/** What of a view is new or changed since `since`. */
+export interface IViewMessage {
+  type: 'view';
+  group: string;
+  execution_id: string;
+  since: number;
+  seq: number;
+  items: IViewChange[];
+  /** Ids. Drop these before `items` are applied, in order. */
+  removed: number[];
+  /** Drop what you have first. */
+  reset?: boolean;
+}
+
+/** New records of a rank's log. */
+export interface ILogMessage {
+  type: 'log';
+  group: string;
+  rank: number;
+  records: ILogRecord[];
+  seq: number;
+  /** How many records before them were too many to be sent. */
+  skipped: number;
+}
+
+/** A memory sample. */
+export interface IMemoryMessage {
+  type: 'memory';
+  group: string;
+  sample: IMemorySample;
+}
+
+/** Devices and host. */
+export interface IDevicesMessage {
+  devices: IDevice[];
+  host: IHost;
+  /** Whether other users have processes on the devices. */
+  processes_hidden: boolean;
+  /** Sentences about devices that could not be read. */
+  problems: string[];
+  type: 'devices';
+}
+
+/** A message could not be obeyed. */
+export interface IErrorMessage {
+  type: 'error';
+  error: IErrorBody;
+  /** Its known fields; null when it was no object. */
+  request: Record<string, unknown> | null;
+}
+
+/** The body of POST /groups; every field may be left out. */
+export interface IStartRequest {
+  /** A name for the group, unique among those that live. */
+  name?: string;
+  /** The name of an environment of GET /environments. */
+  environment?: string;
+  /** The absolute path of an interpreter, instead of an environment. */
+  python?: string;
+  /** One of auto, cuda, rocm, xpu, cpu. */
+  accelerator?: string;
+  /** Devices: a list of indices, a count, -1 or "all". */
+  devices?: number[] | number | 'all';
+  /** CPU ranks, 1 to 64; on devices their number. */
+  num_ranks?: number;
+  /** One of auto, nccl, gloo, xccl. */
+  backend?: string;
+  /** A directory, absolute or relative to the server's root. */
+  cwd?: string;
+  /** A notebook's path: its folder is the default cwd. */
+  notebook?: string;
+  /** Extra environment variables: an object of strings. */
+  env?: Record<string, string>;
+}
+
+/** The body of POST .../executions. */
+export interface IRunRequest {
+  /** What is run: a string of at most 16 MiB. */
+  code: string;
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+  /** The notebook cell's id. */
+  cell_id?: string | null;
+  /** The notebook's path. */
+  notebook?: string | null;
+  /** Whether its failure aborts what the same notebook has queued behind it. */
+  stop_on_error?: boolean;
+  /** An execution: if it has failed by now, this one is aborted as if queued behind it. */
+  after?: string | null;
+  /** Whether it is left out of the history. */
+  silent?: boolean;
+  /** Whether ranks collect garbage and empty the device cache when the cell changed its memory. */
+  empty_cache?: boolean;
+}
+
+/** The body of POST .../complete. */
+export interface ICompleteRequest {
+  /** The cell, at most 1 MiB. */
+  code: string;
+  /** The cursor, in characters; the end. */
+  cursor_pos?: number | null;
+}
+
+/** A body that names ranks; all, when it does not. */
+export interface IRanksRequest {
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+}
+
+/** A body without fields. */
+export interface IEmptyRequest {
+}
+
+/** An execution and its view. */
+export interface IExecutionTopic {
+  topic: 'execution';
+  group: string;
+  execution: string;
+}
+
+/** A rank's log. */
+export interface ILogTopic {
+  topic: 'log';
+  group: string;
+  rank: number;
+}
+
+/** A group's memory: samples are taken while somebody follows. */
+export interface IMemoryTopic {
+  topic: 'memory';
+  group: string;
+}
+
+/** Devices and host. */
+export interface IDevicesTopic {
+  topic: 'devices';
+}
+
+/** What a page sends: that it follows a topic, or follows it no more. The fields of the topic come with it. */
+export interface IClientMessage {
+  type: 'subscribe' | 'unsubscribe';
+  topic: 'execution' | 'log' | 'memory' | 'devices';
+  group?: string;
+  execution?: string;
+  rank?: number;
+  /** The highest `seq` that the page has; 0: nothing. */
+  since?: number;
+}
+
+export type Topic = IExecutionTopic | ILogTopic | IMemoryTopic | IDevicesTopic;
+
+export type TopicMessage = IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+
+export type ServerMessage = IHelloMessage | IGroupsMessage | IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;

@@ -1,0 +1,93 @@
+"""What is made from the types is what lies in the tree, and the types are what handlers and clients use."""
+
+import dataclasses
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import answers
+import jsonschema
+import pytest
+
+from jupyter_dist.protocol import models, requests
+from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.server.groups.resolve import StartRequest
+from jupyter_dist.server.http.operations import operation
+from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
+from jupyter_dist.server.http.routes import ROUTES
+from jupyter_dist.server.http.schemas import body_schema, components, fields_of, object_schema
+
+ROOT = Path(__file__).parents[2]
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / ".ci" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", ["docs/openapi.json", "labextension/src/services/protocol.ts"])
+def test_the_file_is_what_the_types_make(path):
+    assert (ROOT / path).read_text() == generator().files()[ROOT / path], "run `make generate`"
+
+
+def test_a_changed_type_changes_every_file(monkeypatch):
+    class Completion(models.TypedDict):
+        """With one field more."""
+
+        matches: list[str]
+        added: int
+
+    Completion.__module__ = models.__name__
+    monkeypatch.setattr(models, "Completion", Completion)
+    components.cache_clear()
+    try:
+        changed = generator().files()
+    finally:
+        components.cache_clear()
+    assert all("added" in text for text in changed.values())
+
+
+def test_every_answer_and_body_is_a_type_of_ours():
+    for route in ROUTES:
+        for verb in ("get", "post", "delete"):
+            declared = getattr(getattr(route.handler, verb, None), "operation", None)
+            if declared is None:
+                continue
+            for answer in declared.answers.values():
+                if answer.model is not None and answer.model != dict[str, models.Any]:
+                    assert answer.model.__name__ in components(), (route.path, verb)
+            if declared.body is not None:
+                assert body_schema(declared.body)["additionalProperties"] is False
+    assert callable(operation)
+
+
+def test_what_is_asked_for_and_what_is_taken_have_the_same_fields():
+    assert {field.name for field in dataclasses.fields(StartRequest)} == set(fields_of(requests.StartRequest))
+    taken = {field.name for field in dataclasses.fields(ExecutionSpec)}
+    assert set(fields_of(requests.RunRequest)) - {"code"} == taken - {"execution_id", "owner"}
+    for kind in SUBSCRIPTIONS.values():
+        topic = f"{kind.topic.capitalize()}Topic"
+        assert set(kind.fields) == set(fields_of(getattr(requests, topic))) - {"topic"}
+        assert set(kind.fields) < set(object_schema(requests.ClientMessage)["properties"])
+
+
+def test_the_source_needs_the_standard_library_alone():
+    code = (
+        "import sys; sys.modules['typing_extensions'] = None; sys.path.insert(0, sys.argv[1]);"
+        "import jupyter_dist.protocol.requests; print(len(sys.modules))"
+    )
+    subprocess.run([sys.executable, "-S", "-c", code, str(ROOT)], check=True, capture_output=True)
+
+
+def test_an_answer_with_a_field_more_or_less_is_found():
+    good = {"matches": [], "cursor_start": 0, "cursor_end": 0}
+    path = "groups/g/ranks/0/complete"
+    answers.check_answer("POST", path, 200, good)
+    for bad in ({**good, "added": 1}, {"matches": []}, {**good, "cursor_end": None}):
+        with pytest.raises(jsonschema.ValidationError):
+            answers.check_answer("POST", path, 200, bad)
+    with pytest.raises(AssertionError, match="says nothing"):
+        answers.check_answer("POST", path, 201, good)
