@@ -7,7 +7,7 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from jupyter_dist.protocol import models, requests, states
+from jupyter_dist.protocol import messages, models, requests, states
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.rest.machine import API_VERSION
 from jupyter_dist.server.http.routes import ROUTES
@@ -29,9 +29,9 @@ export type RankSet = string;
 """
 NAMED_LITERALS = {name: getattr(states, name) for name in ("GroupState", "RankState", "ExecutionState")}
 NAMED_UNIONS = {
-    "Topic": requests.Topic,
-    "TopicMessage": models.TopicMessage,
-    "ServerMessage": models.ServerMessage,
+    "Topic": messages.Topic,
+    "TopicMessage": messages.TopicMessage,
+    "ServerMessage": messages.ServerMessage,
 }
 
 
@@ -57,7 +57,7 @@ def typescript() -> str:
         "/** The MIME type of what a rank cell saves in the notebook. */\n"
         f"export const RANKS_MIME = '{models.RANKS_MIME}';\n"
     )
-    parts += [_interface(model) for module in (models, requests) for model in types_in(module)]
+    parts += [_interface(model) for module in (models, requests, messages) for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]
     return "\n".join(parts)
 

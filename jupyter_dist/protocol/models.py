@@ -1,7 +1,7 @@
-"""What the API sends: groups, ranks, executions, views, logs, memory, devices, and the messages of the WebSocket.
+"""What the API sends: groups, ranks, executions, views, logs, memory and devices.
 
 This is the one source of these types: JSON schemas are made from it, and `make generate` makes docs/openapi.json and
-labextension/src/services/protocol.ts. What clients send is in requests.py.
+labextension/src/services/protocol.ts. What clients send is in requests.py, the WebSocket in messages.py.
 """
 
 from __future__ import annotations
@@ -210,9 +210,6 @@ class Completion(TypedDict):
     cursor_end: int
 
 
-# -- what a notebook keeps ------------------------------------------------------------------------------
-
-
 RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
 
 
@@ -245,9 +242,6 @@ class RanksBundle(TypedDict):
     ended_at: float | None
     items: list[SavedItem]
     error: NotRequired[Annotated[ErrorBody | None, Field("Why it was lost or aborted.")]]
-
-
-# -- logs -----------------------------------------------------------------------------------------------
 
 
 class LogRecord(TypedDict):
@@ -346,9 +340,6 @@ class MemorySample(TypedDict):
     ranks: list[RankMemory]
 
 
-# -- other answers --------------------------------------------------------------------------------------
-
-
 class Versions(TypedDict):
     """What runs here."""
 
@@ -404,78 +395,3 @@ class Executions(TypedDict):
     """The executions of a group, newest last."""
 
     executions: list[Execution]
-
-
-# -- messages of the WebSocket --------------------------------------------------------------------------
-
-
-class HelloMessage(TypedDict):
-    """The first one."""
-
-    type: Literal["hello"]
-    server: Annotated[str, Field("The id of this server process.")]
-
-
-class GroupsMessage(Groups):
-    """All groups: at first, and whenever one of them changed."""
-
-    type: Literal["groups"]
-
-
-class ExecutionMessage(TypedDict):
-    """An execution changed."""
-
-    type: Literal["execution"]
-    group: str
-    execution: Execution
-
-
-class ViewMessage(TypedDict):
-    """What of a view is new or changed since `since`."""
-
-    type: Literal["view"]
-    group: str
-    execution_id: str
-    since: int
-    seq: int
-    items: list[ViewChange]
-    removed: Annotated[list[int], Field("Ids. Drop these before `items` are applied, in order.")]
-    reset: NotRequired[Annotated[bool, Field("Drop what you have first.")]]
-
-
-class LogMessage(TypedDict):
-    """New records of a rank's log."""
-
-    type: Literal["log"]
-    group: str
-    rank: int
-    records: list[LogRecord]
-    seq: int
-    skipped: Annotated[int, Field("How many records before them were too many to be sent.")]
-
-
-class MemoryMessage(TypedDict):
-    """A memory sample."""
-
-    type: Literal["memory"]
-    group: str
-    sample: MemorySample
-
-
-class DevicesMessage(Devices):
-    """Devices and host."""
-
-    type: Literal["devices"]
-
-
-class ErrorMessage(TypedDict):
-    """A message could not be obeyed."""
-
-    type: Literal["error"]
-    error: ErrorBody
-    request: Annotated[dict[str, Any] | None, Field("Its known fields; null when it was no object.")]
-
-
-# What a subscription may receive, and all that the server sends.
-TopicMessage = ExecutionMessage | ViewMessage | LogMessage | MemoryMessage | DevicesMessage | ErrorMessage
-ServerMessage = HelloMessage | GroupsMessage | TopicMessage

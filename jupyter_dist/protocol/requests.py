@@ -1,4 +1,4 @@
-"""What clients of the API send: the bodies of requests and the messages of a page, with their limits.
+"""The bodies of requests, with their limits.
 
 See models.py for what is made from these types. A body with a field that is not here is refused.
 """
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from .models import Field
 from .ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
-from .specs import MAX_SEQ
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 MAX_CODE_BYTES = 16 << 20
 MAX_COMPLETE_CHARS = 1 << 20
 MAX_CPU_RANKS = 64
-MAX_ID = 80  # characters of a name or id, as in paths
 MAX_PATH = 4096
 MAX_VARIABLES = 500
 
@@ -115,54 +113,3 @@ class RanksRequest(TypedDict, total=False):
 
 class EmptyRequest(TypedDict):
     """A body without fields."""
-
-
-# -- messages of a page ---------------------------------------------------------------------------------
-
-Id = Annotated[str, Field(maxLength=MAX_ID)]
-
-
-class ExecutionTopic(TypedDict):
-    """An execution and its view."""
-
-    topic: Literal["execution"]
-    group: Id
-    execution: Id
-
-
-class LogTopic(TypedDict):
-    """A rank's log."""
-
-    topic: Literal["log"]
-    group: Id
-    rank: int
-
-
-class MemoryTopic(TypedDict):
-    """A group's memory: samples are taken while somebody follows."""
-
-    topic: Literal["memory"]
-    group: Id
-
-
-class DevicesTopic(TypedDict):
-    """Devices and host."""
-
-    topic: Literal["devices"]
-
-
-# What can be followed; the fields name the subscription.
-Topic = ExecutionTopic | LogTopic | MemoryTopic | DevicesTopic
-
-
-class ClientMessage(TypedDict):
-    """What a page sends: that it follows a topic, or follows it no more. The fields of the topic come with it."""
-
-    type: Literal["subscribe", "unsubscribe"]
-    topic: Literal["execution", "log", "memory", "devices"]
-    group: NotRequired[Id]
-    execution: NotRequired[Id]
-    rank: NotRequired[int]
-    since: NotRequired[
-        Annotated[int, Field("The highest `seq` that the page has; 0: nothing.", minimum=0, maximum=MAX_SEQ)]
-    ]

@@ -10,7 +10,7 @@ import answers
 import jsonschema
 import pytest
 
-from jupyter_dist.protocol import models, requests
+from jupyter_dist.protocol import messages, models, requests
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.server.groups.resolve import StartRequest
 from jupyter_dist.server.http.operations import operation
@@ -70,14 +70,14 @@ def test_what_is_asked_for_and_what_is_taken_have_the_same_fields():
     assert set(fields_of(requests.RunRequest)) - {"code"} == taken - {"execution_id", "owner"}
     for kind in SUBSCRIPTIONS.values():
         topic = f"{kind.topic.capitalize()}Topic"
-        assert set(kind.fields) == set(fields_of(getattr(requests, topic))) - {"topic"}
-        assert set(kind.fields) < set(object_schema(requests.ClientMessage)["properties"])
+        assert set(kind.fields) == set(fields_of(getattr(messages, topic))) - {"topic"}
+        assert set(kind.fields) < set(object_schema(messages.ClientMessage)["properties"])
 
 
 def test_the_source_needs_the_standard_library_alone():
     code = (
         "import sys; sys.modules['typing_extensions'] = None; sys.path.insert(0, sys.argv[1]);"
-        "import jupyter_dist.protocol.requests; print(len(sys.modules))"
+        "import jupyter_dist.protocol.requests, jupyter_dist.protocol.messages; print(len(sys.modules))"
     )
     subprocess.run([sys.executable, "-S", "-c", code, str(ROOT)], check=True, capture_output=True)
 

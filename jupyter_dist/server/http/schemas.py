@@ -1,4 +1,4 @@
-"""JSON schemas, made from the types in protocol/models.py and protocol/requests.py: handlers validate with them."""
+"""JSON schemas, made from the types in protocol/{models,requests,messages}.py: handlers validate with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from typing_extensions import NotRequired, get_type_hints
 
-from jupyter_dist.protocol import models, requests
+from jupyter_dist.protocol import messages, models, requests
 from jupyter_dist.protocol.models import Field
 
 # JSON writes some characters with more bytes than they have.
@@ -98,13 +98,11 @@ def body_schema(model: Any) -> Schema:
 
 @functools.cache
 def components() -> dict[str, Schema]:
-    """Every type of `models`, and what pages send, by name."""
-    named = {model.__name__: object_schema(model) for model in types_in(models)}
-    named["ServerMessage"] = schema_of(models.ServerMessage)
-    named["ClientMessage"] = object_schema(requests.ClientMessage)
-    return named
+    """Every type of `models` and `messages`, by name."""
+    named = {model.__name__: object_schema(model) for module in (models, messages) for model in types_in(module)}
+    return {**named, "ServerMessage": schema_of(messages.ServerMessage)}
 
 
 def types_in(module: Any) -> list[Any]:
-    """The TypedDicts of `models` or `requests`, in order."""
+    """The TypedDicts of one of these modules, in order."""
     return [found for found in vars(module).values() if is_typeddict(found) and found.__module__ == module.__name__]

@@ -379,6 +379,68 @@ export interface IExecutions {
   executions: IExecution[];
 }
 
+/** The body of POST /groups; every field may be left out. */
+export interface IStartRequest {
+  /** A name for the group, unique among those that live. */
+  name?: string;
+  /** The name of an environment of GET /environments. */
+  environment?: string;
+  /** The absolute path of an interpreter, instead of an environment. */
+  python?: string;
+  /** One of auto, cuda, rocm, xpu, cpu. */
+  accelerator?: string;
+  /** Devices: a list of indices, a count, -1 or "all". */
+  devices?: number[] | number | 'all';
+  /** CPU ranks, 1 to 64; on devices their number. */
+  num_ranks?: number;
+  /** One of auto, nccl, gloo, xccl. */
+  backend?: string;
+  /** A directory, absolute or relative to the server's root. */
+  cwd?: string;
+  /** A notebook's path: its folder is the default cwd. */
+  notebook?: string;
+  /** Extra environment variables: an object of strings. */
+  env?: Record<string, string>;
+}
+
+/** The body of POST .../executions. */
+export interface IRunRequest {
+  /** What is run: a string of at most 16 MiB. */
+  code: string;
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+  /** The notebook cell's id. */
+  cell_id?: string | null;
+  /** The notebook's path. */
+  notebook?: string | null;
+  /** Whether its failure aborts what the same notebook has queued behind it. */
+  stop_on_error?: boolean;
+  /** An execution: if it has failed by now, this one is aborted as if queued behind it. */
+  after?: string | null;
+  /** Whether it is left out of the history. */
+  silent?: boolean;
+  /** Whether ranks collect garbage and empty the device cache when the cell changed its memory. */
+  empty_cache?: boolean;
+}
+
+/** The body of POST .../complete. */
+export interface ICompleteRequest {
+  /** The cell, at most 1 MiB. */
+  code: string;
+  /** The cursor, in characters; the end. */
+  cursor_pos?: number | null;
+}
+
+/** A body that names ranks; all, when it does not. */
+export interface IRanksRequest {
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+}
+
+/** A body without fields. */
+export interface IEmptyRequest {
+}
+
 /** The first one. */
 export interface IHelloMessage {
   type: 'hello';
@@ -448,68 +510,6 @@ export interface IErrorMessage {
   error: IErrorBody;
   /** Its known fields; null when it was no object. */
   request: Record<string, unknown> | null;
-}
-
-/** The body of POST /groups; every field may be left out. */
-export interface IStartRequest {
-  /** A name for the group, unique among those that live. */
-  name?: string;
-  /** The name of an environment of GET /environments. */
-  environment?: string;
-  /** The absolute path of an interpreter, instead of an environment. */
-  python?: string;
-  /** One of auto, cuda, rocm, xpu, cpu. */
-  accelerator?: string;
-  /** Devices: a list of indices, a count, -1 or "all". */
-  devices?: number[] | number | 'all';
-  /** CPU ranks, 1 to 64; on devices their number. */
-  num_ranks?: number;
-  /** One of auto, nccl, gloo, xccl. */
-  backend?: string;
-  /** A directory, absolute or relative to the server's root. */
-  cwd?: string;
-  /** A notebook's path: its folder is the default cwd. */
-  notebook?: string;
-  /** Extra environment variables: an object of strings. */
-  env?: Record<string, string>;
-}
-
-/** The body of POST .../executions. */
-export interface IRunRequest {
-  /** What is run: a string of at most 16 MiB. */
-  code: string;
-  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
-  ranks?: string;
-  /** The notebook cell's id. */
-  cell_id?: string | null;
-  /** The notebook's path. */
-  notebook?: string | null;
-  /** Whether its failure aborts what the same notebook has queued behind it. */
-  stop_on_error?: boolean;
-  /** An execution: if it has failed by now, this one is aborted as if queued behind it. */
-  after?: string | null;
-  /** Whether it is left out of the history. */
-  silent?: boolean;
-  /** Whether ranks collect garbage and empty the device cache when the cell changed its memory. */
-  empty_cache?: boolean;
-}
-
-/** The body of POST .../complete. */
-export interface ICompleteRequest {
-  /** The cell, at most 1 MiB. */
-  code: string;
-  /** The cursor, in characters; the end. */
-  cursor_pos?: number | null;
-}
-
-/** A body that names ranks; all, when it does not. */
-export interface IRanksRequest {
-  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
-  ranks?: string;
-}
-
-/** A body without fields. */
-export interface IEmptyRequest {
 }
 
 /** An execution and its view. */

@@ -6,7 +6,7 @@ import time
 from typing import Any, ClassVar
 
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.requests import MAX_ID
+from jupyter_dist.protocol.messages import MAX_ID
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.server.groups.group import Group
