@@ -1,1 +1,1 @@
-"""The Jupyter server extension: groups as it knows them, and the HTTP API over them. No torch here."""
+"""The Jupyter server extension: its groups, and their HTTP API. torch is never imported here."""

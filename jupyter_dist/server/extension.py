@@ -1,4 +1,4 @@
-"""The server extension: its settings, and how its parts are put together."""
+"""The server extension: its settings and the setup of its parts."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ class DistApp(ExtensionApp):
     load_other_extensions = True
     extension_url = "/"
 
-    default_world_size = Int(
-        2, min=1, max=MAX_CPU_RANKS, help="Number of ranks of a CPU group when its start names none."
-    ).tag(config=True)
+    default_world_size = Int(2, min=1, max=MAX_CPU_RANKS, help="Default number of ranks of a CPU group.").tag(
+        config=True
+    )
     start_timeout_seconds = Float(
-        120.0, min=1.0, help="How long a group may take from its start until every rank has answered, in seconds."
+        120.0, min=1.0, help="Maximum time from the start of a group until every rank is ready, in seconds."
     ).tag(config=True)
     lease_seconds = Float(
-        3600.0, min=10.0, help="How long a group lives on without any Jupyter server, in seconds."
+        3600.0, min=10.0, help="How long a group keeps running without a Jupyter server, in seconds."
     ).tag(config=True)
     warm_environment = Bool(
         True,
-        help="Whether an agent with torch imported is kept waiting for the next start, about 300 MB of memory each.",
+        help="Whether to keep an agent with torch imported ready for the next start; each takes about 300 MB.",
     ).tag(config=True)
     on_server_stop = Enum(
         ["keep", "end"],
         default_value="keep",
-        help="What happens to groups when the server stops in order: they stay for the next one, or they end.",
+        help="What happens to groups when the server shuts down: they keep running for the next server, or they end.",
     ).tag(config=True)
     journal_bytes = Int(
         0,
         min=0,
-        help="How much of each group's output is kept on disk, in bytes; the oldest goes first. 0: a tenth of the file"
+        help="How much output of each group to keep on disk, in bytes; the oldest goes first. 0: a tenth of the file"
         " system, at most 16 GiB, or 1 GiB where it is in memory (a tmpfs).",
     ).tag(config=True)
     user_journal_bytes = Int(
         0,
         min=0,
-        help="The same for all groups of this user together. 0: a quarter of the file system, at most 64 GiB, or 2 GiB"
+        help="The limit for all groups of this user together. 0: a quarter of the file system, at most 64 GiB, or 2 GiB"
         " in memory.",
     ).tag(config=True)
     launcher = Unicode(
@@ -71,14 +71,14 @@ class DistApp(ExtensionApp):
     ).tag(config=True)
     preload_modules = List(
         Unicode(),
-        help="Modules that are imported once and then shared by all ranks, besides torch and IPython.",
+        help="Modules to import once and share between all ranks, besides torch and IPython.",
     ).tag(config=True)
 
     max_pages_per_user = Int(
-        100, min=1, help="How many pages and programs of one user can follow groups at once, over one WebSocket each."
+        100, min=1, help="How many pages and programs of one user may follow groups at once, with one WebSocket each."
     ).tag(config=True)
     max_downloads_per_user = Int(
-        8, min=1, help="How many logs one user can download at once; each takes some megabytes of the server's memory."
+        8, min=1, help="How many logs one user may download at once; each takes some megabytes of server memory."
     ).tag(config=True)
 
     manager: GroupManager
@@ -92,7 +92,7 @@ class DistApp(ExtensionApp):
     template_paths: ClassVar[list[str]] = []
 
     def initialize_settings(self) -> None:
-        """Put the parts together."""
+        """Create the parts."""
         self.pages = Cap("pages", self.max_pages_per_user, "DistApp.max_pages_per_user")
         self.downloads = Cap("downloads", self.max_downloads_per_user, "DistApp.max_downloads_per_user")
         launcher = find_launcher(self.launcher)(
@@ -121,15 +121,15 @@ class DistApp(ExtensionApp):
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         """Called by jupyter_server once its event loop runs."""
         await self.adopted()
-        # What a server consists of stays. Looking through it for garbage holds up everybody for 60 ms, again and again
-        # while ranks say much.
+        # The objects of a server live as long as it does. Scanning them for garbage blocks the event loop for 60 ms,
+        # repeatedly while ranks write much output.
         gc.collect()
         gc.freeze()
 
     async def adopted(self) -> None:
-        """Wait until the groups that an earlier server left have been taken over.
+        """Wait until the groups that an earlier server left have been adopted.
 
-        Now and then it is looked again, without waiting: that server may have ended only after this one began.
+        Later calls check again without waiting, because that server may have ended after this one started.
         """
         first = self._adoption is None
         if self._adoption is None or (self._adoption.done() and time.monotonic() - self._adopted_at > ADOPT_SECONDS):
@@ -140,14 +140,14 @@ class DistApp(ExtensionApp):
             self._was_adopted = True
 
     async def stop_extension(self) -> None:
-        """Called by jupyter_server when it stops in order."""
+        """Called by jupyter_server when it shuts down."""
         if self._adoption is not None:
             await asyncio.wait([self._adoption])
         gc.unfreeze()
         await self.manager.stop(end_groups=self.on_server_stop == "end")
 
     def current_activity(self) -> Any:
-        """Groups that live keep an idle server from being culled."""
+        """Return activity while groups are running, so that an idle server is not culled."""
         return [group.name for group in self.manager.all() if not group.status.is_gone] or None
 
     async def _kernel_specs(self) -> Mapping[str, Any]:

@@ -207,7 +207,7 @@ def test_shutdown_ends_a_busy_group_with_grandchildren(tmp_path):
         assert set(pids) <= before
         client.kill_rank(1, signal.SIGSTOP)
         header, _ = client.request("shutdown")
-        assert header["killed"][0] == "Rank 1 did not leave by itself and was killed."
+        assert header["killed"][0] == "Rank 1 did not exit in time and was killed."
         assert [re.sub(r"\d+", "N", told) for told in header["killed"][1:]] == [
             "Process N (sleep), which a rank had started, was killed."
         ] * 2

@@ -233,7 +233,7 @@ def test_jupyter_server_stop_keeps_groups_and_says_so(tmp_path):
         # Who waits collects it: else the command takes it for alive.
         assert server.process.wait(PATIENCE) == 0, server.log()
         assert stopping.wait(PATIENCE) == 0
-    assert "group 'g' (2 ranks) goes on without this server" in server.log()
+    assert "group 'g' (2 ranks) keeps running without this server" in server.log()
     again = JupyterServer(tmp_path)
     try:
         assert again.ask("GET", "groups/g")["id"] == group["id"]

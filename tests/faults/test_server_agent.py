@@ -69,7 +69,7 @@ def test_a_server_that_stops_in_order_says_what_becomes_of_groups(serve, policy)
     agent = server.agent_pid(group["id"])
     server.end(signal.SIGTERM)
     if policy == "keep":
-        assert "group 'g' (2 ranks) goes on without this server" in server.log()
+        assert "group 'g' (2 ranks) keeps running without this server" in server.log()
         assert Path(f"/proc/{agent}").exists()
         assert serve().ask("GET", "groups/g")["id"] == group["id"]
     else:

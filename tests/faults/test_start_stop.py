@@ -55,7 +55,7 @@ def test_a_busy_group_ends_and_says_what_it_killed(make_agent, code):
     header, _ = client.request("shutdown")
     assert process.process.wait(PATIENCE) == 0
     if code is IGNORES:
-        assert header["killed"] == [f"Rank {rank} did not leave by itself and was killed." for rank in (0, 1)]
+        assert header["killed"] == [f"Rank {rank} did not exit in time and was killed." for rank in (0, 1)]
     assert abandoned_shared_memory() <= segments
 
 

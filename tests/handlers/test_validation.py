@@ -111,8 +111,8 @@ async def test_a_body_that_takes_long_to_look_at_is_refused_before_that(jp_serve
 @pytest.mark.parametrize(
     ("body", "word"),
     [
-        ('{"num_ranks": 2, "num_ranks": 3}', "'num_ranks' stands twice"),
-        ('{"env": {"A": "1", "A": "2"}}', "'A' stands twice"),
+        ('{"num_ranks": 2, "num_ranks": 3}', "'num_ranks' is given twice"),
+        ('{"env": {"A": "1", "A": "2"}}', "'A' is given twice"),
         ('{"num_ranks": NaN}', "NaN"),
         ('{"num_ranks": -Infinity}', "Infinity"),
         ('{"num_ranks": 1e999}', "1e999"),

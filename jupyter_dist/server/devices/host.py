@@ -1,4 +1,4 @@
-"""The machine itself: processors and memory."""
+"""The host: processors and memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import psutil
 
 @dataclass(frozen=True)
 class HostReader:
-    """Reads the host through psutil; the first reading of `cpu_percent` is since the process started."""
+    """Reads the host through psutil; the first `cpu_percent` is the average since the process started."""
 
     def read(self) -> dict[str, Any]:
-        """The Host of docs/api.md."""
+        """Return the Host of docs/api.md."""
         memory = psutil.virtual_memory()
         return {
             "cpu_percent": psutil.cpu_percent(interval=None),

@@ -1,1 +1,1 @@
-"""From journal records to what is shown: what many ranks say alike stands once, for whoever asks (pure, no I/O)."""
+"""Turns journal records into views, in which equal output of several ranks is shown once (pure, no I/O)."""

@@ -1,32 +1,32 @@
-"""The content of a rich output as ranks send it: JSON of any shape, made into what every reader can rely on."""
+"""Normalizes the content of a rich output: ranks send JSON of any shape, readers need a known one."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-# Deeper than any output, and far from where a reader's recursion would end.
+# Deeper than any real output, and far below any reader's recursion limit.
 MAX_DEPTH = 100
 MAX_BYTES = 32 << 20
 MAX_DISPLAY_ID = 1000
 
 
 class DamagedContentError(ValueError):
-    """Not the content of an output; the record is left out."""
+    """Not the content of an output; the record is skipped."""
 
 
 def read_content(payload: bytes, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Return `data` and `metadata` as objects, `ename`, `evalue` and `traceback` as text, `display_id` or None.
 
-    A sentence takes the place of what is longer than `max_bytes`: reading it would hold up everybody.
+    Content longer than `max_bytes` is replaced by a sentence, because parsing it would block the event loop.
 
     Raises:
-        DamagedContentError: it is not a JSON object, or nested too deeply.
+        DamagedContentError: it is not a JSON object, or is nested too deeply.
     """
     if len(payload) > max_bytes:
         return _normal(_too_large(len(payload)))
     try:
-        # Strict JSON knows no NaN: a browser would drop the whole message.
+        # Strict JSON has no NaN: a browser would drop the whole message.
         content = json.loads(payload or b"{}", parse_constant=str, parse_float=_finite)
     except (ValueError, RecursionError) as err:
         raise DamagedContentError(f"not JSON: {err}") from err
@@ -36,7 +36,7 @@ def read_content(payload: bytes, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
 
 
 def _too_large(size: int) -> dict[str, Any]:
-    sentence = f"An output of {size / 1e6:.0f} MB is too large to be shown here; the downloaded log has it."
+    sentence = f"An output of {size / 1e6:.0f} MB is too large to show here; download the log to see it."
     return {"data": {"text/plain": sentence}, "evalue": sentence, "traceback": [sentence]}
 
 

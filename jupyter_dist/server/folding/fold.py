@@ -1,9 +1,9 @@
-"""Folds what many ranks say into rows: what is equal stands once, with the exact set of ranks (pure, no I/O).
+"""Folds the output of ranks into rows: equal output appears once, with its exact set of ranks (pure, no I/O).
 
 A unit is a line of a stream, or one rich output as canonical JSON. Each rank has a cursor: the row of its last
-unit. Its next unit goes to a row behind the cursor: one that holds an equal unit, else a similar one (a variant
-of the same line, with other numbers), else a new row. So for every rank its units stand in its own order, and
-nothing is lost whatever the interleaving. Sets of ranks are bit masks.
+unit. Its next unit goes to a row after the cursor: one that holds an equal unit, else a similar one (a variant
+of the same line with other numbers), else a new row. So the units of every rank keep their order, and no output is
+lost, however the ranks interleave. Sets of ranks are bit masks.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from .rows import Row, Variant, touch
 
 STREAM_KINDS = frozenset({"stdout", "stderr"})
 
-EQUAL_WINDOW = 64  # rows looked at for an equal unit
-SIMILAR_WINDOW = 8  # rows looked at for a similar one
-BEYOND_SIMILAR = 4  # an equal unit this far behind a similar row is a coincidence
+EQUAL_WINDOW = 64  # rows searched for an equal unit
+SIMILAR_WINDOW = 8  # rows searched for a similar one
+BEYOND_SIMILAR = 4  # an equal unit this far after a similar row is a coincidence
 BACK_WINDOW = 16
 
 _NUMBERS = re.compile(r"(?:\d[eE][-+]?\d|nan|inf|[\d\u2580-\u259f#=>.:+\-\s])+")
 _SIGNIFICANT = re.compile(r"\w{2}")
 
-# Ids are (ordinal of the unit, rank) of the unit that made the variant: equal for live and rebuilt views.
+# Ids are (ordinal, rank) of the unit that created the variant, so live and rebuilt views have the same ids.
 ID_RANKS = 4096
 _SPARE_IDS = 1 << 45
 
 
 class Fold:
-    """The rows of a view, and where each rank stands in them."""
+    """The rows of a view, and the position of each rank in them."""
 
     def __init__(self) -> None:
         self._start = Row("", "")
-        self._cursors: dict[int, Row] = {}  # by rank bit: the row of its last settled unit
+        self._cursors: dict[int, Row] = {}  # row of the last settled unit, by rank bit
         self._provisional: dict[int, Row] = {}
         self._ids: set[int] = set()
         self._spare_id = _SPARE_IDS
@@ -41,14 +41,14 @@ class Fold:
         self.num_chars = 0
 
     def rows(self) -> Iterator[Row]:
-        """The rows from first to last."""
+        """Yield the rows from first to last."""
         row = self._start.next
         while row is not None:
             yield row
             row = row.next
 
     def append(self, bit: int, kind: str, text: str, unit_id: int, seq: int) -> Row:
-        """Place the next unit of the rank; a provisional one of it goes. Returns the row."""
+        """Place the next unit of the rank, in place of a provisional one. Return the row."""
         if bit in self._provisional:
             self._lift_provisional(bit, seq)
         cursor = self._cursors.get(bit, self._start)
@@ -61,7 +61,7 @@ class Fold:
         return row
 
     def show_provisional(self, bit: int, kind: str, text: str, unit_id: int, seq: int) -> None:
-        """Place the rank's unfinished line; it moves no cursor and leaves no trace when it is replaced."""
+        """Place the rank's unfinished line; it does not move the cursor, and is removed when it is replaced."""
         if bit in self._provisional:
             self._lift_provisional(bit, seq)
         if text:
@@ -71,13 +71,13 @@ class Fold:
             self._provisional[bit] = row
 
     def replace(self, row: Row, bit: int, text: str, unit_id: int, seq: int) -> None:
-        """Give the rank another unit in a row where it has one (a display was updated)."""
+        """Replace the rank's unit in a row (a display was updated)."""
         self._leave(row, bit)
         self._join(row, bit, text, unit_id, seq)
         row.settled |= bit
 
     def clear(self, bit: int, rows: list[Row], seq: int) -> None:
-        """Take back all units of the rank, which stand in `rows`."""
+        """Remove all units of the rank, which are in `rows`."""
         if bit in self._provisional:
             self._lift_provisional(bit, seq)
         self._cursors.pop(bit, None)
@@ -106,7 +106,7 @@ class Fold:
         return row
 
     def _find_movable(self, cursor: Row, kind: str, text: str) -> Row | None:
-        """An equal row shortly before the cursor that may go behind it: its ranks said nothing since."""
+        """Find an equal row shortly before the cursor that can move after it, because its ranks wrote nothing since."""
         row: Row | None = cursor
         between = 0
         for _ in range(BACK_WINDOW):
@@ -119,7 +119,7 @@ class Fold:
         return None
 
     def _insertion_point(self, cursor: Row, bit: int) -> Row:
-        """Behind the newest units of lower ranks, so that ranks which differ stand in their order."""
+        """Return the place after the newest units of lower ranks, so that differing ranks appear in order."""
         point = cursor
         row = point.next
         while row is not None and row.mask < bit and self._is_newest(row):
@@ -149,7 +149,7 @@ class Fold:
         touch(row, seq)
 
     def _new_id(self, unit_id: int) -> int:
-        # Taken when the rank's unit became another one while others still say the first.
+        # The id is taken if the rank's unit changed while others still have the first one.
         if unit_id in self._ids:
             self._spare_id += 1
             unit_id = self._spare_id
@@ -193,9 +193,9 @@ class Fold:
 
 
 def _find(cursor: Row, kind: str, text: str, *, settled: bool) -> Row | None:
-    """The row to join: an equal one, else a similar one, else None.
+    """Return the row to join: an equal one, else a similar one, else None.
 
-    Rows that hold only unfinished lines count for nothing when the unit itself is final.
+    Rows that hold only unfinished lines are ignored if the unit itself is final.
     """
     similar: Row | None = None
     template = ""

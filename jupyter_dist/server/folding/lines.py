@@ -1,25 +1,25 @@
-"""The unfinished line of one rank's stream: carriage returns and backspaces are applied as a terminal would."""
+"""The unfinished line of one rank's stream, with carriage returns and backspaces applied like in a terminal."""
 
 from __future__ import annotations
 
 import re
 
-# A line without end is handed out in pieces of this many characters, so that no unit is unbounded.
+# A line without end is split into pieces of this many characters, so that units are bounded.
 MAX_LINE_CHARS = 16384
 
 _CONTROLS = re.compile("([\r\b\n])")
 
 
 class LineBuffer:
-    """Text in, complete lines out; the result does not depend on how the text was cut into chunks."""
+    """Text in, complete lines out; the result does not depend on how the text was split into chunks."""
 
     def __init__(self) -> None:
         self.text = ""  # the unfinished line
-        self._column: int | None = None  # where the next character goes; None: at the end
+        self._column: int | None = None  # column of the next character; None: at the end
         self._erase = False  # the next character replaces the rest of the line
 
     def feed(self, data: str) -> list[str]:
-        """Return the lines that are now complete, each with its newline (or cut at the maximum)."""
+        """Return the lines that are now complete, each with its newline (or split at the maximum)."""
         if self._column is None and "\r" not in data and "\b" not in data:
             return self._feed_plain(data)
         lines: list[str] = []
@@ -37,9 +37,9 @@ class LineBuffer:
         return lines
 
     def skip(self, data: str, keep: int) -> tuple[str, str]:
-        """Split off all but the last `keep` complete lines of `data`: return them and what is still to be fed.
+        """Split off all but the last `keep` complete lines of `data`: return them and the rest to feed.
 
-        The unfinished line goes with them. Nothing is split off where controls or overlong lines need a closer look.
+        The unfinished line goes with them. Splits off nothing if the text has control characters or overlong lines.
         """
         if self._column is not None or "\r" in data or "\b" in data:
             return "", data
@@ -55,7 +55,7 @@ class LineBuffer:
         return skipped, data[end + 1 :]
 
     def reset(self) -> None:
-        """Forget the unfinished line."""
+        """Drop the unfinished line."""
         self.text, self._column, self._erase = "", None, False
 
     def _feed_plain(self, data: str) -> list[str]:
@@ -71,7 +71,7 @@ class LineBuffer:
 
     def _return(self) -> None:
         self._column = 0 if self.text else None
-        # Escape sequences take no column: a line that has some cannot be overlaid, only replaced.
+        # Escape sequences take no column, so a line with some cannot be overwritten, only replaced.
         self._erase = "\x1b" in self.text
 
     def _write(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""One rank's outputs of one execution on their way into the fold: decoding, lines, displays, and the bounds."""
+"""Feeds one rank's outputs of one execution to the fold: decoding, lines, displays, and limits."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ HEAD_LINES = 2000
 TAIL_BYTES = 64 * 1024
 TAIL_LINES = 200
 MAX_RICH_BYTES = 4 << 20
-RICH_DISCOUNT = 16  # a rich output counts as this much less text: one figure must not end the head
-MAX_FOLD_VARIANTS = 6_000  # of all ranks together; beyond, everything goes to the tails
+RICH_DISCOUNT = 16  # rich output counts as this many times less text, so that one figure does not fill the head
+MAX_FOLD_VARIANTS = 6_000  # for all ranks together; after that everything goes to the tails
 MAX_FOLD_CHARS = 16 << 20
 
 
 @dataclass(slots=True)
 class Unit:
-    """What a rank said, as the fold compares it."""
+    """One output of a rank, as the fold compares it."""
 
     kind: str
     text: str
@@ -35,7 +35,7 @@ class Unit:
 
 @dataclass(slots=True)
 class Limits:
-    """The bounds of one rank's tail: many ranks share what a few would have."""
+    """The limits of one rank's tail: many ranks share the space that a few would have."""
 
     tail_bytes: int
     tail_lines: int
@@ -49,7 +49,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Elided:
-    """How much of a rank is not in the view."""
+    """How much output of a rank is not in the view."""
 
     bytes: int = 0
     lines: int = 0
@@ -57,12 +57,12 @@ class Elided:
 
 @dataclass(slots=True)
 class Decoders:
-    """UTF-8 that may be cut anywhere, per stream."""
+    """Decoders for UTF-8 that may be split anywhere, per stream."""
 
     by_name: dict[str, codecs.IncrementalDecoder] = field(default_factory=dict)
 
     def decode(self, name: str, data: bytes, *, final: bool = False) -> str:
-        """The text that is complete."""
+        """Return the complete text."""
         decoder = self.by_name.get(name)
         if decoder is None:
             decoder = self.by_name[name] = codecs.getincrementaldecoder("utf-8")("replace")
@@ -70,7 +70,7 @@ class Decoders:
 
 
 class RankFeed:
-    """Feeds one rank's outputs to the fold until its head is full, then keeps the last of them."""
+    """Feeds one rank's outputs to the fold until its head is full, then keeps only the last ones."""
 
     def __init__(self, rank: int, fold: Fold, limits: Limits) -> None:
         self.rank = rank
@@ -82,7 +82,7 @@ class RankFeed:
         self._limits = limits
         self._decoders = Decoders()
         self._line = LineBuffer()
-        self._kind = ""  # of the unfinished line
+        self._kind = ""  # stream of the unfinished line
         self._ordinal = 0
         self._head_bytes = 0
         self._head_lines = 0
@@ -91,7 +91,7 @@ class RankFeed:
         self._clear_pending = False
 
     def stream(self, name: str, data: bytes, seq: int) -> None:
-        """Text of a stream."""
+        """Add text of a stream."""
         text = self._decoders.decode(name, data)
         if not text:
             return
@@ -103,13 +103,13 @@ class RankFeed:
         self._show_unfinished(seq)
 
     def output(self, kind: str, output: dict[str, Any], display_id: str | None, seq: int) -> None:
-        """A rich output, an error included."""
+        """Add a rich output or an error."""
         self._begin(kind, seq)
         text, size = _rich_text(output)
         self._append(kind, text, size, seq, display_id)
 
     def update(self, display_id: str, data: dict[str, Any], seq: int) -> None:
-        """Replace every output of this execution that was displayed under this id."""
+        """Replace every output of this execution with this display id."""
         for row, unit in self._head:
             if unit.display_id == display_id:
                 unit.text = _rich_text({**json.loads(unit.text), **data})[0]
@@ -119,7 +119,7 @@ class RankFeed:
                 unit.text = _rich_text({**json.loads(unit.text), **data})[0]
 
     def clear(self, wait: bool, seq: int) -> None:
-        """Forget what was shown, now or when the next output comes."""
+        """Clear the output, now or when the next output arrives."""
         self._clear_pending = wait
         if wait:
             return
@@ -133,7 +133,7 @@ class RankFeed:
         self._head_bytes = self._head_lines = self._tail_bytes = 0
 
     def settle(self, seq: int) -> None:
-        """The cell ended on this rank: its unfinished line stands as it is."""
+        """Handle the end of the cell on this rank: its unfinished line becomes final."""
         for name in list(self._decoders.by_name):
             rest = self._decoders.decode(name, b"", final=True)
             if rest:
@@ -142,7 +142,7 @@ class RankFeed:
         self._settle_line(seq)
 
     def tail_units(self) -> list[Unit]:
-        """What follows the elided part, the unfinished line included."""
+        """Return what follows the elided part, including the unfinished line."""
         units = list(self.tail)
         if self.head_full and self._line.text:
             units.append(Unit(self._kind, self._line.text, self._next_id(), 0))
@@ -191,7 +191,7 @@ class RankFeed:
             self._elide(self.tail.popleft())
 
     def _skip(self, text: str) -> str:
-        """Elide at once what cannot stay in the tail; return the rest."""
+        """Elide at once what does not fit in the tail; return the rest."""
         skipped, rest = self._line.skip(text, self._limits.tail_lines)
         if skipped:
             while self.tail:
@@ -213,11 +213,11 @@ def _weight(unit: Unit) -> int:
 
 
 def _rich_text(output: dict[str, Any]) -> tuple[str, int]:
-    """The canonical JSON of an output (a sentence in place of a huge one), and its true size."""
+    """Return the canonical JSON of an output (a sentence for a huge one), and its real size."""
     text = json.dumps(output, sort_keys=True, separators=(",", ":"))
     if len(text) <= MAX_RICH_BYTES:
         return text, len(text)
     types = ", ".join(sorted(output.get("data", {}))) or output["output_type"]
-    sentence = f"An output of {len(text) / 1e6:.1f} MB ({types}) is too large to be shown here; it is in the log."
+    sentence = f"An output of {len(text) / 1e6:.1f} MB ({types}) is too large to show here; it is in the log."
     short = {"output_type": "display_data", "data": {"text/plain": sentence}, "metadata": {}}
     return json.dumps(short, sort_keys=True, separators=(",", ":")), len(text)

@@ -1,10 +1,10 @@
-"""What a fold is made of: rows, and in each row what was said there and by which ranks."""
+"""The parts of a fold: rows, each with its variants and their ranks."""
 
 from __future__ import annotations
 
 
 class Variant:
-    """One thing said in a row, and by whom."""
+    """One output in a row, and the ranks that wrote it."""
 
     __slots__ = ("id", "mask", "text")
 
@@ -15,13 +15,13 @@ class Variant:
 
 
 class Row:
-    """Units that belong beside each other, at most one per rank, all of one kind."""
+    """Units that belong together: at most one per rank, all of one kind."""
 
     __slots__ = ("kind", "mask", "next", "prev", "seq", "settled", "template", "variants")
 
     def __init__(self, kind: str, text: str) -> None:
         self.kind = kind
-        self.template = text  # of the unit that made the row; masked when first compared
+        self.template = text  # template of the unit that created the row; masked when first compared
         self.variants: dict[str, Variant] = {}
         self.mask = 0
         self.settled = 0  # ranks whose unit is final
@@ -30,7 +30,7 @@ class Row:
         self.next: Row | None = None
 
     def ordered(self) -> list[Variant]:
-        """The variants by lowest rank."""
+        """Return the variants by lowest rank."""
         variants = self.variants
         if len(variants) == 1:
             return list(variants.values())
@@ -38,7 +38,7 @@ class Row:
 
 
 def touch(row: Row, seq: int) -> None:
-    """Items are runs of rows, so a change of a row can change the items that end or begin beside it."""
+    """Mark as changed. Items are runs of rows, so the neighbouring items can change as well."""
     row.seq = seq
     if row.prev is not None:
         row.prev.seq = seq

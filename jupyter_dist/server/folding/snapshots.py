@@ -1,4 +1,4 @@
-"""What a view looks like at one moment, and the difference between two moments (docs/api.md, View)."""
+"""The content of a view at one moment, and the difference between two moments (docs/api.md, View)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Piece:
     seq: int
     mask: int
     kind: str  # stdout, stderr, elided, or an output_type
-    text: str  # of a stream; the JSON of everything else
+    text: str  # text of a stream; JSON of anything else
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An output with the set of ranks that said it, or what is left out there."""
+    """An output with its set of ranks, or a note of what is left out."""
 
     id: int
     seq: int
@@ -34,29 +34,29 @@ class Item:
     text: str
 
     def content(self) -> dict[str, Any]:
-        """Either `output` or `elided`."""
+        """Return either `output` or `elided`."""
         if self.kind in STREAM_KINDS:
             return {"output": {"output_type": "stream", "name": self.kind, "text": self.text}}
         return {"elided" if self.kind == "elided" else "output": json.loads(self.text)}
 
     def to_dict(self) -> dict[str, Any]:
-        """The item of docs/api.md."""
+        """Return the item of docs/api.md."""
         return {"id": self.id, "seq": self.seq, "ranks": self.ranks, **self.content()}
 
     def same_content(self, other: Item) -> bool:
-        """Whether a client that has `other` needs nothing."""
+        """Whether a client that has `other` needs no update."""
         return self is other or (self.ranks == other.ranks and self.kind == other.kind and self.text == other.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All items of a view, in order. Immutable: clients remember the one they were sent."""
+    """All items of a view, in order. Immutable, because clients remember the one they were sent."""
 
     seq: int
     items: tuple[Item, ...]
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The items of docs/api.md."""
+        """Return the items of docs/api.md."""
         return [item.to_dict() for item in self.items]
 
 
@@ -64,12 +64,12 @@ EMPTY = Snapshot(0, ())
 
 
 def mask_ranks(mask: int) -> tuple[int, ...]:
-    """The ranks of a bit mask."""
+    """Return the ranks of a bit mask."""
     return tuple(rank for rank in range(mask.bit_length()) if mask >> rank & 1)
 
 
 def build_snapshot(seq: int, pieces: Iterable[Piece], previous: Snapshot) -> Snapshot:
-    """Join neighbouring pieces of the same stream and ranks, and reuse unchanged items of `previous`."""
+    """Join adjacent pieces of the same stream and ranks, and reuse unchanged items of `previous`."""
     known = {item.id: item for item in previous.items}
     expressions: dict[int, str] = {}
     items: list[Item] = []
@@ -85,7 +85,7 @@ def build_snapshot(seq: int, pieces: Iterable[Piece], previous: Snapshot) -> Sna
 
 
 def difference(old: Snapshot, new: Snapshot) -> dict[str, Any]:
-    """The fields of a `view` message: applied to `old` (removed first, then the items in order) they give `new`."""
+    """Return the fields of a `view` message that turns `old` into `new` (removals first, then items in order)."""
     ids = {item.id for item in new.items}
     had = {item.id: item for item in old.items}
     surviving = [item.id for item in old.items if item.id in ids]

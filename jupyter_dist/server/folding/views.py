@@ -1,4 +1,4 @@
-"""The view of one execution, built from its journal records alone: live or rebuilt, it comes out the same."""
+"""The view of one execution, built from its journal records alone, so live and rebuilt views are the same."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ELIDED_IDS = 1 << 46
 
 
 class View:
-    """Follows the records of one execution; `snapshot` is what a client is shown."""
+    """Follows the records of one execution; `snapshot` returns what clients show."""
 
     def __init__(self, execution_id: str, ranks: tuple[int, ...]) -> None:
         self.execution_id = execution_id
-        self.seq = 0  # of the last record it has seen
+        self.seq = 0  # seq of the last record fed
         self.began = False
         self.ended = False
         self._fold = Fold()
@@ -31,7 +31,7 @@ class View:
         self._tail_seq = 0
 
     def feed(self, record: dict[str, Any], payload: bytes) -> None:
-        """Take the next record; one that was seen before is ignored."""
+        """Feed the next record; known ones are ignored."""
         seq = int(record["seq"])
         if seq <= self.seq:
             return
@@ -42,13 +42,13 @@ class View:
                 method(self, record, payload)
 
     def snapshot(self) -> Snapshot:
-        """The items now; the same object until a record comes."""
+        """Return the current items; the same object until the next record."""
         if self._snapshot.seq != self.seq:
             self._snapshot = build_snapshot(self.seq, self._pieces(), self._snapshot)
         return self._snapshot
 
     def text_bytes(self) -> int:
-        """About how much memory the view takes."""
+        """Return roughly how much memory the view takes."""
         return self._fold.num_chars + 300 * self._fold.num_variants
 
     # -- records --
@@ -93,7 +93,7 @@ class View:
         rank = record["rank"]
         feed = self._feeds.get(rank)
         if feed is None:
-            # A thread of an earlier cell can speak on a rank that this execution did not name.
+            # A thread of an earlier cell can write on a rank that is not part of this execution.
             feed = self._feeds[rank] = RankFeed(rank, self._fold, self._limits)
         return feed
 
@@ -113,7 +113,7 @@ class View:
                 yield from _row_pieces(row, self._tail_seq)
 
     def _elided_pieces(self, feeds: list[RankFeed]) -> Iterator[Piece]:
-        """One for all ranks of which as much is missing."""
+        """Return one piece for all ranks that lack the same amount."""
         masks: dict[tuple[int, int], int] = {}
         for feed in feeds:
             amount = (feed.elided.bytes, feed.elided.lines)
@@ -126,7 +126,7 @@ class View:
 
 
 def rich_output(kind: str, content: dict[str, Any]) -> dict[str, Any]:
-    """The nbformat output of what `read_content` found."""
+    """Return the nbformat output of what `read_content` returned."""
     names: tuple[str, ...] = ("ename", "evalue", "traceback") if kind == "error" else ("data", "metadata")
     if kind == "execute_result":
         names = (*names, "execution_count")
@@ -139,7 +139,7 @@ def _row_pieces(row: Row, seq: int) -> Iterator[Piece]:
 
 
 def _folded_tails(feeds: list[RankFeed]) -> Fold:
-    """Folded anew for each snapshot: a tail loses its head with every line, and this costs the records nothing."""
+    """Fold the tails for each snapshot: they lose their first line with every new one, so feeding stays cheap."""
     fold = Fold()
     for feed in feeds:
         for unit in feed.tail_units():

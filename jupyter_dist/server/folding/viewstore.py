@@ -1,4 +1,4 @@
-"""The views of a group's executions: live ones are fed, finished ones are kept while there is room."""
+"""The views of a group's executions: live ones are fed, finished ones are kept while there is space."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ FetchRecords = Callable[[str], Awaitable[Iterable[Record]]]
 
 
 class ViewStore:
-    """Views by execution id. What was forgotten is rebuilt from the journal, and comes out the same."""
+    """Views by execution id. A dropped view is rebuilt from the journal, with the same result."""
 
     def __init__(self, fetch: FetchRecords) -> None:
         self._fetch = fetch
         self._views: OrderedDict[str, View] = OrderedDict()
-        # Records that come while the view is being rebuilt wait here.
+        # Records that arrive while the view is being rebuilt.
         self._waiting: dict[str, list[Record]] = {}
         self._building: dict[str, asyncio.Future[View]] = {}
 
     def feed(self, record: dict[str, Any], payload: bytes) -> str | None:
-        """Take a record; return the id of the execution whose view changed."""
+        """Feed a record; return the id of the execution whose view changed."""
         execution_id = record.get("execution_id")
         if not isinstance(execution_id, str):
             return None
@@ -42,7 +42,7 @@ class ViewStore:
         view = self._views.get(execution_id)
         if view is None:
             if record["kind"] != "begin":
-                return None  # nobody has asked for it since it was forgotten
+                return None  # not requested since it was dropped
             view = self._views[execution_id] = View(execution_id, expand_ranks(record["ranks"]))
             self._forget_open()
         view.feed(record, payload)
@@ -51,14 +51,14 @@ class ViewStore:
         return execution_id
 
     def peek(self, execution_id: str) -> View | None:
-        """The view, if it is in memory."""
+        """Return the view if it is in memory."""
         return None if execution_id in self._waiting else self._views.get(execution_id)
 
     async def get(self, execution_id: str, ranks: str) -> View:
-        """The view, rebuilt from the journal if need be.
+        """Return the view; rebuild it from the journal if needed.
 
         Raises:
-            JupyterDistError: the agent cannot be asked.
+            JupyterDistError: the agent cannot be reached.
         """
         view = self.peek(execution_id)
         if view is not None:
@@ -68,7 +68,7 @@ class ViewStore:
         if building is None:
             building = asyncio.ensure_future(self._build(execution_id, ranks))
             self._building[execution_id] = building
-            building.add_done_callback(lambda done: done.cancelled() or done.exception())  # an asker may be gone
+            building.add_done_callback(lambda done: done.cancelled() or done.exception())  # its caller may be gone
         return await asyncio.shield(building)
 
     async def _build(self, execution_id: str, ranks: str) -> View:
@@ -86,7 +86,7 @@ class ViewStore:
         return view
 
     def _forget_open(self) -> None:
-        """Cells that a group runs at once are few; more have been made up, and are rebuilt if somebody asks."""
+        """Drop excess open views. A group runs few cells at once; more are forged, and are rebuilt on request."""
         still_open = [view.execution_id for view in self._views.values() if not view.ended]
         for execution_id in still_open[:-MAX_OPEN]:
             del self._views[execution_id]
@@ -102,7 +102,7 @@ class ViewStore:
 
 
 async def _feed_all(view: View, records: Iterable[Record]) -> None:
-    """Megabytes of them: others have their turn in between."""
+    """Feed megabytes of records, giving other tasks a turn in between."""
     paused_at = time.monotonic()
     for record, payload in records:
         view.feed(record, payload)

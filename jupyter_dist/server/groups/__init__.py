@@ -1,1 +1,1 @@
-"""The domain: living groups of ranks, what they run, and what is shown of it. Knows nothing of HTTP."""
+"""The domain: groups of ranks, their executions and views. Independent of HTTP."""

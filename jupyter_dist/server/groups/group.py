@@ -1,4 +1,4 @@
-"""What can be asked of a group: starts and ends, cells, views and its ranks' logs."""
+"""The operations on a group: start, restart and shutdown, cells, views, and logs of ranks."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
 
 SHUTDOWN_SECONDS = 20.0
 GONE_SECONDS = 10.0
-_LOOK_FIRST = "The cell may still run: see the group's executions before you run it again."
+_LOOK_FIRST = "The cell may still be running: check the group's executions before you run it again."
 
 
 class Group(FollowedGroup):
-    """A group, and what can be asked of it."""
+    """A group and its operations."""
 
     # -- life -----------------------------------------------------------------------------------------
 
     async def start(self, spec: GroupSpec, environment: dict[str, Any]) -> None:
-        """Make the waiting agent this group; its ranks come up from now on."""
+        """Turn the waiting agent into this group, and start its ranks."""
         await self._link.request("start", take=self._on_group, spec=spec.to_dict(), environment=environment)
         await self._follow(0)
 
     async def restart(self, key: str | None = None) -> None:
-        """End all ranks and start new ones; a key that the agent knows already does it no second time."""
+        """End all ranks and start new ones; not repeated for a key that the agent has seen."""
         await self._ask("restart", take=self._on_group, key=key)
 
     async def replace(self, key: str | None = None) -> None:
-        """Give every dead rank a new process; the others keep theirs, and their variables.
+        """Start a new process for every dead rank; the others keep theirs, and their variables.
 
         Raises:
-            JupyterDistError: `group_not_ready`, when no rank is dead.
+            JupyterDistError: `group_not_ready`, if no rank is dead.
         """
         await self._ask("replace", take=self._on_group, key=key)
 
@@ -53,20 +53,20 @@ class Group(FollowedGroup):
         """Re-create the process group in the same processes; every variable is kept.
 
         Raises:
-            JupyterDistError: `group_not_ready`, when ranks are dead, or run cells.
+            JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
         """
         await self._ask("reform", take=self._on_group, key=key)
 
     async def kill(self, rank: int, key: str | None = None) -> None:
-        """End one rank's process, whatever it does; the others are left alone."""
+        """Kill one rank's process, even if it hangs; the others are not affected."""
         self.check_rank(rank)
         await self._ask("kill", take=self._on_group, rank=rank, key=key)
 
     async def shutdown(self) -> list[str]:
-        """End everything; returns what had to be killed, when no process and no file is left.
+        """End the group and remove its files; return what had to be killed.
 
         Raises:
-            JupyterDistError: `timed_out`, when its agent cannot be ended; the group is kept then.
+            JupyterDistError: `timed_out`, if its agent cannot be ended; the group is kept then.
         """
         await self._stop_tasks()
         process = self.agent_process()
@@ -87,7 +87,7 @@ class Group(FollowedGroup):
         return killed
 
     async def _end_agent(self, process: AgentProcess | None) -> list[str]:
-        """End the agent's process in order, or kill it. Raises JupyterDistError when nothing ends it."""
+        """End the agent's process gracefully, or kill it. Raises JupyterDistError if that fails."""
         killed: list[str] = []
         asked = self._link.answers
         if asked:
@@ -101,26 +101,26 @@ class Group(FollowedGroup):
             return killed
         process.signal(signal.SIGKILL)
         if await process.wait(GONE_SECONDS):
-            return [*killed, "The group's agent did not end by itself and was killed."]
+            return [*killed, "The group's agent did not exit in time and was killed."]
         self._ending = False
         self.connect()
-        message = f"The agent of group '{self.name}' (process {process.pid}) cannot be ended: the kernel holds it."
-        raise JupyterDistError("timed_out", message, "It may wait for a disk or a device. Try again later.")
+        message = f"The agent of group '{self.name}' (process {process.pid}) cannot be ended: it hangs in the kernel."
+        raise JupyterDistError("timed_out", message, "It may be waiting for a disk or a device. Try again later.")
 
     # -- cells ----------------------------------------------------------------------------------------
 
     async def execute(self, code: str, ranks: str, key: str | None = None, **fields: Any) -> ExecutionModel:
-        """Run a cell on the ranks that the expression names; returns once it is queued.
+        """Queue a cell for the ranks that the expression names, and return its execution.
 
-        A key that was used before, by this server or one before it, gives the execution of then.
+        A key that was used before, by this or an earlier server, returns the earlier execution.
 
         Raises:
             JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, `too_large`, ...
         """
         payload = code.encode("utf-8", "surrogatepass")
         if len(payload) > MAX_CODE_BYTES:
-            message = f"The cell has {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
-            raise JupyterDistError("too_large", message, "Put data into a file.")
+            message = f"The cell is {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
+            raise JupyterDistError("too_large", message, "Put the data into a file.")
         self.status.check_takes_cells()
         chosen = list(parse_ranks(ranks, self.world_size))
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
@@ -129,13 +129,13 @@ class Group(FollowedGroup):
         except JupyterDistError as err:
             if err.code not in ("timed_out", "agent_unreachable") or self.status.silence is err:
                 raise
-            hint = "The cell may still run. Ask again with the same Idempotency-Key: it never runs twice."
+            hint = "The cell may still run. Retry with the same Idempotency-Key: it never runs twice."
             raise JupyterDistError(err.code, err.message, hint if key else _LOOK_FIRST) from err
         self.executions.set_code(spec.execution_id, code)
         return self.executions.get(spec.execution_id)
 
     async def execution(self, execution_id: str) -> ExecutionModel:
-        """The execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
+        """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
         self.executions.get(execution_id)
         if not self.executions.has_code(execution_id):
             await self._history.fetch_code(execution_id)
@@ -147,7 +147,7 @@ class Group(FollowedGroup):
         await self._ask("cancel", execution_id=execution_id)
 
     async def interrupt(self, ranks: str) -> dict[str, str]:
-        """Interrupt what runs on these ranks."""
+        """Interrupt the cells that run on these ranks."""
         answer, _ = await self._ask("interrupt", ranks=list(parse_ranks(ranks, self.world_size)))
         found = {key: format_ranks(answer[key]) for key in ("interrupted", "idle")}
         if answer.get("unresponsive"):
@@ -155,16 +155,16 @@ class Group(FollowedGroup):
         return found
 
     async def empty_cache(self, ranks: str) -> dict[str, int]:
-        """Collect garbage and empty the device caches of these ranks; freed bytes by rank."""
+        """Collect garbage and empty the device caches of these ranks; return the freed bytes by rank."""
         chosen = list(parse_ranks(ranks, self.world_size))
         answer, _ = await self._ask("empty_cache", ranks=chosen)
         return dict(answer["freed_bytes"])
 
     async def complete(self, rank: int, code: str, cursor_pos: int | None) -> dict[str, Any]:
-        """What the names of a rank make of the code before the cursor: `matches`, `cursor_start`, `cursor_end`.
+        """Complete the code before the cursor with the names of a rank: `matches`, `cursor_start`, `cursor_end`.
 
         Raises:
-            JupyterDistError: `unknown_rank`, `rank_dead`, `timed_out` when the rank cannot answer at once, ...
+            JupyterDistError: `unknown_rank`, `rank_dead`, `timed_out` if the rank cannot answer at once, ...
         """
         self.check_rank(rank)
         position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
@@ -173,28 +173,28 @@ class Group(FollowedGroup):
         return {name: answer[name] for name in ("matches", "cursor_start", "cursor_end")}
 
     async def view(self, execution_id: str) -> View:
-        """The view of an execution."""
+        """Return the view of an execution."""
         model = self.executions.get(execution_id)
         return await self._views.get(execution_id, model["ranks"])
 
     def peek_view(self, execution_id: str) -> View | None:
-        """The view, if it is in memory."""
+        """Return the view if it is in memory."""
         return self._views.peek(execution_id)
 
     # -- logs and memory --------------------------------------------------------------------------------
 
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> dict[str, Any]:
-        """A page of a rank's log: the newest records, or those before one."""
+        """Return a page of a rank's log: the newest records, or those before the given one."""
         self.check_rank(rank)
         return await self._history.log_page(rank, before, max_bytes)
 
     async def log_after(self, rank: int, seq: int) -> tuple[list[LogRecord], int]:
-        """The newest log records after `seq`, and how many more there are than that."""
+        """Return the newest log records after `seq`, and how many were skipped."""
         self.check_rank(rank)
         return (await self._history.ring(rank)).after(seq)
 
     def log_chunks(self, rank: int) -> Iterator[list[LogRecord]]:
-        """The whole log of a rank, about a megabyte of the journal at a time. Reads files: for a thread."""
+        """Yield the full log of a rank, about a megabyte of the journal at a time. Reads files: call it in a thread."""
         cursor = JournalCursor(self.directory.journal_path)
         reader = LogReader(rank, self.executions.counts, MAX_PAYLOAD_BYTES)
         try:
@@ -214,5 +214,5 @@ class Group(FollowedGroup):
 
 
 def _execution_id(key: str | None) -> str:
-    """A new id; of the same key the same, so that the agent knows a cell that it has already."""
+    """Return a new id, the same for the same key, so that the agent recognizes a cell that it already has."""
     return f"e-{hashlib.sha256(key.encode()).hexdigest()[:24] if key else secrets.token_hex(6)}"

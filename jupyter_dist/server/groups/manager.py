@@ -1,4 +1,4 @@
-"""All groups of this server: starting, adopting, finding and ending them. The one object that handlers are given."""
+"""All groups of this server: starts, adopts, finds and ends them. The only object that handlers get."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ class GroupManager:
     # -- life -----------------------------------------------------------------------------------------
 
     async def adopt(self) -> None:
-        """Take over the groups that another server left, living or not; those that are here already stay."""
+        """Adopt the groups that another server left, whether alive or not; known ones are kept."""
         directories = [found for found in self._launcher.directories() if found.group_id not in self._groups]
         found = await asyncio.gather(*map(self._adopt_one, directories), return_exceptions=True)
         for directory, outcome in zip(directories, found, strict=True):
-            if isinstance(outcome, Exception):  # what is wrong with one group must not keep the others from pages
+            if isinstance(outcome, Exception):  # an error in one group must not hide the others
                 log.error("jupyter_dist: cannot adopt %s", directory.path, exc_info=outcome)
                 directory.release()
 
     async def stop(self, end_groups: bool) -> None:
-        """Leave all groups to the next server, or end them. Idempotent."""
+        """Leave all groups to the next server, or end them, as configured. Idempotent."""
         await self._warm.stop()
         groups = list(self._groups.values())
         for group in groups:
-            what = "ends with this server" if end_groups else "goes on without this server"
+            what = "ends with this server" if end_groups else "keeps running without this server"
             log.warning("jupyter_dist: group '%s' (%d ranks) %s.", group.name, group.world_size, what)
         leave = (group.shutdown() if end_groups else group.detach() for group in groups)
         await asyncio.gather(*leave, return_exceptions=True)
@@ -79,14 +79,14 @@ class GroupManager:
     # -- finding --------------------------------------------------------------------------------------
 
     def all(self) -> list[Group]:
-        """All groups, oldest first."""
+        """Return all groups, oldest first."""
         return sorted(self._groups.values(), key=lambda group: group.model()["started_at"] or 0.0)
 
     def get(self, id_or_name: str) -> Group:
-        """The group of that id or name.
+        """Return the group with that id or name.
 
         Raises:
-            JupyterDistError: `unknown_group`, naming those that exist.
+            JupyterDistError: `unknown_group`, with the existing groups in its hint.
         """
         if id_or_name in self._groups:
             return self._groups[id_or_name]
@@ -96,7 +96,7 @@ class GroupManager:
         raise JupyterDistError("unknown_group", f"There is no group '{id_or_name[:60]}'.", self._names_hint(id_or_name))
 
     def rank_of_pid(self, pid: int) -> tuple[str, int] | None:
-        """Which group's name and rank a process is."""
+        """Return the group's name and the rank of a process."""
         for group in self._groups.values():
             if (rank := group.status.pids.get(pid)) is not None:
                 return group.name, rank
@@ -105,10 +105,10 @@ class GroupManager:
     # -- starting and ending ----------------------------------------------------------------------------
 
     async def start(self, request: StartRequest, key: str | None = None) -> Group:
-        """Start a group; returns while its ranks still come up. The same key gives the group of before.
+        """Start a group; return while its ranks are still starting. The same key returns the earlier group.
 
         Raises:
-            JupyterDistError: one clear error per bad field; nothing is left running then.
+            JupyterDistError: one error per bad field; no process is left running then.
         """
         if key is None:
             return await self._start(request)
@@ -123,7 +123,7 @@ class GroupManager:
                 del self._keyed[next(iter(self._keyed))]
         try:
             return await asyncio.shield(start)
-        except JupyterDistError:  # nothing was started
+        except JupyterDistError:  # no group was started
             self._keyed.pop(key, None)
             raise
 
@@ -149,11 +149,11 @@ class GroupManager:
         return group
 
     async def warm(self, name: str) -> None:
-        """Keep an agent ready for the next start in that environment."""
+        """Keep an agent ready for the next start in this environment."""
         await self._warm.warm(await self.environments.listed(name))
 
     async def shutdown(self, group: Group) -> list[str]:
-        """End a group and forget it; returns what had to be killed."""
+        """End and remove a group; return what had to be killed."""
         killed = await group.shutdown()
         for sentence in killed:
             log.warning("jupyter_dist: group '%s': %s", group.name, sentence)
@@ -165,12 +165,12 @@ class GroupManager:
     # -- listening --------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with the topic of every change; returns the way to stop it."""
+        """Call `listener` with the topic of every change; return a function that stops it."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
     def notify(self, topic: Topic) -> None:
-        """Tell all listeners of a change."""
+        """Notify all listeners of a change."""
         for listener in list(self._listeners):
             listener(topic)
 
@@ -190,41 +190,41 @@ class GroupManager:
     async def _adopt_one(self, directory: GroupDirectory) -> None:
         try:
             if not directory.hold():
-                return  # another server of this user lives and has it
+                return  # another running server of this user has it
         except OSError:
-            return  # it went away meanwhile
+            return  # it ended meanwhile
         content = directory.read_group_json()
         group = Group(directory, self.server_id, self.notify)
         if not content.get("spec"):
             await self._end_unclaimed(group)
             return
-        await group.adopt(content, ADOPT_SECONDS)  # no request waits longer for one that does not answer
+        await group.adopt(content, ADOPT_SECONDS)  # no request waits longer for an agent that does not respond
         self._groups[group.id] = group
         self.notify(("groups",))
 
     async def _end_unclaimed(self, group: Group) -> None:
-        """A waiting agent whose server is gone is ended; what is left of one is removed."""
+        """End a waiting agent whose server is gone, or remove its files."""
         if group.agent_lives():
             with contextlib.suppress(JupyterDistError):
                 await group.attach(ADOPT_SECONDS)
                 if group.state == "warm":
                     await group.shutdown()
-                else:  # a rank removed the file that says it
+                else:  # a rank removed group.json
                     self._groups[group.id] = group
                     self.notify(("groups",))
                 return
-            await group.detach()  # it ends by itself, when no server claims it
+            await group.detach()  # it ends by itself if no server claims it
         elif group.directory.age_seconds() > ABANDONED_SECONDS:
             group.directory.remove()
         else:
-            group.directory.release()  # another server may be making it at this moment
+            group.directory.release()  # another server may be creating it right now
 
     def _taken_names(self) -> list[str]:
         living = [group.name for group in self._groups.values() if not group.status.is_gone]
         return [*living, *self._starting_names]
 
     def _drop_remains(self, name: str) -> None:
-        """A new group of that name takes the place of a dead one."""
+        """Remove a dead group whose name a new group takes."""
         for group in [group for group in self._groups.values() if group.name == name and group.status.is_gone]:
             if not group.is_attached and not group.agent_lives():
                 del self._groups[group.id]
@@ -232,10 +232,10 @@ class GroupManager:
 
     def _names_hint(self, wanted: str) -> str:
         if not self._groups:
-            return "No group is running: start one."
+            return "No group is running. Start one."
         names = [f"{group.name} ({group.world_size} ranks)" for group in self.all()]
         near = difflib.get_close_matches(wanted, [group.name for group in self.all()], 1)
-        return (f"Did you mean '{near[0]}'? " if near else "") + f"Groups now: {', '.join(names[:20])}."
+        return (f"Did you mean '{near[0]}'? " if near else "") + f"Running groups: {', '.join(names[:20])}."
 
 
 def _environment_shown(environment: Environment) -> dict[str, Any]:

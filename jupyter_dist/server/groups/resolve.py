@@ -1,4 +1,4 @@
-"""Turns the body of `POST /groups` into a GroupSpec in which nothing is left open."""
+"""Turns the body of `POST /groups` into a fully resolved GroupSpec."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jupyter_dist.server.launcher.environments import Environment
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# torchrun's variables are the agent's to set; a wrong one would keep the group from forming.
+# The agent sets torchrun's variables; a wrong value would keep the group from starting.
 RESERVED_ENV = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     | {row.visible_devices for row in WITH_DEVICES if row.visible_devices}
     | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE"}
     | {"JUPYTER_DIST_AGENT_PID", "JUPYTER_DIST_PRELOAD"}
 )
-# So are torchelastic's, which tell torch of a store and an agent that are not there.
+# torchelastic's variables would point torch to a store and an agent that do not exist.
 RESERVED_PREFIX = "TORCHELASTIC_"
 # Backends authenticate nobody: a group of one machine is not to be reached from another one.
 NETWORK_ENV = frozenset(
@@ -34,7 +34,7 @@ NETWORK_ENV = frozenset(
 
 @dataclass(frozen=True)
 class GroupDefaults:
-    """What a start uses where its body says nothing."""
+    """The defaults for fields that the body of a start leaves out."""
 
     root_dir: str = "."
     world_size: int = 2
@@ -47,7 +47,7 @@ class GroupDefaults:
 
 @dataclass(frozen=True)
 class StartRequest:
-    """The body of `POST /groups`, its types checked."""
+    """The body of `POST /groups`, with checked types."""
 
     name: str | None = None
     environment: str | None = None
@@ -68,7 +68,7 @@ def resolve_spec(
     defaults: GroupDefaults,
     taken_names: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the fields of a GroupSpec, all but `group_id`.
+    """Return the fields of a GroupSpec, except `group_id`.
 
     Args:
         request: what was asked for.
@@ -78,7 +78,7 @@ def resolve_spec(
         taken_names: names that other groups have.
 
     Raises:
-        JupyterDistError: naming the one field that is wrong.
+        JupyterDistError: naming the field that is wrong.
     """
     accelerator = _accelerator(request, environment, indices)
     devices = _devices(request, indices[accelerator.name]) if accelerator.has_devices else []
@@ -99,7 +99,7 @@ def resolve_spec(
 
 
 def build_spec(group_id: str, fields: dict[str, Any]) -> GroupSpec:
-    """The GroupSpec of the group that lives in that directory."""
+    """Return the GroupSpec of the group in that directory."""
     return GroupSpec(group_id=group_id, **fields)
 
 
@@ -138,7 +138,7 @@ def _devices(request: StartRequest, available: Sequence[int]) -> list[int]:
     if request.num_ranks is not None and request.num_ranks != len(devices):
         if request.devices is not None:
             message = f"'num_ranks' is {request.num_ranks}, but {len(devices)} devices are named."
-            raise JupyterDistError("bad_devices", message, "Give one of the two: there is one rank per device.")
+            raise JupyterDistError("bad_devices", message, "Give only one of them: there is one rank per device.")
         return _first(request.num_ranks, list(available))
     return devices
 
@@ -157,13 +157,13 @@ def _named_devices(request: StartRequest, available: list[int]) -> list[int]:
     if unknown:
         raise _bad_devices(f"There is no device {unknown[0]}.", available)
     if len(set(devices)) < len(devices):
-        raise _bad_devices("'devices' names a device twice.", available)
+        raise _bad_devices("'devices' lists a device twice.", available)
     return list(devices)
 
 
 def _first(count: int, available: list[int]) -> list[int]:
     if not 1 <= count <= len(available):
-        raise _bad_devices(f"{count} devices were asked for; there are {len(available)}.", available)
+        raise _bad_devices(f"{count} devices were requested; there are {len(available)}.", available)
     return available[:count]
 
 
@@ -175,7 +175,7 @@ def _bad_devices(message: str, available: list[int]) -> JupyterDistError:
 def _num_ranks(request: StartRequest, defaults: GroupDefaults) -> int:
     count = defaults.world_size if request.num_ranks is None else request.num_ranks
     if not 1 <= count <= MAX_CPU_RANKS:
-        raise bad_request(f"'num_ranks' is {count}.", f"It is from 1 to {MAX_CPU_RANKS}.")
+        raise bad_request(f"'num_ranks' is {count}.", f"It must be from 1 to {MAX_CPU_RANKS}.")
     return count
 
 
@@ -195,10 +195,10 @@ def _name(wanted: str | None, taken: Sequence[str]) -> str:
             number += 1
         return f"group-{number}"
     if not _NAME.match(wanted):
-        hint = "Up to 40 letters, digits, '_', '.' and '-', the first a letter or a digit."
+        hint = "Use up to 40 letters, digits, '_', '.' and '-', starting with a letter or a digit."
         raise bad_request(f"'name' cannot be '{wanted[:60]}'.", hint)
     if wanted in taken:
-        message = f"There is a group '{wanted}' already."
+        message = f"Group '{wanted}' already exists."
         raise JupyterDistError("name_taken", message, "Shut it down first, or choose another name.")
     return wanted
 
@@ -216,17 +216,17 @@ def _cwd(request: StartRequest, root_dir: str) -> str:
     if not exists:
         where = "'cwd'" if request.cwd is not None else "The notebook's folder"
         message = f"{where} is not a directory: {str(resolved)[:300]!r}."
-        raise JupyterDistError("bad_directory", message, "Name a directory that exists on the server.")
+        raise JupyterDistError("bad_directory", message, "Choose a directory that exists on the server.")
     return str(resolved)
 
 
 def _env(env: dict[str, str]) -> dict[str, str]:
     for name, value in env.items():
         if not _ENV_NAME.match(name) or "\0" in value:
-            raise bad_request(f"'env' has a bad variable: '{name[:60]}'.", "Letters, digits and '_' only.")
+            raise bad_request(f"'env' has an invalid name: '{name[:60]}'.", "Use only letters, digits and '_'.")
         if name in RESERVED_ENV or name.startswith(RESERVED_PREFIX):
-            raise bad_request(f"'env' cannot set {name}.", "It is set for every rank by the group.")
+            raise bad_request(f"'env' cannot set {name}.", "The group sets it for every rank.")
         if name in NETWORK_ENV:
-            hint = "A group is on one machine, where its ranks talk on loopback; beyond it anybody could take part."
+            hint = "A group runs on one machine and uses loopback; other interfaces would be open to anyone."
             raise bad_request(f"'env' cannot set {name}.", hint)
     return dict(env)

@@ -1,4 +1,4 @@
-"""Agents that wait with torch imported, so that a start costs a fork and not an import."""
+"""Agents that wait with torch imported, so that a start takes a fork, not an import."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class WarmAgents:
         self._warming: dict[Key, asyncio.Task[None]] = {}
 
     async def claim(self, environment: Environment) -> Group:
-        """The waiting agent of this environment, or a new one.
+        """Return the waiting agent of this environment, or a new one.
 
         Raises:
-            JupyterDistError: none waits and none can be started.
+            JupyterDistError: no agent is waiting and none can be started.
         """
         key = _key(environment)
         if key in self._warming:
@@ -47,7 +47,7 @@ class WarmAgents:
         return await self._launch(environment)
 
     async def warm(self, environment: Environment) -> None:
-        """See that an agent waits for this environment; returns once one is being started."""
+        """Make sure that an agent waits for this environment; return once one is being started."""
         key = _key(environment)
         waiting = self._waiting.get(key)
         if key in self._warming or (waiting is not None and waiting.is_attached) or not _memory_suffices():
@@ -55,7 +55,7 @@ class WarmAgents:
         self._warming[key] = start_task(self._start(key, environment), "warm an agent")
 
     def warm_next(self, environment: Environment) -> None:
-        """After a claim: let the next one wait, if that is wanted."""
+        """Start the next waiting agent after a claim, if configured."""
         key = _key(environment)
         if self._keep_warm and key not in self._warming and key not in self._waiting and _memory_suffices():
             self._warming[key] = start_task(self._start(key, environment, 2.0), "warm the next agent")
@@ -71,7 +71,7 @@ class WarmAgents:
 
     async def _start(self, key: Key, environment: Environment, delay_seconds: float = 0.0) -> None:
         try:
-            # The group that was just started needs the processors first.
+            # The group that was just started needs the CPUs first.
             await asyncio.sleep(delay_seconds)
             group = await self._launch(environment)
         except JupyterDistError as err:
@@ -94,4 +94,4 @@ def _memory_suffices() -> bool:
             fields = dict(line.split(":", 1) for line in file)
         return int(fields["MemAvailable"].split()[0]) * 1024 > MIN_FREE_BYTES
     except (OSError, KeyError, ValueError):
-        return os.name == "posix"  # not known: assume so
+        return os.name == "posix"  # unknown: assume there is enough

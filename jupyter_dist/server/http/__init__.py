@@ -1,1 +1,1 @@
-"""HTTP and WebSocket: parse, ask the group manager, answer. docs/api.md is the contract."""
+"""HTTP and WebSocket: parse, call the group manager, answer. docs/api.md is the contract."""

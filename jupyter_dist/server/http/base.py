@@ -1,4 +1,4 @@
-"""What all our handlers share: who may, how errors look (in this one place), and bodies that are not too large."""
+"""What all our handlers share: authorization, the form of errors, and the limit on bodies."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ AUTH_RESOURCE = "jupyter_dist"
 
 
 def error_of(status: int, exception: BaseException | None) -> JupyterDistError:
-    """The error object for what tornado, jupyter_server or we raised."""
+    """Return the error object for an exception of tornado, jupyter_server or ours."""
     if isinstance(exception, JupyterDistError):
         return exception
     code = CODE_OF_STATUS.get(status, "internal")
     message = {
-        "forbidden": "You are not allowed to do this.",
+        "forbidden": "You do not have permission to do this.",
         "not_found": "There is nothing here.",
-        "method_not_allowed": "This address does not take that method.",
+        "method_not_allowed": "This URL does not support that method.",
         "internal": "The server failed.",
     }.get(code, "The request is malformed.")
     if isinstance(exception, web.HTTPError) and exception.log_message and status < 500:
@@ -62,16 +62,16 @@ def error_of(status: int, exception: BaseException | None) -> JupyterDistError:
         "forbidden": "Log in again, or send the header 'Authorization: token ...'.",
         "not_found": "All addresses are described in openapi.json.",
         "method_not_allowed": "All addresses are described in openapi.json.",
-        "internal": "The Jupyter server's log says more.",
+        "internal": "See the log of the Jupyter server.",
     }.get(code, "")
     return JupyterDistError(code, message, hint)
 
 
 class DiscreetMixin:
-    """Logs failures without the query, where tornado would write the token of whoever asked."""
+    """Logs failures without the query string, which may contain a token."""
 
     def log_exception(self, typ: Any, value: Any, trace: Any) -> None:
-        """Our own errors are answers, not accidents."""
+        """Log unexpected exceptions only: our own errors are answers."""
         handler: Any = self
         request = f"{handler.request.method} {handler.request.path}"
         if isinstance(value, JupyterDistError):
@@ -90,7 +90,7 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
     auth_resource = AUTH_RESOURCE
     query: dict[str, Any]
     body: dict[str, Any]
-    key: str | None  # what the client calls this request, where it may ask it again
+    key: str | None  # the client's idempotency key, if the request can be retried
 
     def initialize(self, name: str) -> None:
         """Called by tornado for each request."""
@@ -100,19 +100,19 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
 
     @property
     def manager(self) -> GroupManager:
-        """The groups of this server."""
+        """Return the group manager of this server."""
         manager: GroupManager = self.settings["jupyter_dist"].manager
         return manager
 
     @property
     def max_body_bytes(self) -> int:
-        """How long the body of this request may be."""
+        """Return the limit on the body of this request."""
         declared = getattr(getattr(self, (self.request.method or "").lower(), None), "operation", None)
         return declared.body_bytes if declared is not None and declared.body is not None else SMALL_BYTES
 
     @property
     def _track_activity(self) -> bool:
-        # Pages poll: only what somebody does keeps an idle server from being culled.
+        # Pages poll; only user actions keep an idle server from being culled.
         return self.request.method != "GET"
 
     async def prepare(self) -> None:
@@ -121,13 +121,13 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
         self._check_length(int(self.request.headers.get("Content-Length") or 0))
 
     def data_received(self, chunk: bytes) -> None:
-        """Collect the body as far as it may be long; an error raised here would only drop the connection."""
+        """Collect the body up to its limit; an error raised here would only drop the connection."""
         self._received += len(chunk)
         if self._received <= self.max_body_bytes:
             self._chunks.append(chunk)
 
     def read_json(self) -> Any:
-        """The body as JSON, {} when there is none. Raises JupyterDistError `bad_request`."""
+        """Return the body as JSON, {} if there is none. Raises JupyterDistError `bad_request`."""
         self._check_length(self._received)
         data = b"".join(self._chunks)
         if not data.strip():
@@ -135,7 +135,7 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
         return parse_json(data)
 
     def group(self, id_or_name: str) -> Group:
-        """The group named in the path. Raises JupyterDistError `unknown_group`."""
+        """Return the group named in the path. Raises JupyterDistError `unknown_group`."""
         return self.manager.get(id_or_name)
 
     def answer(self, content: Any, status: int = 200, location: str | None = None) -> None:
@@ -146,11 +146,11 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
         self.finish(json.dumps(content, separators=(",", ":")))
 
     def url(self, *parts: str) -> str:
-        """The address of something below our prefix."""
+        """Return a URL below our prefix."""
         return "/".join((self.base_url.rstrip("/"), "jupyter-dist", "api", *parts))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Every error from any route has the form of docs/api.md."""
+        """Write an error in the form of docs/api.md."""
         exception = kwargs.get("exc_info", (None, None, None))[1]
         error = error_of(status_code, exception)
         if isinstance(exception, JupyterDistError):
@@ -159,12 +159,12 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
 
     def _check_length(self, length: int) -> None:
         if length > self.max_body_bytes:
-            message = f"The body has more than {self.max_body_bytes} bytes."
-            raise JupyterDistError("too_large", message, "Put data into files on the server.")
+            message = f"The body is larger than {self.max_body_bytes} bytes."
+            raise JupyterDistError("too_large", message, "Put the data into files on the server.")
 
 
 class NotFoundHandler(DistHandler):
-    """Whatever else is below our prefix."""
+    """Handles all other URLs below our prefix."""
 
     @web.authenticated
     def get(self, *path: str) -> None:

@@ -1,4 +1,4 @@
-"""How many of the things that stay open each user may have at once: others must be able to have theirs."""
+"""Limits the connections and downloads that each user may have open, so that other users can have theirs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 
 
 class Cap:
-    """Counts what is open, by user."""
+    """Counts open connections or downloads by user."""
 
     def __init__(self, what: str, limit: int, setting: str) -> None:
         self._what = what
@@ -21,7 +21,7 @@ class Cap:
 
     @contextmanager
     def one(self, handler: Any) -> Iterator[None]:
-        """Have one open for the user of that request.
+        """Count one for the user of the request while the block runs.
 
         Raises:
             JupyterDistError: `too_many`.
@@ -29,7 +29,7 @@ class Cap:
         user = _user(handler)
         if self._open[user] >= self._limit:
             message = f"You have {self._limit} {self._what} open."
-            raise JupyterDistError("too_many", message, f"Close some ({self._setting} is the limit).")
+            raise JupyterDistError("too_many", message, f"Close some, or raise the limit ({self._setting}).")
         self._open[user] += 1
         try:
             yield
@@ -40,5 +40,5 @@ class Cap:
 
 
 def _user(handler: Any) -> str:
-    # Who comes with the token alone is given a new name by each request.
+    # A user who only sends the token gets a new name with each request.
     return "" if handler.token_authenticated else str(handler.current_user.username)

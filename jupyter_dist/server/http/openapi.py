@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the routes and the operations of their handlers."""
+"""The OpenAPI 3.1 document, generated from the routes and the operations of their handlers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ VERBS = ("get", "post", "put", "patch", "delete")
 
 
 def build_openapi(routes: Iterable[Route], server_url: str, version: str) -> dict[str, Any]:
-    """The whole document."""
+    """Return the document."""
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "jupyter_dist",
             "version": version,
-            "description": "Groups of torch.distributed ranks behind a Jupyter server. See docs/api.md.",
+            "description": "Groups of torch.distributed ranks on a Jupyter server. See docs/api.md.",
             "license": {"name": "BSD-3-Clause"},
         },
         "servers": [{"url": server_url.rstrip("/") or "/"}],
@@ -37,7 +37,7 @@ def build_openapi(routes: Iterable[Route], server_url: str, version: str) -> dic
 
 
 def operations_of(handler: Any) -> dict[str, Operation]:
-    """The verbs that a handler takes."""
+    """Return the operations of a handler by verb."""
     found = ((verb, getattr(getattr(handler, verb, None), "operation", None)) for verb in VERBS)
     return {verb: declared for verb, declared in found if declared is not None}
 
@@ -76,7 +76,7 @@ def _operation(verb: str, path: str, declared: Operation) -> dict[str, Any]:
     ]
     if declared.is_keyed:
         key = {"type": "string", "pattern": f"^{KEY_PATTERN}$"}
-        text = "Chosen by the client: asked again with the same key, nothing is done twice."
+        text = "Chosen by the client: a retry with the same key is not carried out twice."
         parameters.append({"name": KEY_HEADER, "in": "header", "required": False, "description": text, "schema": key})
     if parameters:
         described["parameters"] = parameters

@@ -1,4 +1,4 @@
-"""What one verb of one route takes and gives, declared once: it guards the request and it is the documentation."""
+"""Declares the request and the answers of one verb of a route, for validation and for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .strictjson import SMALL_BYTES
 Verb = Callable[..., Awaitable[None]]
 V = TypeVar("V", bound=Verb)
 
-# As Python and JavaScript write numbers: 0.19999865600038902, 5e-05.
+# Numbers as Python and JavaScript write them: 0.19999865600038902, 5e-05.
 _NUMBER = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,24})?(e-[0-9]{1,2})?")
 
-# 2.0 is an integer to JSON Schema, and not to those who count ranks with it.
+# JSON Schema accepts 2.0 as an integer, but it is not a number of ranks.
 _VALIDATOR = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
@@ -31,11 +31,11 @@ _VALIDATOR = jsonschema.validators.extend(
     ),
 )
 
-LARGE_CHARS = 1 << 20  # a text that may be so long is content, and not a field that somebody mistyped
+LARGE_CHARS = 1 << 20  # a field with this limit holds content, so its value is not quoted in errors
 KEY_HEADER = "Idempotency-Key"
 KEY_PATTERN = r"[A-Za-z0-9_-]{1,200}"
 
-# What may stand for a {parameter}: names and ids of ours, and never a slash.
+# Allowed values of a {parameter}: our names and ids, never a slash.
 PARAMETERS = {
     "group": (r"[A-Za-z0-9_.-]{1,60}", "A group's id or name."),
     "execution": (r"[A-Za-z0-9_-]{1,80}", "An execution's id."),
@@ -46,7 +46,7 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """One way an operation can end well."""
+    """One successful answer of an operation."""
 
     description: str
     model: Any = None  # a type of protocol/models.py
@@ -64,20 +64,20 @@ class Operation:
     body: Any = None  # a type of protocol/requests.py
     query: Mapping[str, Schema] = field(default_factory=dict)
     body_bytes: int = SMALL_BYTES
-    is_keyed: bool = False  # takes the header Idempotency-Key: asked again with it, nothing is done twice
-    errors: tuple[str, ...] = ()  # codes of docs/api.md beyond those that every operation has
+    is_keyed: bool = False  # supports the header Idempotency-Key: a retry is not carried out twice
+    errors: tuple[str, ...] = ()  # error codes of docs/api.md, besides those that every operation has
 
 
 @dataclass(frozen=True)
 class Route:
-    """A path below the prefix, with {parameters}, and who answers."""
+    """A path below the prefix, with {parameters}, and its handler."""
 
     path: str
     handler: Any
     arguments: Mapping[str, Any] = field(default_factory=dict)  # for the handler's `initialize`
 
     def pattern(self) -> str:
-        """The regular expression for the router."""
+        """Return the regular expression for the router."""
         return re.sub(
             r"\{(\w+)\}",
             lambda match: f"({PARAMETERS[match[1]][0]})",
@@ -86,15 +86,15 @@ class Route:
 
 
 def operation(declared: Operation) -> Callable[[V], V]:
-    """Guard a handler's verb: authenticated, authorized for the action, query and body checked.
+    """Guard a handler's verb: check authentication, authorization, query and body.
 
-    The method is then called with what stood in the path, and finds `self.query` and `self.body`.
+    The method is then called with the path arguments; `self.query` and `self.body` are set.
     """
 
     def decorate(method: V) -> V:
         @functools.wraps(method)
         async def checked(self: Any, *path: str) -> None:
-            # Not before it is known who asks; it takes seconds when a group's agent does not answer.
+            # Only after authentication, because it takes seconds if a group's agent does not respond.
             await self.settings["jupyter_dist"].adopted()
             self.query = parse_query(declared.query, self.request.query_arguments)
             self.body = parse_body(declared.body, self.read_json()) if declared.body is not None else {}
@@ -109,12 +109,12 @@ def operation(declared: Operation) -> Callable[[V], V]:
 
 
 def parse_key(key: str | None, handler: Any) -> str | None:
-    """The idempotency key, of this user and this address alone. Raises JupyterDistError `bad_request`."""
+    """Return the idempotency key, specific to this user and URL. Raises JupyterDistError `bad_request`."""
     if key is None:
         return None
     if not re.fullmatch(KEY_PATTERN, key):
-        raise bad_request(f"The header {KEY_HEADER} is {key[:60]!r}.", "It is up to 200 letters, digits, '_' and '-'.")
-    # Whoever has the server's token is somebody new with each request.
+        raise bad_request(f"The header {KEY_HEADER} is {key[:60]!r}.", "Use up to 200 letters, digits, '_' and '-'.")
+    # A user who only sends the token gets a new name with each request.
     user = "" if handler.token_authenticated else handler.current_user.username
     return f"{user}\n{handler.request.path}\n{key}"
 
@@ -124,7 +124,7 @@ def parse_body(model: Any, body: Any) -> dict[str, Any]:
     schema = body_schema(model)
     if not isinstance(body, dict):
         raise bad_request(f"The body is {_type_name(body)}.", "Send a JSON object.")
-    error = next(_VALIDATOR(schema).iter_errors(body), None)  # the first one: others cost time
+    error = next(_VALIDATOR(schema).iter_errors(body), None)  # the first error only: finding all takes time
     if error is not None:
         raise _bad_field(error, schema)
     return body
@@ -149,7 +149,7 @@ def parse_query(schemas: Mapping[str, Schema], arguments: Mapping[str, list[byte
 
 
 def _number(text: str) -> int | float | None:
-    """A finite number in plain digits."""
+    """Return a finite number in plain digits."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Every address of the API, in the order of docs/api.md. The router and the OpenAPI document are made from it."""
+"""All routes of the API, in the order of docs/api.md; the router and the OpenAPI document use this table."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ ROUTES: tuple[Route, ...] = (
 
 
 def tornado_routes() -> list[Any]:
-    """The routes as jupyter_server takes them; what is left below the prefix is answered in our form too."""
+    """Return the routes for jupyter_server; other URLs below the prefix get an error in our format, too."""
     routes: list[Any] = [(f"/{PREFIX}/{route.pattern()}", route.handler, route.arguments) for route in ROUTES]
     return [*routes, (f"/{PREFIX}(?:/.*)?", NotFoundHandler)]

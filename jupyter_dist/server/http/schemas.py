@@ -11,7 +11,7 @@ from typing_extensions import NotRequired, get_type_hints
 from jupyter_dist.protocol import messages, models, requests
 from jupyter_dist.protocol.models import Field
 
-# JSON writes some characters with more bytes than they have.
+# JSON writes some characters with more bytes than UTF-8.
 MAX_EXECUTE_BYTES = requests.MAX_CODE_BYTES + (4 << 20)
 MAX_COMPLETE_BYTES = 2 * requests.MAX_COMPLETE_CHARS
 

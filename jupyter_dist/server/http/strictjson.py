@@ -1,4 +1,4 @@
-"""JSON from outside: what is long, deep, ambiguous or no JSON at all is refused before anything is made of it."""
+"""Parses untrusted JSON: long, deep, ambiguous or invalid input is refused before any object is built."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 
-# Whatever is sent is small, but for a cell's code: one long string among the fields of an object.
+# Requests are small, except for a cell's code: one long string among the fields of an object.
 SMALL_BYTES = 64 << 10
 MAX_VALUES = 2000
 MAX_DEPTH = 20
-MAX_FIELDS = 100  # of an object with long strings
+MAX_FIELDS = 100  # for an object with long strings
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def parse_json(data: bytes, what: str = "body") -> Any:
-    """Return what the JSON in UTF-8 says.
+    """Parse JSON in UTF-8.
 
-    The event loop waits for this, so that the time it takes is bounded whatever stands there.
+    It runs on the event loop, so its time is bounded for any input.
 
     Raises:
         JupyterDistError: `bad_request`, saying what is wrong.
@@ -42,11 +42,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         return found
     seen: set[str] = set()
     twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-    raise bad_request(f"The field '{twice[:60]}' stands twice.", "Send each field once.")
+    raise bad_request(f"The field '{twice[:60]}' is given twice.", "Send each field once.")
 
 
 def _refused(text: str) -> Any:
-    raise bad_request(f"{text[:60]} is no number of JSON.", "Send finite numbers.")
+    raise bad_request(f"{text[:60]} is not a JSON number.", "Send finite numbers.")
 
 
 def _finite(text: str) -> float:
@@ -58,7 +58,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused, 
 
 
 def _with_long_strings(text: str) -> dict[str, Any]:
-    """An object of which only strings are long: everything else of it is small, or it is refused unread."""
+    """Parse an object in which only strings may be long; anything else that is long is refused unparsed."""
     pairs: list[tuple[str, Any]] = []
     small = 0
     at = _after(text, 0, "{")
@@ -72,12 +72,12 @@ def _with_long_strings(text: str) -> dict[str, Any]:
             at, small = at + length, small + length
         pairs.append((name, value))
         if small + len(name) > SMALL_BYTES or len(pairs) > MAX_FIELDS:
-            raise JupyterDistError("too_large", "The body is too large.", "Only a cell's code may be long.")
+            raise JupyterDistError("too_large", "The body is too large.", "Only the code of a cell may be long.")
         if text[_SPACE.match(text, at).end()] == "}":  # type: ignore[union-attr]
             break
         at = _after(text, at, ",")
     if text[_after(text, at, "}") :].strip():
-        raise ValueError("something follows the object")
+        raise ValueError("there is text after the object")
     return _unique(pairs)
 
 
@@ -89,14 +89,14 @@ def _after(text: str, at: int, wanted: str) -> int:
 
 
 def _check_size(value: Any) -> None:
-    """Refuse what would take validation seconds."""
+    """Refuse input that would take seconds to validate."""
     level, count = [value], 1
     for _ in range(MAX_DEPTH):
         outers = [outer for outer in level if isinstance(outer, (dict, list))]
         level = [inner for outer in outers for inner in (outer.values() if isinstance(outer, dict) else outer)]
         count += len(level)
         if count > MAX_VALUES:
-            raise bad_request(f"The body has more than {MAX_VALUES} values.", "Put data into files on the server.")
+            raise bad_request(f"The body has more than {MAX_VALUES} values.", "Put the data into files on the server.")
         if not level:
             return
     raise bad_request(f"The body is nested more than {MAX_DEPTH} deep.", "See docs/api.md.")

@@ -1,1 +1,1 @@
-"""Starts agents: which Pythons there are, where groups live, and how an agent is set free."""
+"""Starts agents: the available Pythons, the directories of groups, and detached agent processes."""

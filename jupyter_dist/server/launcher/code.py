@@ -1,8 +1,8 @@
-"""The code that groups run: a copy of this package as it was when the server began.
+"""The code that groups run: a copy of this package from when the server started.
 
-A package that is upgraded under a living server or group changes nothing in either: a zygote or a rank that starts
-later, and what ranks import later, is what the group was started with. Groups and servers of one version share a copy.
-Who runs it holds a shared lock on its folder, which the kernel frees with the process; who ends last removes it.
+Upgrading the package does not affect a running server or group: zygotes and ranks that start later, and modules that
+ranks import later, come from the version that the group was started with. Groups and servers of one version share a
+copy. Each holds a shared lock on its folder, which the kernel releases with the process; the last one removes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .directories import make_private
 PACKAGE = Path(__file__).resolve().parents[2]
 BOOT_PATH = Path("jupyter_dist", "agent", "boot.py")
 ABANDONED_SECONDS = 600.0
-# What only the server imports.
+# Packages that only the server imports.
 _LEFT_OUT = frozenset({"server", "labextension", "server-config"})
 
 
@@ -40,11 +40,11 @@ class PackageCode:
         self._compiled: dict[Path, bytes] = {}
         for source in sources:
             for path in source.parent.glob(f"__pycache__/{source.stem}.*.pyc"):
-                with contextlib.suppress(OSError):  # replaced at this moment
+                with contextlib.suppress(OSError):  # being replaced right now
                     self._compiled[path.relative_to(PACKAGE)] = path.read_bytes()
 
     def boot_script(self) -> Path:
-        """The script that starts a group's processes; its code is written if it is not there. Raises OSError."""
+        """Return the script that starts a group's processes; write the copy if it does not exist. Raises OSError."""
         with self._writing:
             if self._folder is None or not (self._folder / BOOT_PATH).exists():
                 self.release()
@@ -52,7 +52,7 @@ class PackageCode:
             return self._folder / BOOT_PATH
 
     def release(self) -> None:
-        """This server starts no more groups: remove what nobody runs any more. Idempotent."""
+        """Release this server's copy, and remove unused ones. Idempotent."""
         if self._fd is not None:
             os.close(self._fd)
         self._fd = self._folder = None
@@ -68,7 +68,7 @@ class PackageCode:
                 fcntl.flock(self._fd, fcntl.LOCK_SH)
                 if self._is_whole(folder):
                     return folder
-                os.close(self._fd)  # removed meanwhile, or damaged: another beside it
+                os.close(self._fd)  # removed meanwhile, or damaged: use another copy beside it
                 folder = folder.with_name(f"code-{digest}-{secrets.token_hex(2)}")
             self._write(folder)
 
@@ -79,7 +79,7 @@ class PackageCode:
                 path = unready / PACKAGE.name / name
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 path.write_bytes(content)
-                os.utime(path, ns=(mtime_ns, mtime_ns))  # by which compiled code knows its source
+                os.utime(path, ns=(mtime_ns, mtime_ns))  # compiled code is matched to its source by this
             for name, content in self._compiled.items():
                 path = unready / PACKAGE.name / name
                 path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -100,7 +100,7 @@ class PackageCode:
 
 
 def remove_unused(parent: Path) -> None:
-    """Remove the copies that neither a group nor a server runs, also those that a killed server has left."""
+    """Remove the copies that no group or server uses, including those of killed servers."""
     for folder in parent.glob("code-*"):
         _remove_if_unused(folder)
     for folder in parent.glob("new-*"):
@@ -124,6 +124,6 @@ def _remove_if_unused(folder: Path) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
     except OSError:
-        pass  # a group runs it
+        pass  # a group uses it
     finally:
         os.close(fd)

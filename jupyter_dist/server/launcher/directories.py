@@ -1,4 +1,4 @@
-"""Where groups live on disk: one private directory each, with a path short enough for a unix socket."""
+"""The directories of groups: private, with paths short enough for a unix socket."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from jupyter_dist.protocol.errors import JupyterDistError
 
 from .remains import believable
 
-# sun_path holds 107 bytes; the rest is room for what stands behind the socket's name while it is replaced.
+# sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.
 MAX_SOCKET_PATH_BYTES = 90
 _LONGEST = "/g-00000000/agent.sock"
 MAX_GROUP_JSON_BYTES = 1 << 20
 
 
 def groups_directory(runtime_dir: str) -> Path:
-    """The directory of all groups of this Jupyter runtime directory, made and checked.
+    """Create and check the directory of all groups of this Jupyter runtime directory, and return it.
 
-    Places that somebody else could rename or replace come last.
+    Places that other users could rename or replace are tried last.
 
     Raises:
-        JupyterDistError: `bad_directory`, when no place is private and short enough.
+        JupyterDistError: `bad_directory`, if no place is private and short enough.
     """
-    # Outside of the runtime directory its name keeps the groups of different ones apart.
+    # Outside of the runtime directory, its name separates the groups of different runtime directories.
     digest = hashlib.sha256(os.fsencode(runtime_dir)).hexdigest()[:8]
     name = f"jupyter_dist-{os.getuid()}-{digest}"
     candidates = [Path(runtime_dir) / "jupyter_dist"]
@@ -44,7 +44,7 @@ def groups_directory(runtime_dir: str) -> Path:
     problems = []
     for candidate in sorted(candidates, key=lambda path: not _is_safe_above(path)):
         if len(os.fsencode(str(candidate) + _LONGEST)) > MAX_SOCKET_PATH_BYTES:
-            problems.append(f"{candidate} is too long a path for a unix socket")
+            problems.append(f"{candidate} is too long for a unix socket path")
             continue
         try:
             return _claim(candidate)
@@ -55,33 +55,33 @@ def groups_directory(runtime_dir: str) -> Path:
 
 
 def _claim(candidate: Path) -> Path:
-    """This directory; where another user has taken its name, one beside it that cannot be guessed."""
+    """Return this directory, or one beside it with a random name if another user has taken it."""
     try:
         make_private(candidate)
     except JupyterDistError:
         found = candidate.lstat()
         if candidate.name == "jupyter_dist" or (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()):
-            raise  # our own, and open: the hint says what to do
+            raise  # our own, but open to others: the hint says what to do
         return _claim_beside(candidate)
     return candidate
 
 
 def _claim_beside(candidate: Path) -> Path:
     prefix = candidate.name + "-"
-    for path in sorted(candidate.parent.glob(prefix + "*")):  # of an earlier server
+    for path in sorted(candidate.parent.glob(prefix + "*")):  # created by an earlier server
         with contextlib.suppress(OSError, JupyterDistError):
             make_private(path)
             return path
-    # Short: the room for the socket's path was measured without it.
+    # Short, because the limit on the socket's path was checked without it.
     path = candidate.parent / (prefix + secrets.token_hex(4))
     make_private(path)
     return path
 
 
 def _is_safe_above(path: Path) -> bool:
-    """Whether nobody but root and this user can rename what lies there: no open directory without the sticky bit."""
+    """Whether only root and this user can rename its entries: no parent is world-writable without the sticky bit."""
     for above in path.parents:
-        with contextlib.suppress(OSError):  # it is made when it is needed
+        with contextlib.suppress(OSError):  # it is created when needed
             mode = above.stat().st_mode
             if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
                 return False
@@ -89,7 +89,7 @@ def _is_safe_above(path: Path) -> bool:
 
 
 def is_private(directory: Path) -> bool:
-    """Whether it is a directory of this user that nobody else can enter; its name may be another's by now."""
+    """Whether it is a directory of this user that others cannot enter; another user may have replaced it."""
     try:
         found = directory.lstat()
     except OSError:
@@ -98,23 +98,23 @@ def is_private(directory: Path) -> bool:
 
 
 def bad_directory(directory: Path, err: OSError) -> JupyterDistError:
-    """What to tell people when nothing can be written there."""
-    hint = "Make room there, or set JUPYTER_RUNTIME_DIR to a folder that can be written to."
+    """Return the error for a directory that cannot be written to."""
+    hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
     return JupyterDistError("bad_directory", f"{directory}: {err.strerror or err}.", hint)
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory that only this user can enter, or check that it is one.
+    """Create a directory that only this user can enter, or check an existing one.
 
     Raises:
-        JupyterDistError: `bad_directory`, when it belongs to somebody else, is a link, or is open to others.
+        JupyterDistError: `bad_directory`, if it belongs to another user, is a link, or is open to others.
     """
     with contextlib.suppress(FileExistsError):
         directory.mkdir(mode=0o700, parents=True)
-        directory.chmod(0o700)  # whatever the umask
+        directory.chmod(0o700)  # regardless of the umask
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        message = f"{directory} is not a directory of this user."
+        message = f"{directory} is not a directory owned by you."
         raise JupyterDistError("bad_directory", message, "Remove it, or set JUPYTER_RUNTIME_DIR.")
     if stat.S_IMODE(found.st_mode) & 0o077:
         message = f"{directory} is open to other users."
@@ -122,7 +122,7 @@ def make_private(directory: Path) -> None:
 
 
 class GroupDirectory:
-    """The directory of one group, and the lock that says which server holds the group."""
+    """The directory of one group, with the lock of the server that has the group."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -130,10 +130,10 @@ class GroupDirectory:
 
     @classmethod
     def create(cls, parent: Path) -> GroupDirectory:
-        """Make a new one, held by this server.
+        """Create a directory, locked by this server.
 
         Raises:
-            JupyterDistError: `bad_directory`, when the system refuses it: no space, read-only, somebody else's.
+            JupyterDistError: `bad_directory`, if the system refuses: no space, read-only, not permitted.
         """
         directory = cls(parent / f"g-{secrets.token_hex(4)}")
         try:
@@ -149,26 +149,26 @@ class GroupDirectory:
 
     @property
     def group_id(self) -> str:
-        """The group's id is the directory's name."""
+        """Return the group's id: the name of the directory."""
         return self.path.name
 
     @property
     def socket_path(self) -> Path:
-        """Where the agent listens."""
+        """Return the path of the agent's socket."""
         return self.path / "agent.sock"
 
     @property
     def journal_path(self) -> Path:
-        """Where the journal is."""
+        """Return the path of the journal."""
         return self.path / "journal"
 
     @property
     def log_path(self) -> Path:
-        """What the agent itself printed."""
+        """Return the path of the agent's own log."""
         return self.path / "agent.log"
 
     def hold(self) -> bool:
-        """Take the lock; False when another server that lives has it. The kernel frees it when we die."""
+        """Take the lock; return False if another running server has it. The kernel releases it when we die."""
         if self._lock_fd is not None:
             return True
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -182,13 +182,13 @@ class GroupDirectory:
         return True
 
     def release(self) -> None:
-        """Let another server have the group."""
+        """Release the lock, so that another server can take the group."""
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None
 
     def read_group_json(self) -> dict[str, Any]:
-        """What the agent wrote about itself; empty when there is nothing to read."""
+        """Return what the agent wrote about itself; empty if there is nothing to read."""
         try:
             content = json.loads(_last_bytes(self.path / "group.json", MAX_GROUP_JSON_BYTES))
         except (OSError, ValueError, RecursionError):
@@ -196,28 +196,28 @@ class GroupDirectory:
         return believable(content)
 
     def age_seconds(self) -> float:
-        """How long ago something was last put into it; 0 when it is gone."""
+        """Return the seconds since its last change; 0 if it is gone."""
         try:
             return time.time() - self.path.stat().st_mtime
         except OSError:
             return 0.0
 
     def log_tail(self, max_bytes: int = 1500) -> str:
-        """The last that the agent printed."""
+        """Return the end of the agent's log."""
         try:
             return _last_bytes(self.log_path, max_bytes).decode("utf-8", "replace").strip()
         except OSError:
             return ""
 
     def remove(self) -> None:
-        """Remove everything, once the agent is gone."""
+        """Remove the directory, after the agent has ended."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.release()
 
 
 def _last_bytes(path: Path, max_bytes: int) -> bytes:
-    """The end of a file of a group. Raises OSError; also for a link or a pipe, which a rank may have put there."""
-    # Not waiting: opening a pipe would hold up the server for ever.
+    """Return the end of a file of a group. Raises OSError, also for a link or a pipe that a rank put there."""
+    # Non-blocking: opening a pipe would block the server forever.
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):

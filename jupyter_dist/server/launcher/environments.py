@@ -1,4 +1,4 @@
-"""The Pythons that groups can run in: the server's own, those of kernelspecs, and any that is named."""
+"""The Pythons that groups can run in: the server's own, those of kernelspecs, and any given by path."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ KernelSpecs = Callable[[], Awaitable[Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Environment:
-    """A Python and what it has."""
+    """A Python and the packages that matter here."""
 
     name: str
     display_name: str
     python: str
     source: str  # "server", "kernelspec" or "path"
-    env: dict[str, str] = field(default_factory=dict)  # of the kernelspec
+    env: dict[str, str] = field(default_factory=dict)  # environment variables of the kernelspec
     python_version: str | None = None
     torch_version: str | None = None
     ipython_version: str | None = None
@@ -45,7 +45,7 @@ class Environment:
     problem: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The environment of docs/api.md."""
+        """Return the environment of docs/api.md."""
         shown = ("name", "display_name", "python", "source", "python_version", "torch_version")
         fields = {name: getattr(self, name) for name in (*shown, "ipython_version", "problem")}
         return {**fields, "accelerators": accelerators.shown(self.accelerators)}
@@ -53,12 +53,12 @@ class Environment:
 
 @dataclass(frozen=True)
 class _Probed:
-    stamp: tuple[tuple[str, int], ...]  # changes when something is installed or removed
+    stamp: tuple[tuple[str, int], ...]  # changes when a package is installed or removed
     found: dict[str, Any]
 
 
 class Environments:
-    """Lists and probes environments; what was probed is remembered until it changes."""
+    """Lists and probes environments; results are cached until the environment changes."""
 
     def __init__(self, kernel_specs: KernelSpecs) -> None:
         self._kernel_specs = kernel_specs
@@ -66,15 +66,15 @@ class Environments:
         self._at_once = asyncio.Semaphore(MAX_PROBES_AT_ONCE)
 
     async def all(self) -> list[Environment]:
-        """All that are known, the server's own first; each probed."""
+        """Return all known environments, probed, the server's own first."""
         candidates = await self._candidates()
         return list(await asyncio.gather(*(self._probe(candidate) for candidate in candidates)))
 
     async def get(self, name: str | None = None, python: str | None = None) -> Environment:
-        """The environment of that name or interpreter; without either, the default. It is usable.
+        """Return the usable environment with that name or interpreter; without either, the default.
 
         Raises:
-            JupyterDistError: `bad_environment`, when there is none, or it lacks something.
+            JupyterDistError: `bad_environment`, if there is none, or it lacks a requirement.
         """
         if python is not None:
             environment = await self._probe(_from_path(python))
@@ -88,7 +88,7 @@ class Environments:
         return environment
 
     async def listed(self, name: str) -> Environment:
-        """The environment of that name in the list: nothing is started but what its server was told to offer.
+        """Return the environment with that name from the list; does not start other interpreters.
 
         Raises:
             JupyterDistError: `bad_environment`, also for a path.
@@ -113,7 +113,7 @@ class Environments:
     async def _candidates(self) -> list[Environment]:
         specs = (_from_kernel_spec(name, entry["spec"]) for name, entry in (await self._kernel_specs()).items())
         found = sorted((spec for spec in specs if spec is not None), key=lambda spec: spec.name)
-        # The usual kernel "python3" is the server's own Python: one entry, under the name that people know.
+        # The usual kernel "python3" is the server's own Python: list it once, under its familiar name.
         own = [spec for spec in found if spec.python == sys.executable and not spec.env]
         if not own:
             return [Environment(SERVER_NAME, "Jupyter server", sys.executable, "server"), *found]
@@ -135,7 +135,7 @@ class Environments:
 
 
 def default_environment(environments: list[Environment]) -> Environment:
-    """The first usable one, which is the server's own if that has torch."""
+    """Return the first usable environment, which is the server's own if that has torch."""
     usable = (environment for environment in environments if environment.problem is None)
     return next(usable, environments[0])
 
@@ -149,7 +149,7 @@ def _unknown(name: str, candidates: list[Environment]) -> JupyterDistError:
 def _from_path(python: str) -> Environment:
     if not os.path.isabs(python):
         message = f"'{python[:200]}' is not an absolute path."
-        raise JupyterDistError("bad_environment", message, "Write the whole path of the interpreter.")
+        raise JupyterDistError("bad_environment", message, "Give the full path of the interpreter.")
     return Environment(python, python, python, "path")
 
 

@@ -23,12 +23,12 @@ from .launcher import Launcher
 
 LAUNCH_SECONDS = 20.0
 POLL_SECONDS = 0.01
-# What an agent needs to come up: group.json, its socket, the journal's folder.
+# Space that an agent needs to start: group.json, its socket, the journal's folder.
 LEAST_BYTES = 16 << 10
 LEAST_FILES = 8
 REAP_SECONDS = 0.5
 
-# Credentials of the server: ranks run any code, and what they print is read by others.
+# Credentials of the server: ranks run arbitrary code, and others read their output.
 _SECRET_NAMES = re.compile(
     r"JUPYTER_TOKEN|JPY_\w*TOKEN|JPY_COOKIE_SECRET|JUPYTERHUB_\w*TOKEN|JUPYTER\w*_(TOKEN|PASSWORD|SECRET)"
     r"|CONFIGPROXY_AUTH_TOKEN|JPY_PARENT_PID|JPY_SESSION_NAME"
@@ -36,20 +36,20 @@ _SECRET_NAMES = re.compile(
 
 
 def agent_environment(preload: list[str], extra: dict[str, str] | None = None) -> dict[str, str]:
-    """The server's environment without its credentials, plus what the kernelspec and the agent need."""
+    """Return the server's environment without its credentials, plus what the kernelspec and the agent need."""
     kept = {name: value for name, value in os.environ.items() if not _SECRET_NAMES.fullmatch(name)}
     own = {"JUPYTER_DIST_PRELOAD": json.dumps(preload), "JUPYTER_DIST_UMASK": _umask()}
     return {**kept, **own, **(extra or {})}
 
 
 def _umask() -> str:
-    """The umask of this process, for the files that cells write; os.umask() cannot be asked without changing it."""
+    """Return the umask of this process, for files that cells write; os.umask() would change it."""
     found = re.search(r"^Umask:\s*([0-7]+)$", Path("/proc/self/status").read_text(), re.M)
     return found[1] if found else "077"
 
 
 class LocalLauncher(Launcher):
-    """Starts one agent per group directory, below its keeper; it imports torch at once and waits for its group."""
+    """Starts one agent per group directory, as the child of a keeper; it imports torch and waits for its group."""
 
     def __init__(self, parent: Path, preload: Sequence[str]) -> None:
         super().__init__(parent, preload)
@@ -64,17 +64,17 @@ class LocalLauncher(Launcher):
         return arguments
 
     def directories(self) -> list[GroupDirectory]:
-        """The group directories on disk."""
-        if not is_private(self._parent):  # in an open folder others may have put theirs in its place
+        """Return the group directories on disk."""
+        if not is_private(self._parent):  # in a shared folder, other users may have replaced it
             return []
         paths = (path for path in self._parent.glob("g-*") if is_private(path))
         return [GroupDirectory(path) for path in sorted(paths)]
 
     async def launch(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
-        """Start an agent in that interpreter and return its directory, once it listens.
+        """Start an agent in that interpreter; return its directory when the agent listens.
 
         Raises:
-            JupyterDistError: `bad_environment` with the agent's last words when it died, `timed_out`.
+            JupyterDistError: `bad_environment` with the end of the agent's log if it died, `timed_out`.
         """
         directory = GroupDirectory.create(self._parent)
         try:
@@ -87,21 +87,21 @@ class LocalLauncher(Launcher):
         return directory
 
     def reap_soon(self) -> None:
-        """Collect what has ended, once the keeper of an agent that just did has seen it."""
+        """Reap ended children, after the keeper of an agent that just ended has noticed."""
         asyncio.get_running_loop().call_later(REAP_SECONDS, self._reap)
 
     def _reap(self) -> None:
         self._processes = [process for process in self._processes if process.poll() is None]
 
     def detach(self) -> None:
-        """The server ends and the agents stay: they are init's children from now on."""
+        """Leave the agents running when the server ends; init adopts them."""
         self._reap()
         for process in self._processes:
-            # Nothing is left to wait for; Popen would warn that its process still runs, which is the point.
+            # Popen would warn that its process is still running, but that is intended.
             process.returncode = 0
         self._processes.clear()
         with contextlib.suppress(OSError):
-            self._parent.rmdir()  # unless groups stay
+            self._parent.rmdir()  # fails if groups are left
         self._code.release()
 
     def _spawn(self, python: str, directory: GroupDirectory, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
@@ -114,14 +114,14 @@ class LocalLauncher(Launcher):
         with open(log_fd, "ab") as log:
             try:
                 return subprocess.Popen(
-                    # The keeper needs nothing but the standard library, and starts the agent with all of the user's.
+                    # The keeper needs only the standard library; it starts the agent with the user's site-packages.
                     self.command([python, "-I", "-S", str(boot_script), "keeper", str(directory.path)]),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     cwd="/",
                     env=agent_environment(self._preload, env),
-                    start_new_session=True,  # no signal of the server's terminal reaches it
+                    start_new_session=True,  # it must not get signals from the server's terminal
                     close_fds=True,
                 )
             except OSError as err:
@@ -133,7 +133,7 @@ class LocalLauncher(Launcher):
             return self._code.boot_script()
         except OSError as err:
             message = f"The code that a group runs cannot be written: {err.strerror}: {err.filename}."
-            hint = "Make room there, or set JUPYTER_RUNTIME_DIR."
+            hint = "Free some space there, or set JUPYTER_RUNTIME_DIR."
             raise JupyterDistError("bad_directory", message, hint) from err
 
     async def _wait_for_socket(self, process: subprocess.Popen[bytes], directory: GroupDirectory, python: str) -> None:
@@ -142,18 +142,18 @@ class LocalLauncher(Launcher):
             if process.poll() is not None:
                 _check_room(directory.path)
                 words = directory.log_tail() or "It printed nothing."
-                message = f"The group's agent in {python} ended with code {process.returncode} before it was up."
+                message = f"The group's agent in {python} ended with code {process.returncode} before it was ready."
                 raise JupyterDistError("bad_environment", message, words)
             if time.monotonic() > deadline:
-                os.killpg(process.pid, signal.SIGKILL)  # the keeper, and the agent that does not come up
+                os.killpg(process.pid, signal.SIGKILL)  # the keeper, and the agent that did not start
                 await asyncio.to_thread(process.wait)
-                message = f"The group's agent in {python} was not up within {LAUNCH_SECONDS:g} s."
+                message = f"The group's agent in {python} did not start within {LAUNCH_SECONDS:g} s."
                 raise JupyterDistError("timed_out", message, directory.log_tail() or "Try again.")
             await asyncio.sleep(POLL_SECONDS)
 
 
 def _check_room(path: Path) -> None:
-    """Raise JupyterDistError `bad_directory` when nothing can be written there: an agent cannot even say so."""
+    """Raise JupyterDistError `bad_directory` if nothing can be written there, because the agent could not report it."""
     try:
         is_full = disk.free_bytes(path) < LEAST_BYTES or disk.free_files(path) in range(LEAST_FILES)
     except OSError as err:

@@ -1,6 +1,6 @@
-"""Runs inside a candidate interpreter (any Python 3, standard library only) and prints what it has, as JSON.
+"""Runs in a candidate interpreter (any Python 3, standard library only) and prints its versions as JSON.
 
-It is read as text and passed with -c, never imported: torch is looked at, not imported, so it takes 0.1 s.
+Its source is passed with -c, never imported. It does not import torch, so it takes 0.1 s.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import sys
 
 
 def version(name: str) -> str | None:
-    """The version of a distribution."""
+    """Return the version of a distribution."""
     try:
         from importlib import metadata  # noqa: PLC0415 - not in Python 3.7, which must be told that it is too old
 
         return metadata.version(name)
-    except Exception:  # whatever is broken there, the answer is "not known"
+    except Exception:  # the environment is broken: the version is unknown
         return None
 
 

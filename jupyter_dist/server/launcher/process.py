@@ -1,4 +1,4 @@
-"""A group's agent as a process: whether it lives is asked of the kernel, never concluded from its silence."""
+"""The process of a group's agent: the kernel tells whether it is alive; that it does not respond proves nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class AgentProcess:
-    """One living agent, or its keeper, held by a pidfd: whatever gets its number later is never signalled."""
+    """One running agent, or its keeper, held by a pidfd, so that a process that reuses its pid is never signaled."""
 
     def __init__(self, pid: int, pidfd: int) -> None:
         self.pid = pid
@@ -18,9 +18,9 @@ class AgentProcess:
 
     @classmethod
     def find(cls, directory: Path, pid: object, role: str = "agent") -> AgentProcess | None:
-        """The process of that role in a group's directory; None when there is none.
+        """Return the process with that role in a group's directory; None if there is none.
 
-        The number that is written in the directory may be missing, damaged or another's by now: then all are looked at.
+        The pid in the directory may be missing, damaged or reused: then all processes are searched.
         """
         if isinstance(pid, int) and (found := cls._open(directory, pid, role)) is not None:
             return found
@@ -34,7 +34,7 @@ class AgentProcess:
             pidfd = os.pidfd_open(pid)
         except (OSError, OverflowError, ValueError):
             return None
-        # Looked at once it is held: were it another's by now, it would not look like ours.
+        # Checked after opening the pidfd: a process that reused the pid would not look like ours.
         if _is(directory, pid, role):
             return cls(pid, pidfd)
         os.close(pidfd)
@@ -55,15 +55,15 @@ class AgentProcess:
             return False
 
     def signal(self, signum: signal.Signals) -> None:
-        """Send a signal; a process that is gone already is fine."""
+        """Send a signal; ignored if the process is gone."""
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self._pidfd, signum)
 
     async def wait(self, seconds: float | None) -> bool:
-        """Wait until it has ended, at most so long (None: for ever); whether it has."""
+        """Wait until it has ended, at most this long (None: no limit); return whether it has."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
-        # A descriptor of its own: two may wait at once. A pidfd becomes readable when its process ends.
+        # A separate descriptor, because two may wait at once. A pidfd becomes readable when its process ends.
         fd = os.dup(self._pidfd)
         loop.add_reader(fd, ended.set)
         try:
@@ -76,27 +76,27 @@ class AgentProcess:
         return True
 
     def ask_to_end(self) -> None:
-        """Have it end in order, whatever its version, also when it is stopped."""
+        """Ask it to shut down, whatever its version, even if it is stopped."""
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
 
     @property
     def parent(self) -> int | None:
-        """The number of its parent."""
+        """Return the pid of its parent."""
         try:
             return int(Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
         except OSError:
             return None
 
     def close(self) -> None:
-        """Forget it; it goes on. Idempotent."""
+        """Close the pidfd; the process keeps running. Idempotent."""
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
 
 
 def _is(directory: Path, pid: int, role: str) -> bool:
-    """Whether a process was started as this role in this directory; a zombie has no command line."""
+    """Whether a process was started with this role in this directory; a zombie has no command line."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:

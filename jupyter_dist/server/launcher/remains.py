@@ -1,4 +1,4 @@
-"""What group.json may say: a rank can write it, too, and a server shows a group of it until the agent is heard."""
+"""Validates group.json: a rank can write it, too, and the server shows a group from it until the agent answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 
 
 def believable(content: Any) -> dict[str, Any]:
-    """A group.json without what makes no sense.
+    """Return group.json without invalid fields.
 
-    What a group cannot be shown without has a stand-in: a living group is not to be taken for none.
+    Required fields get a default, because a running group must always be shown.
     """
     if not isinstance(content, dict):
         return {}
@@ -53,7 +53,7 @@ def _is_devices(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MAX_RANKS and all(_is_count(item, 0, MAX_RANKS) for item in value)
 
 
-# Each with what stands in for it. Values of a later version are left as they are.
+# Each with its default. Values of a later version are kept.
 _SPEC: dict[str, tuple[Callable[[Any], bool], Any]] = {
     "name": (lambda value: _is_text(value) and bool(_NAME.match(value)), "damaged"),
     "world_size": (lambda value: _is_count(value, 1, MAX_RANKS), 1),

@@ -1,6 +1,6 @@
-"""What ranks need of a Python, and the sentence for each thing that is missing or too old.
+"""The requirements of ranks on a Python, with a sentence for each that is missing or too old.
 
-The least versions are those that docs/compatibility.md says have run.
+The minimum versions are the oldest that docs/compatibility.md lists as tested.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _PACKAGES = {"torch": MIN_TORCH, "ipython": MIN_IPYTHON}
 
 
 def problem(python: str, found: Mapping[str, Any]) -> str | None:
-    """Say why ranks cannot run there, and what to do; None where they can.
+    """Return why ranks cannot run there, and what to do; None if they can.
 
     Args:
         python: the interpreter.
-        found: what probe.py printed in it.
+        found: what probe.py printed there.
     """
     if said := found.get("problem"):
         return str(said)
@@ -53,7 +53,7 @@ def _pip(python: str, *arguments: str) -> str:
 
 
 def _numbers(version: str) -> Version | None:
-    """The first two numbers of a version ("2.13.0+cpu", "2.9.0a0+git1234"); None where there are none."""
+    """Return the first two numbers of a version ("2.13.0+cpu", "2.9.0a0+git1234"); None if there are none."""
     match = re.match(r"(\d+)\.(\d+)", version)
     return None if match is None else (int(match[1]), int(match[2]))
 

@@ -1,4 +1,4 @@
-"""The executions of one group as the server knows them: the agent's word, and the code that is at hand."""
+"""The executions of one group as the server knows them: the agent's statuses, and cached code."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 MAX_KEPT = 2000
-MAX_CODE_CHARS = 32 << 20  # of all that is at hand; the agent, or the journal, has the rest
+MAX_CODE_CHARS = 32 << 20  # limit on cached code; the agent or the journal has the rest
 MAX_LINE = 200
-MAX_HEAD = 10_000  # so much of a cell is looked at for its first line
+MAX_HEAD = 10_000  # how much of a cell is searched for its first line
 
 ExecutionModel = dict[str, Any]
 
@@ -30,10 +30,10 @@ class Executions:
         self._begins: dict[str, int | None] = {}
 
     def update(self, status: dict[str, Any]) -> ExecutionModel:
-        """Take the agent's newest status of an execution and return its model."""
+        """Store the agent's newest status of an execution and return its model."""
         execution_id = status["id"]
         model = {**status, "group": self._group_id}
-        if "code" in status:  # by an agent of protocol 1
+        if "code" in status:  # sent by an agent of protocol 1
             self.set_code(execution_id, status["code"])
         if "line" in status:
             self._lines[execution_id] = status["line"]
@@ -47,22 +47,22 @@ class Executions:
         return model
 
     def set_code(self, execution_id: str, code: str) -> None:
-        """Remember what was run: from the request, or from the journal."""
+        """Cache the code of an execution, from the request or the journal."""
         self._num_chars += len(code) - len(self._codes.pop(execution_id, ""))
         self._codes[execution_id] = code
         self._lines.setdefault(execution_id, _first_line(code))
         while self._num_chars > MAX_CODE_CHARS and len(self._codes) > 1:
             self._num_chars -= len(self._codes.pop(next(iter(self._codes))))
-        if len(self._codes) > 2 * MAX_KEPT:  # of executions that no agent told of
+        if len(self._codes) > 2 * MAX_KEPT:  # code of executions that no agent reported
             for unknown in [key for key in self._codes if key not in self._models][:-MAX_KEPT]:
                 self._forget(unknown)
 
     def has_code(self, execution_id: str) -> bool:
-        """Whether its code is at hand."""
+        """Whether its code is cached."""
         return execution_id in self._codes
 
     def get(self, execution_id: str) -> ExecutionModel:
-        """The execution, with its code if that is at hand.
+        """Return the execution, with its code if that is cached.
 
         Raises:
             JupyterDistError: `unknown_execution`.
@@ -70,28 +70,28 @@ class Executions:
         model = self._models.get(execution_id)
         if model is None:
             near = difflib.get_close_matches(execution_id, self._models, 1, 0.8)
-            hint = f"Did you mean '{near[0]}'?" if near else f"The last {MAX_KEPT} of each group are known."
+            hint = f"Did you mean '{near[0]}'?" if near else f"Only the last {MAX_KEPT} of each group are kept."
             raise JupyterDistError("unknown_execution", f"There is no execution '{execution_id[:80]}'.", hint)
         return {**model, "code": self._codes.get(execution_id)}
 
     def begin_seq(self, execution_id: str) -> int | None:
-        """The record with which it began; None when it never ran."""
+        """Return the record with which it began; None if it never ran."""
         return self._begins.get(execution_id)
 
     def all(self) -> list[ExecutionModel]:
-        """All, without code."""
+        """Return all, without code."""
         return list(self._models.values())
 
     def listed(self) -> list[ExecutionModel]:
-        """All, with the first line of their code."""
+        """Return all, with the first line of their code."""
         return [{**model, "line": self._lines.get(key)} for key, model in self._models.items()]
 
     def unfinished(self) -> Iterable[ExecutionModel]:
-        """Those that are queued or running."""
+        """Return those that are queued or running."""
         return [model for model in self._models.values() if not is_final(model)]
 
     def mark_lost(self, error: JupyterDistError) -> list[str]:
-        """The agent is gone: nobody will end them any more. Returns their ids."""
+        """Mark unfinished executions as lost, because the agent is gone. Return their ids."""
         lost = [model["id"] for model in self.unfinished()]
         for execution_id in lost:
             model = self._models[execution_id]
@@ -116,5 +116,5 @@ def _first_line(code: str) -> str:
 
 
 def is_final(model: ExecutionModel) -> bool:
-    """Whether the execution has ended for good."""
+    """Whether the execution has ended."""
     return model["state"] in FINAL_EXECUTION_STATES

@@ -1,4 +1,4 @@
-"""A group as its agent tells of it: state, executions, their views, samples; kept up over lost connections."""
+"""Follows a group's agent: state, executions, views and samples, across lost connections."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from .status import GroupStatus
 from .waiting import Changes
 
 RECONNECT_AFTER_SECONDS = (0.0, 0.1, 0.4, 1.0)
-# An agent that was not heard of is asked; one that then says nothing is shown as not answering, within 5 s in all.
+# A quiet agent is pinged; one that does not answer is shown as unresponsive, within 5 s in total.
 ASK_EVERY_SECONDS = 1.5
 ANSWER_SECONDS = 2.5
-HELLO_SECONDS = 60.0  # for one that is stopped and goes on: it finds the question, and need not be asked again
+HELLO_SECONDS = 60.0  # long, so that an agent that is stopped and continues can still answer the same request
 
 _DIGITS = re.compile(r"[\d.]+")
 
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class FollowedGroup:
-    """What is known of a group, from the agent that waits to become it until nothing of it is left."""
+    """What is known of a group, from its waiting agent until the group has been removed."""
 
     def __init__(self, directory: GroupDirectory, server_id: str, notify: Callable[[Topic], None]) -> None:
         self.directory = directory
@@ -54,13 +54,13 @@ class FollowedGroup:
         self._notify = notify
         self._link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
         self._history = History(directory, self._link, self.executions, self._is_sound)
-        self._damaged = 0  # records that were left out
+        self._damaged = 0  # records that were skipped
         self._views = ViewStore(self._history.execution_records)
         self._seq = 0
         self._watchers = 0
         self._ending = False
         self._connecting: asyncio.Task[None] | None = None
-        self._found = asyncio.Event()  # how it stands with the agent is known
+        self._found = asyncio.Event()  # set when the state of the agent is known
         self._asking: asyncio.Task[None] | None = None
         self._changes = Changes()
         self._handlers = {
@@ -73,7 +73,7 @@ class FollowedGroup:
 
     @property
     def is_attached(self) -> bool:
-        """Whether its agent can be asked."""
+        """Whether its agent can be reached."""
         return self._link.answers
 
     @property
@@ -83,22 +83,22 @@ class FollowedGroup:
 
     @property
     def name(self) -> str:
-        """The name its user gave it."""
+        """Return the name that its user gave it."""
         return self.status.name
 
     @property
     def world_size(self) -> int:
-        """How many ranks it has."""
+        """Return the number of ranks."""
         return self.status.world_size
 
     def model(self) -> dict[str, Any]:
-        """The Group of docs/api.md."""
+        """Return the Group of docs/api.md."""
         return self.status.model(self.id)
 
     # -- the connection ---------------------------------------------------------------------------------
 
     async def attach(self, hello_seconds: float = HELLO_SECONDS) -> None:
-        """Connect to the agent, and follow what it has if it is a group already.
+        """Connect to the agent, and follow its group if it has one.
 
         Raises:
             JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
@@ -116,13 +116,13 @@ class FollowedGroup:
             await self._link.request("watch", seconds=WATCH_SECONDS)
 
     def connect(self) -> None:
-        """Attach in the background, again and again while the agent lives."""
+        """Attach in the background; retry while the agent is alive."""
         if self._connecting is None or self._connecting.done():
             self._found.clear()
             self._connecting = start_task(self._connect(), f"connect {self.id}")
 
     async def adopt(self, group_json: dict[str, Any], seconds: float) -> None:
-        """Take over a group that an earlier server left; one that has not answered by then is shown as such."""
+        """Adopt a group that an earlier server left; if it does not answer in time, show that."""
         self.status.take_remains(group_json)
         self.connect()
         try:
@@ -137,19 +137,19 @@ class FollowedGroup:
         self.directory.release()
 
     def agent_process(self) -> AgentProcess | None:
-        """The agent's process, if it lives."""
+        """Return the agent's process, if it is alive."""
         pid = self.status.fields.get("agent_pid") or self.directory.read_group_json().get("agent_pid")
         return AgentProcess.find(self.directory.path, pid)
 
     def agent_lives(self) -> bool:
-        """Whether the agent's process lives, whether or not it answers."""
+        """Whether the agent's process is alive, even if it does not respond."""
         process = self.agent_process()
         if process is not None:
             process.close()
         return process is not None
 
     def mark_lost(self, last_words: str) -> None:
-        """The agent is gone, and its ranks with it."""
+        """Mark the group as lost: its agent has ended, and its ranks with it."""
         error = JupyterDistError(
             "agent_unreachable",
             f"The agent of group '{self.name}' has ended, and its ranks with it.",
@@ -161,18 +161,18 @@ class FollowedGroup:
         self._changed()
 
     def mark_silent(self) -> None:
-        """The agent lives and does not answer: nothing of what it told last is shown as present."""
+        """Mark the group as unresponsive: the last reported state is no longer shown as current."""
         if self.status.silence is not None:
             return
         process = self.agent_process()
         if process is None:
-            return  # that is told when its connection ends
+            return  # reported when its connection ends
         with process:
-            why = "is stopped" if process.is_stopped else "does not answer"
+            why = "is stopped" if process.is_stopped else "does not respond"
         self.status.silence = JupyterDistError(
             "agent_unreachable",
             f"The agent of group '{self.name}' (process {process.pid}) {why}.",
-            "Its ranks and variables are kept, and it is shown as soon as it answers. Shutting it down ends it.",
+            "Its ranks keep their variables, and it is usable again as soon as it responds. Shutting it down ends it.",
         )
         self._link.is_silent = True
         log.warning("jupyter_dist: %s", self.status.silence.message)
@@ -193,7 +193,7 @@ class FollowedGroup:
             "incompatible",
             f"Group '{self.name}' was started by {version} (protocol {content.get('protocol')!r:.20}); this server "
             f"speaks protocols {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}.",
-            "Its ranks live on. Use it from a server of that version, or shut it down.",
+            "Its ranks keep running. Use it from a server of that version, or shut it down.",
         )
         self.status.update(state="incompatible", error=error.to_dict())
         self._changed()
@@ -203,7 +203,7 @@ class FollowedGroup:
         for delay in delays:
             await asyncio.sleep(delay)
             process = self.agent_process()
-            if process is None:  # one that lives is only slow, or stopped: its ranks are not lost
+            if process is None:  # if alive, it is only slow or stopped, and its ranks are not lost
                 if self.status.told_state not in ("dead", "warm"):
                     self.mark_lost(self.directory.log_tail(600))
                 break
@@ -225,7 +225,7 @@ class FollowedGroup:
                 await process.wait(None)
 
     async def _fetch_executions(self) -> None:
-        """Take all executions, page by page, each in its place among what the agent tells meanwhile."""
+        """Fetch all executions page by page, in order with the updates that the agent sends meanwhile."""
         after, more = None, True
         while more:
             answer, _ = await self._link.request("executions", take=self._on_executions, after=after)
@@ -233,14 +233,14 @@ class FollowedGroup:
             after = answer["executions"][-1]["id"] if answer["executions"] else None
 
     async def _ask_for_life(self) -> None:
-        """Show within seconds that the agent does not answer any more, and that it does again."""
+        """Detect within seconds that the agent stopped responding, or responds again."""
         while self._is_unheard_since(math.inf):
             await asyncio.sleep(ASK_EVERY_SECONDS)
             asked_at = time.monotonic()
             if asked_at - self._link.heard_at >= ASK_EVERY_SECONDS:
                 with contextlib.suppress(JupyterDistError):
                     await self._link.request("ping", timeout_seconds=ANSWER_SECONDS)
-                await asyncio.sleep(0.05)  # what came while this process itself was held up is heard first
+                await asyncio.sleep(0.05)  # first handle what arrived while this process itself was blocked
                 if self._is_unheard_since(asked_at):
                     self.mark_silent()
                     continue
@@ -263,20 +263,20 @@ class FollowedGroup:
     # -- waiting ----------------------------------------------------------------------------------------
 
     async def wait_until(self, is_so: Callable[[], bool], seconds: float) -> bool:
-        """Wait until the condition holds, at most so long; whether it does."""
+        """Wait until the condition holds, at most this long; return whether it does."""
         return await self._changes.wait_until(is_so, seconds)
 
     async def wait_ended(self, execution_id: str, seconds: float) -> bool:
-        """Wait until an execution has ended; whether it has."""
+        """Wait until an execution has ended; return whether it has."""
         return await self.wait_until(lambda: is_final(self.executions.get(execution_id)), seconds)
 
     async def watch_memory(self, change: int) -> None:
-        """One watcher more (1) or less (-1): samples are taken while there is one."""
+        """Add (1) or remove (-1) a watcher; samples are taken while there is one."""
         before, self._watchers = self._watchers, self._watchers + change
         if bool(before) != bool(self._watchers) and self._link.answers:
             await self._link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
 
-    # -- what the agent tells ---------------------------------------------------------------------------
+    # -- messages of the agent ---------------------------------------------------------------------------
 
     def _on_hello(self, header: Header, payload: bytes) -> None:
         self.status.protocol = self._link.protocol
@@ -311,18 +311,18 @@ class FollowedGroup:
                 self._notify(("log", self.id, rank))
 
     def _is_sound(self, header: Header) -> bool:
-        """Whether a record can be believed; the first one that cannot is named in the server's log."""
+        """Whether a record is valid; the first invalid one is written to the server's log."""
         if is_sound(header, self.world_size):
             return True
         if not self._damaged:
-            log.warning("jupyter_dist: the journal of group '%s' is damaged: %.200r is left out.", self.name, header)
+            log.warning("jupyter_dist: the journal of group '%s' is damaged: skipping %.200r.", self.name, header)
         self._damaged += 1
         return False
 
     def _on_group(self, header: Header, payload: bytes) -> None:
         before, self.status.fields = self.status.fields.get("disk"), header["group"]
         disk = self.status.fields.get("disk")
-        if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its figures change all the time
+        if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its numbers change all the time
             log.warning("jupyter_dist: group '%s': %s", self.name, disk)
         self._changed()
 
@@ -343,7 +343,7 @@ class FollowedGroup:
             self.connect()
 
     async def _ask(self, t: str, payload: bytes = b"", **fields: Any) -> tuple[Header, bytes]:
-        """Ask the agent. One that is known not to answer is not asked: it would do it at any later time."""
+        """Send a request to the agent, unless it is known not to respond: it might carry it out much later."""
         self.status.check_reachable()
         if self.status.is_gone and not self._link.is_open:
             self.status.check_takes_cells()

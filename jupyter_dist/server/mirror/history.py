@@ -1,4 +1,4 @@
-"""What a group said before: records from the agent, or from the journal's files when the agent is gone."""
+"""The past output of a group: records from the agent, or from the journal's files if the agent is gone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .executions import Executions
 from .link import PACKED_PROTOCOL, AgentLink
 from .logs import MAX_RING_BYTES, LogReader, LogRing
 
-MAX_VIEW_BYTES = 64 << 20  # of records: far more than a view shows
+MAX_VIEW_BYTES = 64 << 20  # records read for a view: far more than it shows
 FETCH_SECONDS = 30.0
 
 
 class History:
-    """Pages of logs, records of executions, and the rings of those logs that somebody follows."""
+    """Pages of logs, records of executions, and the rings of logs that are followed."""
 
     def __init__(
         self, directory: GroupDirectory, link: AgentLink, executions: Executions, is_sound: Callable[[Header], bool]
@@ -30,12 +30,12 @@ class History:
         self._directory = directory
         self._link = link
         self._executions = executions
-        self._is_sound = is_sound  # others are left out
+        self._is_sound = is_sound  # other records are skipped
         self._rings: dict[int, LogRing] = {}
         self._filling = asyncio.Lock()
 
     async def fetch_code(self, execution_id: str) -> None:
-        """Have the code of an execution at hand; when nobody has it any more, it stays unknown."""
+        """Load the code of an execution; it stays unknown if it is no longer stored."""
         with contextlib.suppress(JupyterDistError):
             if self._link.answers and self._link.protocol >= PACKED_PROTOCOL:
                 _, payload = await self._link.request("code", execution_id=execution_id)
@@ -44,7 +44,7 @@ class History:
                 await self.execution_records(execution_id)
 
     async def execution_records(self, execution_id: str) -> list[Record]:
-        """All records of an execution (of a huge one: its first and last)."""
+        """Return all records of an execution (of a huge one: the first and last)."""
         records = await self._execution_records(execution_id)
         for record, payload in records[:1]:
             if record["kind"] == "begin":
@@ -64,7 +64,7 @@ class History:
         return self._sound((record.header, record.payload) for record in found)
 
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> dict[str, Any]:
-        """The page of docs/api.md."""
+        """Return the page of docs/api.md."""
         records, more = await self._page(rank, before, max_bytes)
         reader = LogReader(rank, self._executions.counts)
         converted = (reader.convert(header, payload) for header, payload in records)
@@ -76,10 +76,10 @@ class History:
         }
 
     async def ring(self, rank: int) -> LogRing:
-        """The newest records of a rank; fed from now on."""
+        """Return the ring of a rank's newest records, which is fed from now on."""
         async with self._filling:
             if rank not in self._rings:
-                # It is fed while the page is fetched: only what is older goes before.
+                # It is fed while the page is fetched, so only older records are prepended.
                 ring = self._rings[rank] = LogRing(rank, self._executions.counts)
                 try:
                     ring.prepend(*await self._page(rank, None, MAX_RING_BYTES))
@@ -89,7 +89,7 @@ class History:
             return self._rings[rank]
 
     def feed(self, rank: int, record: dict[str, Any], payload: bytes) -> bool:
-        """Take a live record; whether anybody follows that log."""
+        """Feed a live record; return whether that log is followed."""
         ring = self._rings.get(rank)
         if ring is None:
             return False

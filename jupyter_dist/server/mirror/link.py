@@ -1,4 +1,4 @@
-"""The server's end of the connection to one agent: requests with deadlines, and what the agent tells."""
+"""The server's connection to one agent: requests with deadlines, and the agent's messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class AgentLink:
-    """One connection. When it is lost every open request fails, and `on_lost` is called once."""
+    """One connection. When it is lost, every open request fails and `on_lost` is called once."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class AgentLink:
         self._on_lost = on_lost
         self._stream: FrameStream | None = None
         self._reader: asyncio.Task[None] | None = None
-        self.protocol = PROTOCOL_VERSION  # what this agent and we speak
-        self.heard_at = 0.0  # monotonic; when it last said anything
-        self.is_silent = False  # it lives and has not answered in time
+        self.protocol = PROTOCOL_VERSION  # the protocol version in use
+        self.heard_at = 0.0  # monotonic time of its last message
+        self.is_silent = False  # alive, but did not answer in time
         self._answers: dict[int, tuple[asyncio.Future[tuple[Header, bytes]], Take | None]] = {}
         self._ids = itertools.count(1)
 
@@ -57,11 +57,11 @@ class AgentLink:
 
     @property
     def answers(self) -> bool:
-        """Whether requests can be made, and are answered as far as is known."""
+        """Whether requests can be made and, as far as is known, are answered."""
         return self._stream is not None and not self.is_silent
 
     async def open(self, protocol: int, take: Take, hello_seconds: float = REQUEST_SECONDS) -> None:
-        """Connect to an agent that wrote this protocol into its folder, and have its answer to `hello` taken.
+        """Connect to an agent with this protocol in its folder, send `hello` and handle its answer.
 
         Raises:
             JupyterDistError: `agent_unreachable`, `timed_out`, or `incompatible`.
@@ -88,10 +88,10 @@ class AgentLink:
         take: Take | None = None,
         **fields: Any,
     ) -> tuple[Header, bytes]:
-        """Ask the agent and return its answer; `take` gets it in its place among all that the agent tells.
+        """Send a request and return the answer; `take` gets it in order with the agent's other messages.
 
         Raises:
-            JupyterDistError: what the agent answered, `agent_unreachable` or `timed_out`.
+            JupyterDistError: the agent's error, `agent_unreachable` or `timed_out`.
         """
         if self._stream is None:
             raise self._unreachable()
@@ -100,7 +100,7 @@ class AgentLink:
         self._answers[request_id] = answer, take
         header = {"t": t, "id": request_id}
         try:
-            # A hello is understood by every version.
+            # Every version understands a hello.
             if self.protocol < PACKED_PROTOCOL or t == "hello":
                 self._stream.send({**header, **fields}, payload)
             else:
@@ -112,13 +112,13 @@ class AgentLink:
             raise JupyterDistError(
                 "timed_out",
                 f"The group's agent did not answer '{t}' within {timeout_seconds:g} s.",
-                "The machine may be overloaded. It may still be done: look before you ask again.",
+                "The machine may be overloaded. The request may still be carried out: check before you retry.",
             ) from err
         finally:
             self._answers.pop(request_id, None)
 
     async def close(self) -> None:
-        """Drop the connection; the agent goes on. Idempotent; `on_lost` is not called."""
+        """Close the connection; the agent keeps running. Idempotent; `on_lost` is not called."""
         stream, self._stream = self._stream, None
         if self._reader is not None:
             self._reader.cancel()
@@ -135,7 +135,7 @@ class AgentLink:
                 header, payload = unpack(*await stream.recv())
                 self.heard_at = time.monotonic()
                 self._dispatch(header, payload)
-                # What is buffered already is received without a pause: a flood must leave room for others.
+                # Buffered messages are received without a pause, so yield to other tasks during a flood.
                 if time.monotonic() - yielded_at > MAX_BUSY_SECONDS:
                     await asyncio.sleep(0)
                     yielded_at = time.monotonic()
@@ -152,12 +152,12 @@ class AgentLink:
         if header.get("t") != "answer":
             try:
                 self._on_message(header, payload)
-            except Exception:  # the edge of the reading task: one bad message must not end the connection
+            except Exception:  # the outermost level of the reading task: one bad message must not end the connection
                 log.exception("jupyter_dist: cannot handle a '%s' message", header.get("t"))
             return
         answer, take = self._answers.get(header.get("id", 0), (None, None))
         if answer is None or answer.done():
-            return  # it came after its deadline
+            return  # it arrived after its deadline
         if not header.get("ok"):
             answer.set_exception(JupyterDistError.from_dict(header.get("error")))
             return
@@ -165,7 +165,7 @@ class AgentLink:
             if take is not None:
                 take(header, payload)
             answer.set_result((header, payload))
-        except Exception as err:  # as above; whoever asked hears of it
+        except Exception as err:  # as above; the caller gets the error
             answer.set_exception(err)
 
     def _fail_requests(self) -> None:
@@ -177,5 +177,5 @@ class AgentLink:
         return JupyterDistError(
             "agent_unreachable",
             "The group's agent cannot be reached.",
-            f"It has ended or is stuck; see agent.log in {self._path.parent}.",
+            f"It has ended or is stuck. See agent.log in {self._path.parent}.",
         )

@@ -1,4 +1,4 @@
-"""A rank's log as clients read it: journal records turned into LogRecords, and the newest ones at hand."""
+"""A rank's log as clients read it: converts journal records to LogRecords, and caches the newest ones."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class LogReader:
 
     def __init__(self, rank: int, counts: dict[str, int | None], max_bytes: int = MAX_BYTES) -> None:
         self._rank = rank
-        self._counts = counts  # execution_count by execution id, kept by the group
-        self._max_bytes = max_bytes  # of an output
+        self._counts = counts  # execution_count by execution id, owned by the group
+        self._max_bytes = max_bytes  # limit on an output
         self._decoders = Decoders()
 
     def convert(self, record: dict[str, Any], payload: bytes) -> LogRecord | None:
-        """The LogRecord, or None when there is nothing to show."""
+        """Return the LogRecord, or None if there is nothing to show."""
         kind = record["kind"]
         execution_id = record.get("execution_id")
         common = {
@@ -57,7 +57,7 @@ class LogReader:
 
 
 class LogRing:
-    """The newest LogRecords of one rank, for those who follow it."""
+    """The newest LogRecords of one rank, for its followers."""
 
     def __init__(self, rank: int, counts: dict[str, int | None]) -> None:
         self._rank = rank
@@ -66,10 +66,10 @@ class LogRing:
         self._records: deque[tuple[LogRecord, int]] = deque()
         self._dropped: deque[int] = deque(maxlen=MAX_DROPPED_KNOWN)
         self._bytes = 0
-        self._floor = 0  # what came before this record was never here
+        self._floor = 0  # records before this one were never cached
 
     def prepend(self, records: Iterable[tuple[dict[str, Any], bytes]], more: bool) -> None:
-        """Put older records before what has come live meanwhile; `more`: there are still older ones."""
+        """Put older records before those that arrived live; `more`: there are even older ones."""
         reader = LogReader(self._rank, self._counts)
         first_live = self._records[0][0]["seq"] if self._records else None
         older = []
@@ -85,7 +85,7 @@ class LogRing:
             self._floor = self._records[0][0]["seq"]
 
     def feed(self, record: dict[str, Any], payload: bytes) -> None:
-        """Take the next record of this rank."""
+        """Feed the next record of this rank."""
         converted = self._reader.convert(record, payload)
         if converted is None:
             return
@@ -97,7 +97,7 @@ class LogRing:
             self._bytes -= size
 
     def after(self, seq: int) -> tuple[list[LogRecord], int]:
-        """The records after `seq`, and how many before them are not at hand any more."""
+        """Return the records after `seq`, and how many before them are no longer cached."""
         records: list[LogRecord] = []
         for record, _ in reversed(self._records):
             if record["seq"] <= seq:
@@ -108,7 +108,7 @@ class LogRing:
 
 
 def concerned_ranks(record: dict[str, Any], world_size: int) -> Iterable[int]:
-    """The ranks in whose log the record stands."""
+    """Return the ranks whose log contains the record."""
     if record["kind"] == "end":
         return ()
     if record["kind"] == "begin":
@@ -118,7 +118,7 @@ def concerned_ranks(record: dict[str, Any], world_size: int) -> Iterable[int]:
 
 
 def log_text(records: Iterable[LogRecord]) -> str:
-    """Log records as plain text, for a download."""
+    """Return log records as plain text, for a download."""
     return "".join(_as_text(record) for record in records)
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 KEEP_SECONDS = 300.0
-MAX_SAMPLES = 1000  # far more than come in that time
+MAX_SAMPLES = 1000  # far more than arrive in that time
 WATCH_SECONDS = 1.0
 
 MemorySample = dict[str, Any]
@@ -20,16 +20,16 @@ class MemorySamples:
         self._samples: deque[MemorySample] = deque(maxlen=MAX_SAMPLES)
 
     def add(self, sample: MemorySample) -> None:
-        """Keep a sample, and drop what is too old."""
+        """Add a sample, and drop old ones."""
         self._samples.append(sample)
         oldest = time.time() - KEEP_SECONDS
         while self._samples and self._samples[0]["at"] < oldest:
             self._samples.popleft()
 
     def all(self) -> list[MemorySample]:
-        """All samples that are kept."""
+        """Return all samples."""
         return list(self._samples)
 
     def latest(self) -> MemorySample | None:
-        """The newest sample."""
+        """Return the newest sample."""
         return self._samples[-1] if self._samples else None

@@ -1,4 +1,4 @@
-"""A group's state as its agent tells it, and as docs/api.md shows it."""
+"""A group's state as its agent reports it, and as docs/api.md shows it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class GroupStatus:
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {"state": "warm", "seq": 0}
-        self.protocol = 0  # what its agent speaks
-        self.silence: JupyterDistError | None = None  # while the agent does not answer: shown instead of what it told
+        self.protocol = 0  # protocol version of its agent
+        self.silence: JupyterDistError | None = None  # shown while the agent does not respond
 
     @property
     def state(self) -> str:
@@ -27,31 +27,31 @@ class GroupStatus:
 
     @property
     def told_state(self) -> str:
-        """The state that the agent told last."""
+        """Return the state that the agent reported last."""
         return str(self.fields["state"])
 
     @property
     def name(self) -> str:
-        """The name its user gave it."""
+        """Return the name that its user gave it."""
         return str(self.fields["spec"]["name"]) if "spec" in self.fields else ""
 
     @property
     def world_size(self) -> int:
-        """How many ranks it has."""
+        """Return the number of ranks."""
         return min(int(self.fields["spec"]["world_size"]), MAX_RANKS)
 
     @property
     def is_gone(self) -> bool:
-        """Whether it will take no cells any more."""
+        """Whether it will never take cells again."""
         return self.state in GONE_GROUP_STATES
 
     @property
     def pids(self) -> dict[int, int]:
-        """Its ranks by process id."""
+        """Return its ranks by process id."""
         return {rank["pid"]: rank["rank"] for rank in self.fields.get("ranks", []) if rank["pid"] is not None}
 
     def model(self, group_id: str) -> dict[str, Any]:
-        """The Group of docs/api.md."""
+        """Return the Group of docs/api.md."""
         spec = self.fields["spec"]
         shown = {
             "id": group_id,
@@ -63,11 +63,11 @@ class GroupStatus:
         return shown if self.silence is None else {**shown, **self._unanswered(self.silence)}
 
     def update(self, **changes: Any) -> None:
-        """Change what the server itself knows better."""
+        """Change fields that the server itself knows better."""
         self.fields = {**self.fields, **changes}
 
     def _unanswered(self, silence: JupyterDistError) -> dict[str, Any]:
-        """What is known of ranks whose agent does not answer: nothing but that they had not died."""
+        """Return the ranks of an agent that does not respond: all that is known is that they had not died."""
         ranks = [
             {**rank, "state": "unresponsive", "message": silence.message} if rank["state"] != "dead" else rank
             for rank in self.fields.get("ranks", [])
@@ -75,13 +75,13 @@ class GroupStatus:
         return {"state": "unresponsive", "error": silence.to_dict(), "ranks": ranks}
 
     def mark_lost(self, error: JupyterDistError) -> None:
-        """The agent is gone, and its ranks with it."""
+        """Mark the group as lost: its agent has ended, and its ranks with it."""
         self.silence = None
         dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
         self.update(state="lost", error=error.to_dict(), ranks=dead, running=[], queued=[])
 
     def take_remains(self, group_json: dict[str, Any]) -> None:
-        """Of a group whose agent cannot be asked, group.json is all that is known."""
+        """Fill in from group.json, which is all that is known of a group whose agent cannot be reached."""
         self.protocol = int(group_json.get("protocol") or 0)
         self.fields = {
             "spec": group_json["spec"],
@@ -96,14 +96,14 @@ class GroupStatus:
         }
 
     def check_reachable(self) -> None:
-        """Raise JupyterDistError when its agent lives and cannot be asked: what is sent now would be done later."""
+        """Raise JupyterDistError if its agent is alive but unreachable: requests would be carried out later."""
         if self.silence is not None:
             raise self.silence
         if self.state == "incompatible":
             raise JupyterDistError.from_dict(self.fields["error"])
 
     def check_takes_cells(self) -> None:
-        """Raise JupyterDistError `group_not_ready` when it is gone, or why it cannot be reached."""
+        """Raise JupyterDistError `group_not_ready` if it is gone, or the reason why it cannot be reached."""
         self.check_reachable()
         if self.is_gone:
             because = (self.fields.get("error") or {}).get("message", "")

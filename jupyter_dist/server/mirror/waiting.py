@@ -1,4 +1,4 @@
-"""Waiting for a change of a group, with a deadline."""
+"""Waits for a change of a group, with a deadline."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable
 
 
 class Changes:
-    """Wakes those who wait for something to become so."""
+    """Wakes tasks that wait for a condition."""
 
     def __init__(self) -> None:
         self._waiters: set[asyncio.Future[None]] = set()
 
     def wake(self) -> None:
-        """Something changed: let everyone look."""
+        """Make all waiting tasks check their condition."""
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     async def wait_until(self, is_so: Callable[[], bool], seconds: float) -> bool:
-        """Wait until the condition holds, at most so long; whether it does."""
+        """Wait until the condition holds, at most this long; return whether it does."""
         deadline = time.monotonic() + seconds
         while not is_so():
             left = deadline - time.monotonic()

@@ -1,1 +1,1 @@
-"""What one connected page follows, over its WebSocket."""
+"""What one connected page follows over its WebSocket."""

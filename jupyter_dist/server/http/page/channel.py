@@ -1,4 +1,4 @@
-"""The WebSocket: one per page; it only tells, so reading is all that it takes rights for."""
+"""The WebSocket of a page. It only sends, so it needs only the right to read."""
 
 from __future__ import annotations
 
@@ -37,52 +37,52 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
     def initialize(self, name: str) -> None:
         """Called by tornado for each request."""
         super().initialize(name)
-        self._opened = contextlib.ExitStack()  # what ends with the connection
+        self._opened = contextlib.ExitStack()  # closed with the connection
 
     def set_default_headers(self) -> None:
-        """JupyterHandler's headers make no sense on a WebSocket."""
+        """Set no headers: JupyterHandler's are not for a WebSocket."""
 
     def get_compression_options(self) -> dict[str, Any] | None:
-        """Folded text shrinks well, and pages may be far away."""
+        """Enable compression: folded text compresses well, and pages may be remote."""
         return {"compression_level": 1}
 
     @property
     def max_message_size(self) -> int:
-        """Clients only subscribe."""
+        """Return the limit on messages; clients only subscribe."""
         return MAX_MESSAGE_BYTES
 
     @ws_authenticated
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Upgrade, if the user may read."""
+        """Upgrade the connection if the user may read."""
         allowed = await ensure_async(self.authorizer.is_authorized(self, self.current_user, "read", self.auth_resource))
         if not allowed:
             raise web.HTTPError(403)
         await self.settings["jupyter_dist"].adopted()
         await super().get(*args, **kwargs)
 
-    # WebSocketMixin guards the verb; this is what the OpenAPI document says of it.
+    # WebSocketMixin guards the verb; this declares it for the OpenAPI document.
     get.operation = Operation(
         "Open the WebSocket (docs/api.md, The WebSocket)", "read", {101: Answer("Switching protocols")}
     )
 
     def open(self, *args: Any, **kwargs: Any) -> None:
-        """The page is there: begin to tell it."""
+        """Start sending to the page."""
         super().open(*args, **kwargs)
         try:
             self._opened.enter_context(self.settings["jupyter_dist"].pages.one(self))
         except JupyterDistError as err:
             self.close(TRY_AGAIN_LATER, f"{err}"[:MAX_REASON_BYTES])
             return
-        # Else the second of two small messages waits until the client's kernel acknowledges the first: 40 ms.
+        # Otherwise the second of two small messages waits for the TCP acknowledgment of the first: 40 ms.
         self.set_nodelay(True)
         self._client = ChannelClient(self.settings["jupyter_dist"].manager, self._send)
-        # Held here so that it is not collected, and ends with the connection.
+        # Held here so that it is not garbage-collected, and ends with the connection.
         self._sender = asyncio.ensure_future(self._serve(self._client))
 
     async def on_message(self, message: str | bytes) -> None:
-        """A subscription of the page; the next one is read when this one has been taken."""
+        """Handle a subscription; the next message is read when this one was accepted."""
         if self._client is None:
-            return  # it is being closed
+            return  # closing
         try:
             request = parse_json(message if isinstance(message, bytes) else message.encode(), "message")
         except JupyterDistError as err:
@@ -91,7 +91,7 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
             await self._client.handle(request)
 
     def on_close(self) -> None:
-        """The page is gone."""
+        """Stop sending to the page."""
         self._opened.close()
         if self._sender is not None:
             self._sender.cancel()
@@ -102,12 +102,12 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
             await client.run()
         except (WebSocketClosedError, asyncio.CancelledError):
             pass
-        except Exception:  # the edge of the sender's task: the page reconnects, and the log has the traceback
+        except Exception:  # outermost level of the sender's task: the page reconnects, and the log has the traceback
             self.log.exception("jupyter_dist: the channel failed")
             self.close(1011, "internal error")
         finally:
             await client.close()
 
     async def _send(self, message: dict[str, Any]) -> None:
-        # Resolves when the socket has taken it: this is what keeps a slow page from costing memory.
+        # Resolves when the socket has taken it, so that a slow page does not cost memory.
         await self.write_message(json.dumps(message, separators=(",", ":")))

@@ -1,4 +1,4 @@
-"""What one connected page has been told, and what it must be told next. Knows no socket."""
+"""What one connected page was sent, and what to send next. Independent of the socket."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .subscriptions import SUBSCRIPTIONS, Message, Subscription, known_fields
 
 MIN_GAP_SECONDS = 0.05
 MAX_SUBSCRIPTIONS = 2000
-MAX_WAITING = 100  # errors to be sent, subscriptions to be closed
-# Building what is sent may take this share of the event loop.
+MAX_WAITING = 100  # errors to send, subscriptions to close
+# Share of the event loop's time for building messages.
 BUSY_SHARE = 0.25
 
 Send = Callable[[Message], Awaitable[None]]
 
 
 class ChannelClient:
-    """Marks what changed, which costs nothing, and sends the difference when the socket takes it."""
+    """Marks changes, which is cheap, and sends the difference when the socket can take it."""
 
     def __init__(self, manager: GroupManager, send: Send) -> None:
         self._manager = manager
@@ -32,16 +32,16 @@ class ChannelClient:
         self._subscriptions: dict[Topic, Subscription] = {}
         self._errors: list[Message] = []
         self._closing: list[Subscription] = []
-        self._taken = asyncio.Event()  # of these two, by the sender
+        self._taken = asyncio.Event()  # set when the sender took one of these two
         self._is_closed = False
         self._changed: set[Topic] = {("groups",)}
         self._something = asyncio.Event()
         self._something.set()
-        self._urgent = asyncio.Event()  # something that a person waits for
+        self._urgent = asyncio.Event()  # set if a user waits for the message
         self._stop_listening = manager.listen(self._mark)
 
     async def handle(self, request: Any) -> None:
-        """Obey a message of the page; returns when there is room for the next."""
+        """Handle a message of the page; return when there is room for the next."""
         try:
             self._obey(request)
         except JupyterDistError as err:
@@ -51,14 +51,14 @@ class ChannelClient:
         await self._room()
 
     async def refuse(self, error: JupyterDistError, request: Any = None) -> None:
-        """Answer a message that cannot be obeyed; returns when there is room for the next."""
+        """Answer an invalid message with an error; return when there is room for the next."""
         shown = known_fields(request) if isinstance(request, dict) else None
         self._errors.append({"type": "error", "error": error.to_dict(), "request": shown})
         self._something.set()
         await self._room()
 
     async def run(self) -> None:
-        """Send until cancelled, or until the socket is gone."""
+        """Send until cancelled, or until the socket is closed."""
         await self._send({"type": "hello", "server": self._manager.server_id})
         while True:
             await self._wait()
@@ -66,12 +66,12 @@ class ChannelClient:
             cost = seconds / BUSY_SHARE
             for message in messages:
                 await self._send(message)
-                await asyncio.sleep(0)  # many pages with much to be told take turns with everything else
+                await asyncio.sleep(0)  # many pages with much to send take turns with other tasks
             await asyncio.sleep(cost)
             await self._pause(MIN_GAP_SECONDS - cost)
 
     async def close(self) -> None:
-        """The page is gone. Idempotent."""
+        """Close all subscriptions. Idempotent."""
         self._is_closed = True
         self._taken.set()
         self._stop_listening()
@@ -86,15 +86,15 @@ class ChannelClient:
         kind = SUBSCRIPTIONS.get(str(request.get("topic")))
         if request.get("type") not in ("subscribe", "unsubscribe") or kind is None:
             topics = ", ".join(SUBSCRIPTIONS)
-            raise bad_request("Not a message of this channel.", f"Subscribe or unsubscribe to one of: {topics}.")
+            raise bad_request("Unknown message.", f"Subscribe or unsubscribe to one of: {topics}.")
         subscription = kind.from_request(self._manager, request)
-        # A group can be named by name or id: the subscription's own key has the id.
+        # A group can be given by name or id; the subscription's key has the id.
         old = self._subscriptions.pop(subscription.key, None)
         if old is not None and old.needs_closing:
             self._closing.append(old)
         if request["type"] == "subscribe":
             if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
-                raise bad_request("Too many subscriptions.", "Unsubscribe from what is not seen.")
+                raise bad_request("Too many subscriptions.", "Unsubscribe from topics that are not shown.")
             self._subscriptions[subscription.key] = subscription
             self._changed.update(subscription.topics)
         self._something.set()
@@ -107,7 +107,7 @@ class ChannelClient:
             self._urgent.set()
 
     async def _room(self) -> None:
-        """Wait while much is to be answered: what a page asks and does not read stays in its own socket."""
+        """Wait while many answers are pending: requests of a page that does not read stay in its socket."""
         while len(self._errors) + len(self._closing) >= MAX_WAITING and not self._is_closed:
             self._taken.clear()
             await self._taken.wait()
@@ -122,13 +122,13 @@ class ChannelClient:
         self._something.clear()
 
     async def _pause(self, seconds: float) -> None:
-        """Let changes gather; the state of an execution and what was just asked for do not wait."""
+        """Wait to batch changes; execution states and requested data are sent at once."""
         if seconds > 0:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._urgent.wait(), seconds)
 
     async def _collect(self) -> tuple[list[Message], float]:
-        """What is to be sent now, and for how many seconds making it kept the event loop."""
+        """Return the messages to send, and the time in seconds that building them took."""
         self._urgent.clear()
         changed, self._changed = self._changed, set()
         errors, self._errors = self._errors, []

@@ -1,4 +1,4 @@
-"""What a page can follow: each kind remembers what it sent, and makes the next messages from the present state."""
+"""The topics that a page can follow. Each remembers what it sent and builds the next messages from the new state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Message = dict[str, Any]
 
 
 def known_fields(request: Message) -> Message:
-    """What is kept of a message and sent back with an error about it: whatever else it holds costs nothing."""
+    """Return the known fields of a message, to send back with an error; other fields are dropped."""
     short = {name: request[name] for name in KNOWN_FIELDS if name in request}
     return {
         name: value
@@ -30,7 +30,7 @@ def known_fields(request: Message) -> Message:
 
 
 class Subscription:
-    """One thing that a page follows."""
+    """One topic that a page follows."""
 
     topic: ClassVar[str]
     fields: ClassVar[dict[str, type]] = {}
@@ -38,7 +38,7 @@ class Subscription:
 
     def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
         self.request = known_fields(request)
-        self.due: float | None = None  # monotonic; when there is something to send though nothing changed
+        self.due: float | None = None  # monotonic time of the next message if nothing changes
         self.key: Topic = (self.topic,)
         self.topics: tuple[Topic, ...] = ()
         self._manager = manager
@@ -49,20 +49,20 @@ class Subscription:
         for name, kind in cls.fields.items():
             value = request.get(name)
             if not isinstance(value, kind) or isinstance(value, bool):
-                raise bad_request(f"'{name}' is missing or of the wrong type.", f"Topic '{cls.topic}' needs it.")
+                raise bad_request(f"'{name}' is missing or has the wrong type.", f"Topic '{cls.topic}' requires it.")
             if isinstance(value, str) and len(value) > MAX_ID:
                 raise bad_request(f"'{name}' has {len(value)} characters.", f"Names and ids have at most {MAX_ID}.")
         since = request.get("since", 0)
         if type(since) is not int or not 0 <= since <= MAX_SEQ:
-            raise bad_request("'since' is not a number of records.", "It is the highest seq that you have, or 0.")
+            raise bad_request("'since' is not a valid sequence number.", "Use the highest seq that you have, or 0.")
         return cls(manager, request)
 
     async def messages(self) -> list[Message]:
-        """What the page must be told now."""
+        """Return the messages to send now."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Nobody looks any more. Idempotent."""
+        """Stop following. Idempotent."""
 
 
 class ExecutionSubscription(Subscription):
@@ -82,9 +82,9 @@ class ExecutionSubscription(Subscription):
         self.topics = (self.key, ("view", self._group.id, self._execution_id))
 
     async def messages(self) -> list[Message]:
-        """The difference to what was sent, then the execution: both of the same moment."""
+        """Return the changes of the view, then the execution, both from the same moment."""
         view = await self._group.view(self._execution_id)
-        await self._group.execution(self._execution_id)  # its code is at hand from now on
+        await self._group.execution(self._execution_id)  # loads its code
         snapshot = view.snapshot()
         execution = self._group.executions.get(self._execution_id)
         messages = self._view_messages(snapshot)
@@ -97,7 +97,7 @@ class ExecutionSubscription(Subscription):
         reset = False
         if self._sent is None:
             known = self._since == snapshot.seq
-            # A page that has something else, from before a reconnection, begins anew.
+            # A page with a different state, from before a reconnection, starts over.
             reset = bool(self._since) and not known
             self._sent = snapshot if known else EMPTY
         if snapshot.seq == self._sent.seq and not reset:
@@ -124,7 +124,7 @@ class LogSubscription(Subscription):
         self.topics = (self.key,)
 
     async def messages(self) -> list[Message]:
-        """The records since the last message."""
+        """Return the records since the last message."""
         records, skipped = await self._group.log_after(self._rank, self._seq)
         if not records:
             return []
@@ -134,7 +134,7 @@ class LogSubscription(Subscription):
 
 
 class MemorySubscription(Subscription):
-    """A group's memory; samples are taken while somebody follows."""
+    """A group's memory; samples are taken while it is followed."""
 
     topic = "memory"
     needs_closing = True
@@ -149,7 +149,7 @@ class MemorySubscription(Subscription):
         self.topics = (self.key,)
 
     async def messages(self) -> list[Message]:
-        """The samples since the last message; the first call begins to watch."""
+        """Return the samples since the last message; the first call starts sampling."""
         if not self._watching:
             self._watching = True
             await self._group.watch_memory(1)
@@ -159,14 +159,14 @@ class MemorySubscription(Subscription):
         return [{"type": "memory", "group": self._group.id, "sample": sample} for sample in samples]
 
     async def close(self) -> None:
-        """Stop watching."""
+        """Stop sampling."""
         if self._watching:
             self._watching = False
             await self._group.watch_memory(-1)
 
 
 class DevicesSubscription(Subscription):
-    """Devices and host, read while somebody follows."""
+    """Devices and host, read while they are followed."""
 
     topic = "devices"
 
@@ -175,7 +175,7 @@ class DevicesSubscription(Subscription):
         self.due = time.monotonic()
 
     async def messages(self) -> list[Message]:
-        """One reading."""
+        """Return one reading."""
         self.due = time.monotonic() + DEVICES_SECONDS
         return [{"type": "devices", **await self._manager.devices.read(self._manager.rank_of_pid)}]
 

@@ -1,4 +1,4 @@
-"""REST: completing code with the names of a rank."""
+"""REST: code completion with the names of a rank."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from jupyter_dist.server.http.schemas import MAX_COMPLETE_BYTES
 
 
 class CompleteHandler(DistHandler):
-    """Completion on one rank."""
+    """Code completion on one rank."""
 
     @operation(
         Operation(
             "Complete code with the names of a rank",
-            "execute",  # asking an object for its attributes may run its code
-            {200: Answer("What fits, in the words of Jupyter's complete_reply", models.Completion)},
+            "execute",  # attribute access may run user code
+            {200: Answer("The matches, in the format of Jupyter's complete_reply", models.Completion)},
             body=requests.CompleteRequest,
             body_bytes=MAX_COMPLETE_BYTES,
             errors=("unknown_group", "unknown_rank", "group_not_ready", "rank_dead", "agent_unreachable", "timed_out"),
         )
     )
     async def post(self, name: str, rank: str) -> None:
-        """Attributes while the rank is idle, its variables alone while it is busy."""
+        """Complete attributes while the rank is idle, only variables while it is busy."""
         found = await self.group(name).complete(int(rank), self.body["code"], self.body.get("cursor_pos"))
         self.answer(found)

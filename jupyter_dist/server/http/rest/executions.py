@@ -27,7 +27,7 @@ class ExecutionsHandler(DistHandler):
         )
     )
     async def get(self, name: str) -> None:
-        """All that are known."""
+        """List the executions."""
         self.answer({"executions": self.group(name).executions.listed()})
 
     @operation(
@@ -71,7 +71,7 @@ class ExecutionHandler(DistHandler):
         )
     )
     async def get(self, name: str, execution_id: str) -> None:
-        """The view, at once or when the execution has ended."""
+        """Read the view, at once or after the execution has ended."""
         group = self.group(name)
         await group.wait_ended(execution_id, self.query.get("wait", 0))
         view = await group.view(execution_id)
@@ -83,12 +83,12 @@ class ExecutionHandler(DistHandler):
         Operation(
             "Cancel an execution",
             "execute",
-            {202: Answer("It is cancelled if it was queued, and being interrupted if it ran", models.Execution)},
+            {202: Answer("It is cancelled if it was queued, or being interrupted if it was running", models.Execution)},
             errors=("unknown_group", "unknown_execution", "group_not_ready", "agent_unreachable", "timed_out"),
         )
     )
     async def delete(self, name: str, execution_id: str) -> None:
-        """Cancel it if queued, interrupt it if running."""
+        """Cancel a queued execution, interrupt a running one."""
         group = self.group(name)
         await group.cancel(execution_id)
         self.answer(await group.execution(execution_id), 202)

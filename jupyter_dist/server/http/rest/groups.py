@@ -31,7 +31,7 @@ class GroupsHandler(DistHandler):
         Operation(
             "Start a group",
             "execute",
-            {201: Answer("The group; its ranks still start", models.Group, headers=("Location",))},
+            {201: Answer("The group; its ranks are starting", models.Group, headers=("Location",))},
             is_keyed=True,
             body=requests.StartRequest,
             errors=("bad_devices", "bad_environment", "bad_directory", "name_taken", "agent_unreachable", "timed_out"),
@@ -59,10 +59,10 @@ class GroupHandler(DistHandler):
         )
     )
     async def get(self, name: str) -> None:
-        """The group, at once or when it has left a state."""
+        """Read the group, at once or after it has left a state."""
         group = self.group(name)
         if (state := self.query.get("not_state")) is not None:
-            # One that does not answer may still be in it.
+            # A group that does not respond may still be in it.
             left = lambda: state not in (group.state, group.status.told_state)  # noqa: E731
             await group.wait_until(left, self.query.get("wait", 0))
         self.answer(group.model())
@@ -71,29 +71,29 @@ class GroupHandler(DistHandler):
         Operation(
             "Shut a group down",
             "execute",
-            {200: Answer("Nothing of it is left; what had to be killed", models.Shutdown)},
+            {200: Answer("The group has ended; lists what had to be killed", models.Shutdown)},
             errors=("unknown_group", "timed_out"),
         )
     )
     async def delete(self, name: str) -> None:
-        """End the group and forget it."""
+        """Shut the group down."""
         self.answer({"killed": await self.manager.shutdown(self.group(name))})
 
 
 class InterruptHandler(DistHandler):
-    """Interrupting ranks."""
+    """Interrupts ranks."""
 
     @operation(
         Operation(
             "Interrupt ranks",
             "execute",
-            {202: Answer("Which ranks ran something", models.Interrupted)},
+            {202: Answer("The ranks that were running a cell", models.Interrupted)},
             body=requests.RanksRequest,
             errors=("unknown_group", "bad_ranks", "group_not_ready", "agent_unreachable", "timed_out"),
         )
     )
     async def post(self, name: str) -> None:
-        """Interrupt what runs on the ranks."""
+        """Interrupt the cells on the ranks."""
         self.answer(await self.group(name).interrupt(self.body.get("ranks", "all")), 202)
 
 
@@ -110,9 +110,9 @@ def _renewal(summary: str, answer: str) -> Operation:
 
 
 class RestartHandler(DistHandler):
-    """Restarting a group."""
+    """Restarts a group."""
 
-    @operation(_renewal("Restart all ranks", "The group; its ranks start anew"))
+    @operation(_renewal("Restart all ranks", "The group; its ranks are restarting"))
     async def post(self, name: str) -> None:
         """End all ranks and start new ones."""
         group = self.group(name)
@@ -121,41 +121,43 @@ class RestartHandler(DistHandler):
 
 
 class ReplaceHandler(DistHandler):
-    """Replacing dead ranks."""
+    """Replaces dead ranks."""
 
     @operation(
         _renewal(
-            "Replace dead ranks by new processes; the others keep their variables", "The group; the new ranks start"
+            "Replace dead ranks by new processes; the others keep their variables",
+            "The group; the new ranks are starting",
         )
     )
     async def post(self, name: str) -> None:
-        """Give every dead rank a new process."""
+        """Start a new process for every dead rank."""
         group = self.group(name)
         await group.replace(self.key)
         self.answer(group.model(), 202)
 
 
 class ReformHandler(DistHandler):
-    """Forming the process group anew."""
+    """Re-creates the process group."""
 
     @operation(
         _renewal(
-            "Form the process group anew in the same processes; variables are kept", "The group; its ranks join again"
+            "Re-create the process group in the same processes; variables are kept",
+            "The group; its ranks are joining again",
         )
     )
     async def post(self, name: str) -> None:
-        """Have all ranks leave the process group, if they are in one, and join a new one."""
+        """Make all ranks leave the process group, if they are in one, and join a new one."""
         group = self.group(name)
         await group.reform(self.key)
         self.answer(group.model(), 202)
 
 
 class KillHandler(DistHandler):
-    """Killing one rank."""
+    """Kills one rank."""
 
     @operation(
         Operation(
-            "Kill one rank; the others are left alone",
+            "Kill one rank; the others are not affected",
             "execute",
             {202: Answer("The group, without that rank", models.Group)},
             is_keyed=True,
@@ -164,14 +166,14 @@ class KillHandler(DistHandler):
         )
     )
     async def post(self, name: str, rank: str) -> None:
-        """End the rank's process, whatever it does."""
+        """Kill the rank's process, even if it hangs."""
         group = self.group(name)
         await group.kill(int(rank), self.key)
         self.answer(group.model(), 202)
 
 
 class EmptyCacheHandler(DistHandler):
-    """Freeing memory."""
+    """Frees memory."""
 
     @operation(
         Operation(
@@ -183,12 +185,12 @@ class EmptyCacheHandler(DistHandler):
         )
     )
     async def post(self, name: str) -> None:
-        """Free what can be freed."""
+        """Free unused memory."""
         self.answer({"freed_bytes": await self.group(name).empty_cache(self.body.get("ranks", "all"))})
 
 
 class MemoryHandler(DistHandler):
-    """Memory over time."""
+    """Memory samples."""
 
     @operation(
         Operation(
@@ -199,5 +201,5 @@ class MemoryHandler(DistHandler):
         )
     )
     async def get(self, name: str) -> None:
-        """The samples that were taken while somebody looked."""
+        """Read the samples, which are only taken while a page follows the memory."""
         self.answer({"samples": self.group(name).memory.all()})

@@ -32,13 +32,13 @@ class LogHandler(DistHandler):
                     "maximum": MAX_TAIL_BYTES,
                     "description": f"Bytes of records, up to {MAX_TAIL_BYTES}.",
                 },
-                "before": {**INTEGER, "minimum": 1, "maximum": MAX_SEQ, "description": "The page before this record."},
+                "before": {**INTEGER, "minimum": 1, "maximum": MAX_SEQ, "description": "Only records before this one."},
             },
             errors=("unknown_group", "unknown_rank", "agent_unreachable", "timed_out"),
         )
     )
     async def get(self, name: str, rank: str) -> None:
-        """The newest records, or those before one."""
+        """Read the newest records, or those before the given one."""
         tail_bytes = self.query.get("tail", DEFAULT_TAIL_BYTES)
         self.answer(await self.group(name).log_page(int(rank), self.query.get("before"), tail_bytes))
 
@@ -49,19 +49,19 @@ class LogDownloadHandler(DistHandler):
     @property
     def content_security_policy(self) -> str:
         """Allow nothing."""
-        # What ranks print is served from our origin: a browser must never take it for a page.
+        # Output of ranks is served from our origin, so a browser must never render it as a page.
         return "default-src 'none'; sandbox"
 
     @operation(
         Operation(
-            "Download the whole log of a rank",
+            "Download the full log of a rank",
             "read",
             {200: Answer("Plain text", content_type="text/plain", headers=("Content-Disposition",))},
             errors=("unknown_group", "unknown_rank", "too_many"),
         )
     )
     async def get(self, name: str, rank: str) -> None:
-        """Stream the log; the client sets the pace."""
+        """Stream the log at the client's pace."""
         group = self.group(name)
         group.check_rank(int(rank))
         with self.settings["jupyter_dist"].downloads.one(self):

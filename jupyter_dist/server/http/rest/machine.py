@@ -26,21 +26,21 @@ class RootHandler(DistHandler):
         )
     )
     async def get(self) -> None:
-        """What runs here."""
+        """Return the versions."""
         self.answer({"jupyter_dist": self.extensionapp.version, "protocol": PROTOCOL_VERSION, "api": API_VERSION})
 
 
 class OpenApiHandler(DistHandler):
-    """The description of this API."""
+    """The OpenAPI document of this API."""
 
     def initialize(self, name: str, routes: Callable[[], Iterable[Route]] = tuple) -> None:
-        """Called by tornado; the description is of all routes, this one included."""
+        """Called by tornado; the document describes all routes, including this one."""
         super().initialize(name)
         self._routes = routes
 
-    @operation(Operation("Read this description", "read", {200: Answer("OpenAPI 3.1", dict[str, Any])}))
+    @operation(Operation("Read this document", "read", {200: Answer("OpenAPI 3.1", dict[str, Any])}))
     async def get(self) -> None:
-        """This API as OpenAPI 3.1."""
+        """Return this API as OpenAPI 3.1."""
         self.answer(build_openapi(self._routes(), self.url(), self.extensionapp.version))
 
 
@@ -55,26 +55,26 @@ class EnvironmentsHandler(DistHandler):
         )
     )
     async def get(self) -> None:
-        """All environments, probed."""
+        """List all environments, probed."""
         environments = await self.manager.environments.all()
         shown = [environment.to_dict() for environment in environments]
         self.answer({"environments": shown, "default": default_environment(environments).name})
 
 
 class WarmHandler(DistHandler):
-    """Warming an environment."""
+    """Warms an environment."""
 
     @operation(
         Operation(
             "Keep an agent with torch imported ready for the next start",
             "write",
-            {202: Answer("It is being started, or waits already", models.Nothing)},
+            {202: Answer("It is being started, or is already waiting", models.Nothing)},
             body=requests.EmptyRequest,
             errors=("bad_environment",),
         )
     )
     async def post(self, name: str) -> None:
-        """See that an agent waits."""
+        """Make sure that an agent is waiting."""
         await self.manager.warm(name)
         self.answer({}, 202)
 
@@ -90,5 +90,5 @@ class DevicesHandler(DistHandler):
         )
     )
     async def get(self) -> None:
-        """What this machine has and how it is used."""
+        """Read the devices and the host, and how they are used."""
         self.answer(await self.manager.devices.read(self.manager.rank_of_pid))
