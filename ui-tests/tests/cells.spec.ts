@@ -1,6 +1,7 @@
 /** A running cell that is moved, deleted, restored, cut or copied, or whose notebook is renamed: its run stays its own. */
-import { expect, Locator, Page, test } from '@playwright/test';
+import { Locator, Page } from '@playwright/test';
 import * as fs from 'fs';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });

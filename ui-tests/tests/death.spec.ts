@@ -1,5 +1,6 @@
 /** A rank that is killed is named where one looks, with the cause, its memory and the ways on. */
-import { APIRequestContext, expect, Page, test } from '@playwright/test';
+import { APIRequestContext, Page } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command } from './ranks';
 

@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 const SETTINGS = '/lab/api/settings/jupyter-dist:rank-picker';

@@ -1,5 +1,6 @@
 /** Text with terminal escapes: shown as text, at no cost to the page. */
-import { expect, Locator, Page, test } from '@playwright/test';
+import { Locator, Page } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command, openLab, run } from './ranks';
 

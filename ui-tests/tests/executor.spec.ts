@@ -1,5 +1,6 @@
 /** Who runs the cells when our own executor is disabled, fails, or is not the one that JupyterLab took. */
-import { expect, Page, test } from '@playwright/test';
+import { Page } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { addOtherExecutor, breakPlugin, disable } from './pageconfig';
 

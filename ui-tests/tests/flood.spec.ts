@@ -1,6 +1,7 @@
-import { APIRequestContext, expect, Page, test } from '@playwright/test';
+import { APIRequestContext, Page } from '@playwright/test';
 import { createHash } from 'crypto';
 import * as fs from 'fs';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 test.beforeAll(({ request }) => lab.startGroup(request));

@@ -1,7 +1,8 @@
 /** A notebook that somebody sent: nothing in it runs before it is trusted, and no text in it is ever more than text. */
-import { expect, Page, test } from '@playwright/test';
+import { Page } from '@playwright/test';
 import { execFileSync } from 'child_process';
 import * as fs from 'fs';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 const MIME = 'application/vnd.jupyter-dist.ranks+json';

@@ -1,5 +1,6 @@
 /** What is always in sight: which ranks the next cell goes to, however narrow the notebook and however many the ranks. */
-import { expect, Locator, Page, test } from '@playwright/test';
+import { Locator, Page } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command, run, shutdownAll, startGroup } from './ranks';
 

@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });

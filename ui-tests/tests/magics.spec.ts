@@ -1,4 +1,5 @@
-import { expect, Page, test } from '@playwright/test';
+import { Page } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 const KERNEL = 'Python 3 (ipykernel)';

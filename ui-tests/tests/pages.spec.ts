@@ -1,5 +1,6 @@
 /** Several pages at once: on one notebook, and on two notebooks of one group. */
-import { expect, Page, test } from '@playwright/test';
+import { Page } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command } from './ranks';
 

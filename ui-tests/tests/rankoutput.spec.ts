@@ -1,5 +1,6 @@
-import { expect, Page, test } from '@playwright/test';
+import { Page } from '@playwright/test';
 import * as fs from 'fs';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command, openLab, run, shutdownAll, startGroup } from './ranks';
 

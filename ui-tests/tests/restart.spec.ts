@@ -1,5 +1,6 @@
 /** JupyterLab's restart commands in a notebook on ranks, and its question for a kernel. */
-import { expect, Page, test } from '@playwright/test';
+import { Page } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });

@@ -1,5 +1,6 @@
-import { expect, test, WebSocketRoute } from '@playwright/test';
+import { WebSocketRoute } from '@playwright/test';
 import * as fs from 'fs';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });

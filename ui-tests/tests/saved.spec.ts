@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 
 // No group runs here: what is shown is in the file.

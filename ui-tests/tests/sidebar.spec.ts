@@ -1,4 +1,5 @@
-import { expect, Page, test, WebSocketRoute } from '@playwright/test';
+import { Page, WebSocketRoute } from '@playwright/test';
+import { expect, test } from './fixtures';
 import { command, openLab, run, shutdownAll, startGroup } from './ranks';
 
 test.beforeEach(async ({ page, request }) => {
