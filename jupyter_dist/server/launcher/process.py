@@ -8,6 +8,8 @@ import os
 import signal
 from pathlib import Path
 
+from jupyter_dist.system.processes import command_line, processes, read_process
+
 
 class AgentProcess:
     """One running agent, or its keeper, held by a pidfd, so that a process that reuses its pid is never signaled."""
@@ -24,8 +26,7 @@ class AgentProcess:
         """
         if isinstance(pid, int) and (found := cls._open(directory, pid, role)) is not None:
             return found
-        numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())
-        opened = (cls._open(directory, number, role) for number in numbers if _is(directory, number, role))
+        opened = (cls._open(directory, number, role) for number in processes() if _is(directory, number, role))
         return next((process for process in opened if process is not None), None)
 
     @classmethod
@@ -49,10 +50,8 @@ class AgentProcess:
     @property
     def is_stopped(self) -> bool:
         """Whether it is stopped (SIGSTOP, a debugger), so that it cannot answer."""
-        try:
-            return Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "tT"
-        except OSError:
-            return False
+        found = read_process(self.pid)
+        return found is not None and found.state in "tT"
 
     def signal(self, signum: signal.Signals) -> None:
         """Send a signal; ignored if the process is gone."""
@@ -83,10 +82,8 @@ class AgentProcess:
     @property
     def parent(self) -> int | None:
         """Return the pid of its parent."""
-        try:
-            return int(Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-        except OSError:
-            return None
+        found = read_process(self.pid)
+        return found.parent if found else None
 
     def close(self) -> None:
         """Close the pidfd; the process keeps running. Idempotent."""
@@ -96,9 +93,5 @@ class AgentProcess:
 
 
 def _is(directory: Path, pid: int, role: str) -> bool:
-    """Whether a process was started with this role in this directory; a zombie has no command line."""
-    try:
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-    except OSError:
-        return False
-    return arguments[-2:] == [role.encode(), os.fsencode(directory)]
+    """Whether a process was started as this role in this directory; a zombie has no command line."""
+    return command_line(pid)[-2:] == [role.encode(), os.fsencode(directory)]

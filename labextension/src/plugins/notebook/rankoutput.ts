@@ -9,6 +9,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { WaitingModel } from '../../model/executions/waiting';
 import { RANKS_MIME } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { notesOf } from '../../widgets/rankoutput/ranknotes';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 
 const ID = 'jupyter-dist:rank-output';
@@ -37,6 +38,9 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
     const openLog = (group: string, rank: number): void => {
       void app.commands.execute(CommandIDs.openLog, { group, rank });
     };
+    const killRank = (group: string, rank: number | null): void => {
+      void app.commands.execute(CommandIDs.killRank, { group, rank });
+    };
     const add = (registry: IRenderMimeRegistry): void => {
       registry.addFactory(
         {
@@ -50,7 +54,9 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
               trans,
               openLog,
               isConnected: () => groups.connected,
-              waitsFor: execution => waiting.of(execution)
+              waitsFor: execution => waiting.of(execution),
+              notesOf: ({ id, group }) => notesOf(groups.find(group), id),
+              killRank
             })
         },
         10

@@ -19,6 +19,7 @@ import {
 import type { IDistExecutions, IFollowedExecution } from '../../tokens';
 import { ItemList } from './itemlist';
 import { fromBundle, fromFollowed, IShown } from './shown';
+import { IRankNote, RankNotes } from './ranknotes';
 import { summarize } from './summary';
 import { foldedHint, RankTabBar, TabId } from './tabbar';
 import { waitWords } from './waitwords';
@@ -39,6 +40,9 @@ export interface IRanksRendererOptions {
   isConnected(): boolean;
   /** What a queued execution waits for. */
   waitsFor(execution: IExecution): Awaited | null;
+  /** What the ranks that run it wait for. */
+  notesOf(execution: IExecution): IRankNote[];
+  killRank(group: string, rank: number | null): void;
 }
 
 export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
@@ -66,7 +70,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     // Screen readers read the title of the tab.
     hint.setAttribute('aria-hidden', 'true');
     hint.textContent = foldedHint(options.trans);
-    header.node.append(this._tabs.node, this._summary, hint);
+    const kill = (rank: number | null): void => options.killRank(this._bundle!.group.id, rank);
+    this._notes = new RankNotes({ trans: options.trans, kill });
+    header.node.append(this._tabs.node, this._summary, hint, this._notes.node);
     this._content.addWidget(header);
     this.node.append(this._error);
     options.executions.followed.connect(this._onFollowed, this);
@@ -191,6 +197,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     if (this._summary.textContent !== summary) {
       this._summary.textContent = summary;
     }
+    this._notes.update(isStale ? [] : this._rankNotes());
     this._drawError(shown);
     this._drawPane(shown);
     const took = performance.now() - start;
@@ -209,6 +216,11 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     const awaited = this._options.waitsFor(execution);
     return awaited && waitWords(this._options.trans, awaited, execution.notebook, now);
+  }
+
+  private _rankNotes(): IRankNote[] {
+    const execution = this._followed?.execution;
+    return execution?.state === 'running' ? this._options.notesOf(execution) : [];
   }
 
   private _isStale(): boolean {
@@ -284,6 +296,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _frame = 0;
   private _lostAt: number | null = null;
   private _nextDraw = 0;
+  private _notes: RankNotes;
   private _options: IRanksRendererOptions;
   private _panes = new Map<TabId, ItemList>();
   private _prefix: string;
