@@ -21,9 +21,7 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   process.env.JUPYTER_DATA_DIR = path.join(root, 'data');
   process.env.JUPYTER_RUNTIME_DIR = path.join(root, 'run');
   process.env.JUPYTER_CONFIG_DIR = path.join(root, 'config');
-  if (!process.env.JUPYTER_DIST_TEST_BESIDE) {
-    switchOff(path.join(root, 'config'), OTHERS);
-  }
+  configurePage(path.join(root, 'config'), process.env.JUPYTER_DIST_TEST_BESIDE ? [] : OTHERS);
   // JupyterLab's test configuration makes folders of its own.
   process.env.TMPDIR = root;
   // This is the main process, whose last act comes after the server's end.
@@ -65,9 +63,11 @@ export default defineConfig({
   }
 });
 
-/** In the page; the server's part is in jupyter_server_test_config.py. */
-function switchOff(config: string, extensions: string[]): void {
-  const disabledExtensions = Object.fromEntries(extensions.map(name => [name, true]));
+/** Extensions that are off in the page (the server's part is in jupyter_server_test_config.py), and no look at each
+ * start whether JupyterLab should be built again, for which it starts node twice. */
+function configurePage(config: string, off: string[]): void {
+  const disabledExtensions = Object.fromEntries(off.map(name => [name, true]));
+  const page = { disabledExtensions, buildAvailable: false, buildCheck: false };
   fs.mkdirSync(path.join(config, 'labconfig'));
-  fs.writeFileSync(path.join(config, 'labconfig', 'page_config.json'), JSON.stringify({ disabledExtensions }));
+  fs.writeFileSync(path.join(config, 'labconfig', 'page_config.json'), JSON.stringify(page));
 }

@@ -84,3 +84,31 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   await runCell(page, 2);
   await expect(lab.cell(page, 2).items).toHaveText([/still 40/, /still nothing/]);
 });
+
+test('a rank that no interrupt ends is named in its cell, and killed from there', async ({ page }) => {
+  lab.writeNotebook('stubborn.ipynb', [
+    'import time\nif rank == 1:\n    while True:\n        try: time.sleep(1000)\n        except BaseException: pass',
+    'import torch.distributed as dist\nif rank == 0: dist.barrier()'
+  ]);
+  await lab.openNotebook(page, 'stubborn.ipynb');
+  const [stubborn, alone] = [lab.cell(page, 0), lab.cell(page, 1)];
+  const note = stubborn.node.locator('.jpd-RankNotes-line');
+  await runCell(page, 0);
+  await expect(stubborn.summary).toContainText('rank 1 running');
+  await expect(note).toHaveCount(0);
+  await lab.execute(page, 'notebook:interrupt-kernel');
+  await expect(note).toHaveText(/^rank 1: Interrupted \d+ s ago; still in .*sleep/);
+  await note.getByRole('button', { name: 'Kill rank 1\u2026' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Kill' }).click();
+  await expect(stubborn.summary).toContainText('rank 1 lost');
+  await expect(note).toHaveCount(0);
+
+  // A collective that one rank is alone in.
+  await page.request.post(`/jupyter-dist/api/groups/${lab.GROUP}/restart`);
+  await runCell(page, 1);
+  await expect(alone.node.locator('.jpd-RankNotes-line')).toHaveText(/^rank 0: Waits in barrier .*; idle: 1/);
+  await expect(alone.node.locator('.jpd-RankNotes-line button')).toHaveCount(0);
+  await lab.execute(page, 'notebook:interrupt-kernel');
+  await expect(alone.summary).toContainText('1 interrupted, rank 1 ok');
+  await expect(alone.node.locator('.jpd-RankNotes-line')).toHaveCount(0);
+});

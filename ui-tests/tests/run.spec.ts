@@ -193,6 +193,29 @@ test('what the server refuses is said in the cell', async ({ page }) => {
   await expect(prompt).toHaveText('[ ]:');
 });
 
+test('a cell whose answer is lost is asked for again, and runs once', async ({ page }) => {
+  lab.writeNotebook('lost-answer.ipynb', ['times = globals().get("times", 0) + 1\nprint("times", times)']);
+  await lab.openNotebook(page, 'lost-answer.ipynb');
+  const asked: (string | undefined)[] = [];
+  await page.route('**/executions', async route => {
+    if (route.request().method() !== 'POST') {
+      return route.continue();
+    }
+    asked.push(route.request().headers()['idempotency-key']);
+    if (asked.length > 1) {
+      return route.continue();
+    }
+    await route.fetch(); // the server has it, and runs it
+    await route.abort('connectionreset');
+  });
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(cell.items).toHaveText([/times 1$/m]);
+  expect(asked).toEqual([expect.stringMatching(/./), asked[0]]);
+});
+
 test('many lines do not freeze the page', async ({ page }) => {
   lab.writeNotebook('flood.ipynb', [
     'for i in range(20000):\n    print("line", i, "of rank", rank)'

@@ -89,7 +89,7 @@ test('the script of a notebook that is not trusted does not run', async ({
       }
     ],
     group: {
-      id: 'x',
+      id: 'g-00000000',
       name: '<img src=x onerror="window.pwned = 4">',
       world_size: 2
     }
@@ -112,7 +112,7 @@ test('64 ranks have a sensible tab bar', async ({ page }) => {
   }));
   const wide = bundle({
     ranks: '0-63',
-    group: { id: 'x', name: 'wide', world_size: 64 },
+    group: { id: 'g-00000000', name: 'wide', world_size: 64 },
     statuses: [
       { ranks: '0-62', status: 'ok', seconds: 1 },
       { ranks: '63', status: 'error', seconds: 1 }

@@ -9,7 +9,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { WaitingModel } from '../../model/executions/waiting';
 import { RANKS_MIME } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
-import { notesOf } from '../../widgets/rankoutput/ranknotes';
+import { notesOf } from '../../widgets/rankoutput/header/ranknotes';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 
 const ID = 'jupyter-dist:rank-output';

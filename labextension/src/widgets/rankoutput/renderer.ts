@@ -19,10 +19,10 @@ import {
 import type { IDistExecutions, IFollowedExecution } from '../../tokens';
 import { ItemList } from './itemlist';
 import { fromBundle, fromFollowed, IShown } from './shown';
-import { IRankNote, RankNotes } from './ranknotes';
-import { summarize } from './summary';
-import { foldedHint, RankTabBar, TabId } from './tabbar';
-import { waitWords } from './waitwords';
+import { IRankNote, RankNotes } from './header/ranknotes';
+import { summarize } from './header/summary';
+import { foldedHint, RankTabBar, TabId } from './header/tabbar';
+import { waitWords } from './header/waitwords';
 
 /** How often running times are redrawn. */
 const CLOCK_MS = 1000;

@@ -1,8 +1,8 @@
 /** What holds up the ranks that run a cell, in the cell: the sidebar says it too, but it may be closed. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { expandRanks, formatRanks } from '../../model/format/ranks';
-import type { IGroup } from '../../services/protocol';
-import { rankSetLabel } from './itemrow';
+import { expandRanks, formatRanks } from '../../../model/format/ranks';
+import type { IGroup } from '../../../services/protocol';
+import { rankSetLabel } from '../itemrow';
 
 /** What some ranks wait for; those that no interrupt ends can be killed. */
 export interface IRankNote {

@@ -1,11 +1,11 @@
 /** The words of a rank output's first line. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatSeconds } from '../../model/format/quantities';
-import { formatRanks } from '../../model/format/ranks';
-import type { ExecutionState } from '../../services/protocol';
-import { stateWord } from '../statewords';
-import { rankSetLabel } from './itemrow';
-import type { IShown, IShownRank } from './shown';
+import { formatSeconds } from '../../../model/format/quantities';
+import { formatRanks } from '../../../model/format/ranks';
+import type { ExecutionState } from '../../../services/protocol';
+import { stateWord } from '../../statewords';
+import { rankSetLabel } from '../itemrow';
+import type { IShown, IShownRank } from '../shown';
 
 /** Not more than this many ranks are named in the summary. */
 const MAX_NAMED = 4;

@@ -1,7 +1,7 @@
 /** The tabs of a rank output: all folded, then one per rank. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { stateWord } from '../statewords';
-import type { IShown } from './shown';
+import { stateWord } from '../../statewords';
+import type { IShown } from '../shown';
 import { rankTime } from './summary';
 
 /** Beyond this many ranks a tab is its number and its state only. */

@@ -1,9 +1,9 @@
 /** What a queued cell waits for, in words. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatSeconds } from '../../model/format/quantities';
-import type { Awaited } from '../../model/executions/waiting';
-import type { IExecution } from '../../services/protocol';
-import { rankSetLabel } from './itemrow';
+import { formatSeconds } from '../../../model/format/quantities';
+import type { Awaited } from '../../../model/executions/waiting';
+import type { IExecution } from '../../../services/protocol';
+import { rankSetLabel } from '../itemrow';
 
 /** "importing torch (8 s)", "after cell [5] of other.ipynb, running for 12 s", "ranks 2-3 are busy". */
 export function waitWords(
