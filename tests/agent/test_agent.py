@@ -286,7 +286,7 @@ def test_a_dead_rank_is_replaced_and_the_others_keep_their_variables(own_agent):
     )
     assert execution["state"] == "ok"
     assert own_agent.text(1, execution["id"]) == "82.0\n"
-    with pytest.raises(JupyterDistError, match="No rank"):
+    with pytest.raises(JupyterDistError, match="has no rank to replace"):
         own_agent.request("replace")
 
 
