@@ -1,7 +1,7 @@
-"""Program many GPUs from a notebook: a living group of torch.distributed ranks behind a Jupyter server.
+"""Program many GPUs from a notebook: a long-lived group of torch.distributed ranks, managed by a Jupyter server.
 
-This module stays light: it is imported by the rank processes too, in the user's environment, where neither
-jupyter_server nor tornado need exist.
+Keep this module light: rank processes import it, too, in the user's environment, where jupyter_server and tornado
+may not be installed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 try:
     from ._version import __version__
-except ImportError:  # a tree that is not installed
+except ImportError:  # not installed: run from a source tree
     __version__ = "0.0.0.dev0"
 
 __all__ = ["__version__"]

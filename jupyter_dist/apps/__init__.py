@@ -1,1 +1,1 @@
-"""Apps: what sets a framework up on all ranks, and is looked up there by name. docs/client.md, Apps."""
+"""Apps: set up a framework on all ranks, where they are looked up by name. docs/client.md, Apps."""

@@ -1,4 +1,4 @@
-"""fastai: every Learner trains distributed, in cells that know nothing of it, and only rank 0 draws progress bars."""
+"""fastai: every Learner trains distributed without changes to the cells; only rank 0 draws progress bars."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def initializer() -> None:
-    """From now on every Learner gets a DistributedTrainer."""
+    """Give every Learner a DistributedTrainer from now on."""
     finalizer()
     defaults.callbacks.append(EveryLearner)
 
 
 def finalizer() -> None:
-    """New Learners are fastai's own again."""
+    """Restore fastai's own behavior for new Learners."""
     if EveryLearner in defaults.callbacks:
         defaults.callbacks.remove(EveryLearner)
 
 
 class EveryLearner(Callback):
-    """Sees to it that a Learner has one DistributedTrainer, whoever added or removed others."""
+    """Makes sure that a Learner has exactly one DistributedTrainer."""
 
     order = DistributedTrainer.order - 1
 
@@ -42,15 +42,15 @@ class EveryLearner(Callback):
             return
         trainers = [each for each in self.learn.cbs if isinstance(each, DistributedTrainer)]
         if event == "before_fit" and trainers and isinstance(self.learn.model, DistributedDataParallel):
-            trainers[-1].after_fit()  # the fit before raised, and fastai left the model wrapped
-        for more in trainers[:-1]:  # `with learn.distrib_ctx()` came on top: two would wrap the model twice
+            trainers[-1].after_fit()  # the previous fit raised, and fastai left the model wrapped
+        for more in trainers[:-1]:  # added by `with learn.distrib_ctx()`: two would wrap the model twice
             more.run = False
         if rank_distrib():
-            # Not removed: fastai is in the middle of its list of callbacks.
+            # Not removed, because fastai is iterating over its callbacks.
             for bar in (each for each in self.learn.cbs if isinstance(each, ProgressCallback)):
                 bar.run = False
         if not trainers:
-            trainer = DistributedTrainer(sync_bn=self.learn.dls.device.type != "cpu")  # there it cannot be had
+            trainer = DistributedTrainer(sync_bn=self.learn.dls.device.type != "cpu")  # not available on CPU
             self.learn.add_cb(trainer)
-            if event is not None:  # the list of those who hear of it was made before it came
+            if event is not None:  # it was added after fastai listed the callbacks for this event
                 trainer(event)

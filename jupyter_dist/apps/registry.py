@@ -1,4 +1,4 @@
-"""The apps that this rank's Python has, and the one that is in use. Cells of `%makedip -a` and `%%dip -a` call it."""
+"""The apps in this rank's Python, and the one in use. Cells of `%makedip -a` and `%%dip -a` call it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 from IPython import get_ipython
 
 ENTRY_POINTS = "jupyter_dist.apps"
-# Ours, found also where this package is not installed; the second is what Ddip's notebooks ask for.
+# Ours, found even if this package is not installed; the second name is the one in Ddip's notebooks.
 OWN = {"fastai": "jupyter_dist.apps.fastai", "fastai_v1": "jupyter_dist.apps.fastai"}
 PROTOCOL = frozenset({"initializer", "finalizer", "set_verbose", "imports"})
 
 
 class AppError(Exception):
-    """A name that means nothing here: one sentence."""
+    """An unknown name; the message is one sentence."""
 
 
 class Apps:
-    """At most one app is in use: another one ends it."""
+    """The app in use: at most one, using another ends it."""
 
     def __init__(self) -> None:
         self._name = ""
         self._app: Any = None
 
     def use(self, name: str, verbose: bool = False) -> None:
-        """Set an app up: run its `imports` in the namespace of cells, then its `initializer()`.
+        """Set up an app: run its `imports` in the namespace of cells, then its `initializer()`.
 
         Raises:
-            AppError: when there is none of that name, naming those that there are.
+            AppError: if there is no app with that name, listing the known ones.
         """
         app = load(name)
         self.leave()
@@ -43,7 +43,7 @@ class Apps:
         self._name, self._app = name, app
 
     def leave(self) -> None:
-        """End the app that is in use, if there is one."""
+        """End the app in use, if there is one."""
         app, self._app = self._app, None
         if app is not None and hasattr(app, "finalizer"):
             app.finalizer()
@@ -52,7 +52,7 @@ class Apps:
         """Call a function of the app.
 
         Raises:
-            AppError: when no app is in use, or it has no such function.
+            AppError: if no app is in use, or it has no such function.
         """
         if self._app is None:
             raise AppError(f"No app is in use, so there is no '{command}'. Choose one: %makedip -a NAME.")
@@ -64,12 +64,12 @@ class Apps:
 
 
 def known() -> dict[str, str | EntryPoint]:
-    """Where the apps are, by name."""
+    """Return where the apps are, by name."""
     return {**OWN, **{point.name: point for point in entry_points(group=ENTRY_POINTS)}}
 
 
 def load(name: str) -> Any:
-    """The app of that name: a module or an object. Raises AppError."""
+    """Return the app with that name: a module or an object. Raises AppError."""
     found = known()
     if name not in found:
         raise AppError(f"There is no app '{name}' in the ranks' Python. It has: {', '.join(sorted(found))}.")
@@ -78,12 +78,12 @@ def load(name: str) -> Any:
 
 
 def _commands(app: Any) -> dict[str, Callable[[], Any]]:
-    """The functions of an app; of a module its own, not those that it imported."""
+    """Return the functions of an app; for a module, those that it defines itself."""
     names = [name for name in dir(app) if not name.startswith("_") and name not in PROTOCOL]
     functions = {name: getattr(app, name) for name in names if callable(getattr(app, name))}
     own = getattr(app, "__name__", None)
     return {name: f for name, f in functions.items() if own is None or getattr(f, "__module__", None) == own}
 
 
-# A cell has no other way to find what the cell before it chose; each rank process has its own.
+# Global, so that cells find what an earlier cell chose; each rank process has its own.
 apps = Apps()

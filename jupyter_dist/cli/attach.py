@@ -12,12 +12,12 @@ from .cells import CellCommand, add_cell_arguments
 from .command import add_group_argument, shown
 from .prompt import cells
 
-# After these the next cell cannot run either.
+# After these errors the next cell cannot run, either.
 ENDS = ("unknown_group", "server_gone")
 
 
 class Attach(CellCommand):
-    """A prompt that runs cells on a group's ranks. Ctrl-C interrupts the ranks, Ctrl-D leaves them as they are."""
+    """A prompt that runs cells on a group's ranks. Ctrl-C interrupts the ranks, Ctrl-D detaches."""
 
     word = "attach"
 
@@ -27,24 +27,24 @@ class Attach(CellCommand):
         add_cell_arguments(parser)
 
     def act(self) -> int:
-        """Run cell after cell until Ctrl-D; what fails on ranks has been shown."""
+        """Run cells until Ctrl-D; errors of ranks are shown as output."""
         group = self.client.attach(self.options.group)
         ranks = format_ranks(parse_ranks(self.options.ranks, group.world_size))
         if sys.stdin.isatty():
-            print(f"{shown(group)}. Ctrl-C interrupts the ranks, Ctrl-D leaves them as they are.")
+            print(f"{shown(group)}. Ctrl-C interrupts the ranks, Ctrl-D detaches.")
         first = expand_ranks(ranks)[0]
         for cell in cells(f"{group.name} {ranks}> ", lambda code, position: completions(group, first, code, position)):
             if not self._run(group, cell):
                 return 1
         if sys.stdin.isatty():
-            print(f"Group '{group.name}' goes on. jupyter dist attach {group.name} comes back.")
+            print(f"Group '{group.name}' keeps running. To return: jupyter dist attach {group.name}")
         return 0
 
     def _run(self, group: Group, cell: str) -> bool:
         try:
             self.run_cell(group, cell)
         except KeyboardInterrupt:
-            pass  # the ranks have stopped, and said so
+            pass  # the ranks have stopped, and reported it
         except JupyterDistError as err:
             print(err, file=sys.stderr)
             return err.code not in ENDS
@@ -52,7 +52,7 @@ class Attach(CellCommand):
 
 
 def completions(group: Group, rank: int, code: str, position: int) -> tuple[list[str], int]:
-    """What a rank knows for where the cursor is, and where that begins; nothing if the rank does not answer."""
+    """Return a rank's completions at the cursor, and where they start; none if the rank does not answer."""
     try:
         answer = group.complete(code, position, rank)
     except JupyterDistError:

@@ -14,7 +14,7 @@ from jupyter_dist.client.results.display import RankDisplay, TextDisplay
 from .command import Command, add_shape_arguments, add_start_arguments
 from .groups import start_fields
 
-# What torchrun does: the script is __main__, its folder comes first on the path, sys.exit(0) is a success.
+# As in torchrun: the script is __main__, its folder comes first on sys.path, and sys.exit(0) is a success.
 SCRIPT = """
 import runpy, sys
 sys.argv[:] = {argv!r}
@@ -28,16 +28,16 @@ except SystemExit as stop:
 
 
 def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where a cell runs, and how what ranks say is shown."""
+    """Add arguments for the ranks of a cell and the form of its output."""
     parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
-    parser.add_argument("--per-rank", action="store_true", help="each rank's lines, not what ranks say alike once")
+    parser.add_argument("--per-rank", action="store_true", help="label each rank's lines, do not fold output")
 
 
 class CellCommand(Command):
-    """Runs one cell and ends with its outcome."""
+    """Runs one cell and exits with its outcome."""
 
     def run_cell(self, group: Group, code: str) -> int:
-        """Show what the ranks say as they say it; 0 if all succeeded."""
+        """Stream the output of the ranks; return 0 if all succeeded."""
         display = RankDisplay if self.options.per_rank else TextDisplay
         result = group.run(code, self.options.ranks, stream=False if self.options.json else display(sys.stdout))
         if self.options.json:
@@ -46,39 +46,37 @@ class CellCommand(Command):
 
 
 class Exec(CellCommand):
-    """Run code on a group's ranks, and print what they say."""
+    """Run code on a group's ranks and print its output."""
 
     word = "exec"
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group, the ranks, the code."""
-        parser.add_argument("-g", "--group", help="name or id (the only one that lives)")
+        parser.add_argument("-g", "--group", help="name or id (default: the only running one)")
         add_cell_arguments(parser)
-        parser.add_argument("code", help="Python, or anything that a cell can be; - reads it from the input")
+        parser.add_argument("code", help="Python code, or any other cell content; - reads it from stdin")
 
     def act(self) -> int:
-        """Run it to its end."""
+        """Run the code until it ends."""
         code = sys.stdin.read() if self.options.code == "-" else self.options.code
         return self.run_cell(self.client.attach(self.options.group), code)
 
 
 class Run(CellCommand):
-    """Run a script on a group of its own, as torchrun would, or on one that lives."""
+    """Run a script on a new group, like torchrun, or on a running one."""
 
     word = "run"
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The script with its arguments, and the group."""
-        parser.add_argument("-g", "--group", help="run on this group instead, and leave it")
+        parser.add_argument("-g", "--group", help="run on this group instead, and keep it")
         add_cell_arguments(parser)
         add_start_arguments(parser)
         parser.add_argument("script")
-        parser.add_argument(
-            "args", nargs=argparse.REMAINDER, help="the script's own arguments, all that stand behind --"
-        )
+        parser.add_argument("args", nargs=argparse.REMAINDER, help="the script's own arguments; after -- all of them")
 
     def parse_command_line(self, argv: Any = None) -> None:
-        """As with torchrun, what stands behind the script is the script's, but for what says which ranks there are."""
+        """Like in torchrun, arguments after the script belong to the script, except for those that select the ranks."""
         words = list(sys.argv[1:] if argv is None else argv)
         end = words.index("--") if "--" in words else len(words)
         super().parse_command_line(words[:end])
@@ -89,7 +87,7 @@ class Run(CellCommand):
         options.args += words[end + 1 :]
 
     def act(self) -> int:
-        """Run it to its end; a group of its own ends with it."""
+        """Run the script until it ends; a new group ends with it."""
         code = script_code(self.options.script, self.options.args)
         if self.options.group is not None:
             return self.run_cell(self.client.attach(self.options.group), code)
@@ -101,19 +99,19 @@ class Run(CellCommand):
 
 
 def _shape(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """`--devices 0,1` and `--num-ranks 2` among a script's arguments, and the other arguments."""
+    """Split `--devices 0,1` and `--num-ranks 2` from a script's other arguments."""
     parser = argparse.ArgumentParser("jupyter dist run", add_help=False, allow_abbrev=False)
     add_shape_arguments(parser, short=False)
     found, rest = parser.parse_known_args(arguments)
     shape = {name: value for name, value in vars(found).items() if value is not None}
     for name in shape:
         option = f"--{name.replace('_', '-')}"
-        print(f"{option} says which ranks there are; for the script's own, write -- before it.", file=sys.stderr)
+        print(f"{option} selects the ranks; to pass it to the script, write -- before it.", file=sys.stderr)
     return shape, rest
 
 
 def script_code(script: str, arguments: list[str]) -> str:
-    """The cell that runs a script."""
+    """Return the cell that runs a script."""
     path = Path(script).resolve()
     if not path.is_file():
         raise JupyterDistError("bad_request", f"There is no script '{script}'.")

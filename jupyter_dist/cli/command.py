@@ -1,4 +1,4 @@
-"""What all commands share: their arguments, their connection, and how they fail."""
+"""What all commands share: arguments, connection and error handling."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ INTERRUPTED = 130
 
 
 class Command(JupyterApp):
-    """One command. Arguments are argparse's, as scripts' own may follow them; settings come from the config file."""
+    """One command. Uses argparse, because a script's own arguments may follow; settings come from the config file."""
 
     name = "jupyter-dist"
     word = ""
     needs_client = True
 
-    url = Unicode(help="Address of the Jupyter server; empty: your running one, else one for this command.").tag(
+    url = Unicode(help="URL of the Jupyter server; empty: your running one, else a new one for this command.").tag(
         config=True
     )
 
@@ -33,10 +33,10 @@ class Command(JupyterApp):
     client: Client
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare what the command takes."""
+        """Declare the arguments of the command."""
 
     def act(self) -> int:
-        """Do it; return the exit status."""
+        """Run the command; return the exit status."""
         raise NotImplementedError
 
     def parse_command_line(self, argv: Any = None) -> None:
@@ -44,16 +44,16 @@ class Command(JupyterApp):
         self.options = self.parser().parse_args(sys.argv[1:] if argv is None else argv)
 
     def parser(self) -> argparse.ArgumentParser:
-        """All that the command takes."""
+        """Return the parser of all arguments."""
         parser = argparse.ArgumentParser(f"jupyter dist {self.word}", description=self.__doc__)
-        parser.add_argument("--url", help="the server (your running one); its token is read from JUPYTER_TOKEN")
+        parser.add_argument("--url", help="URL of the server (your running one); token from JUPYTER_TOKEN")
         parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.add_argument("--raw", action="store_true", help="let ranks' control sequences reach the terminal")
+        parser.add_argument("--raw", action="store_true", help="pass control sequences of ranks to the terminal")
         self.arguments(parser)
         return parser
 
     def start(self) -> None:
-        """Called by JupyterApp: connect, act, end with a status."""
+        """Called by JupyterApp: connect, run the command, exit with its status."""
         super().start()
         with guarded_terminal(is_raw=self.options.raw):
             self._act()
@@ -65,12 +65,12 @@ class Command(JupyterApp):
             self.fail(err)
         except KeyboardInterrupt:
             self.exit(INTERRUPTED)
-        except BrokenPipeError:  # `| head` has seen enough
+        except BrokenPipeError:  # for example `| head`
             sys.stderr.close()
             self.exit(0)
 
     def fail(self, error: JupyterDistError) -> None:
-        """Say what is wrong and what to do."""
+        """Print what is wrong and what to do."""
         if self.options.json:
             print(json.dumps({"error": error.to_dict()}))
         else:
@@ -78,11 +78,11 @@ class Command(JupyterApp):
         self.exit(1)
 
     def tell(self, content: Any, text: str) -> None:
-        """Print what was found, for programs or for people."""
+        """Print a result, as JSON or as text."""
         print(json.dumps(content) if self.options.json else text)
 
     def connect(self) -> Client:
-        """The server's groups."""
+        """Return a client of the server."""
         return Client.connect(self.options.url or self.url or None)
 
     def _connected(self) -> int:
@@ -91,34 +91,34 @@ class Command(JupyterApp):
 
 
 def add_group_argument(parser: argparse.ArgumentParser) -> None:
-    """The group that a command is about."""
+    """Add the argument for the group."""
     parser.add_argument("group", nargs="?", help="name or id (the only one that lives)")
 
 
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a group is started with."""
+    """Add the arguments for starting a group."""
     add_shape_arguments(parser)
     parser.add_argument("--accelerator", choices=ACCELERATOR_CHOICES)
     parser.add_argument("--backend", choices=BACKEND_CHOICES)
-    parser.add_argument("--python", help="interpreter of the ranks (this one)")
-    parser.add_argument("--environment", help="environment of the ranks, by name, instead of --python")
-    parser.add_argument("--cwd", help="the ranks' folder (this one)")
+    parser.add_argument("--python", help="interpreter of the ranks (default: this one)")
+    parser.add_argument("--environment", help="name of the environment of the ranks, instead of --python")
+    parser.add_argument("--cwd", help="working directory of the ranks (default: this one)")
     parser.add_argument("--env", action="append", type=variable, default=[], metavar="NAME=VALUE")
 
 
 def add_shape_arguments(parser: argparse.ArgumentParser, *, short: bool = True) -> None:
-    """Which ranks there are."""
-    parser.add_argument(*["-n"] * short, "--num-ranks", type=int, help="how many ranks")
+    """Add the arguments for the number of ranks."""
+    parser.add_argument(*["-n"] * short, "--num-ranks", type=int, help="number of ranks")
     parser.add_argument(*["-d"] * short, "--devices", type=devices, help="devices: 0,1,3 or all")
 
 
 def devices(text: str) -> list[int] | str:
-    """`0,1,3` or `all`."""
+    """Parse `0,1,3` or `all`."""
     return "all" if text == "all" else [int(part) for part in text.strip("[]").split(",")]
 
 
 def variable(text: str) -> tuple[str, str]:
-    """`NAME=VALUE`."""
+    """Parse `NAME=VALUE`."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ValueError(text)
@@ -126,5 +126,5 @@ def variable(text: str) -> tuple[str, str]:
 
 
 def shown(group: Group) -> str:
-    """One line about a group."""
+    """Return one line about a group."""
     return f"Group '{group.name}': {group.world_size} ranks, {group.model['state']}"

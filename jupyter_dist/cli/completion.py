@@ -1,4 +1,4 @@
-"""`completion`: what makes a shell complete commands, options and the names of groups."""
+"""`completion`: shell completion of commands, options and the names of groups."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 class Completion(Command):
-    """Print what makes a shell complete these commands. bash, in ~/.bashrc: eval "$(jupyter dist completion bash)"."""
+    """Print a script for shell completion. For bash, add to ~/.bashrc: eval "$(jupyter dist completion bash)"."""
 
     word = "completion"
     needs_client = False
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The shell, or, asked by what it was given, the words so far."""
-        parser.add_argument("shell", choices=[*SHELLS, "words"], help="words: what may stand in place of the last one")
+        """Add the shell, or, for calls by its script, the words so far."""
+        parser.add_argument("shell", choices=[*SHELLS, "words"], help="words: completions of the last one")
         parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
     def act(self) -> int:
-        """Print it."""
+        """Print the script or the completions."""
         if self.options.shell != "words":
             print((SCRIPTS / self.options.shell).read_text(), end="")
             return 0
@@ -39,7 +39,7 @@ class Completion(Command):
 
 
 def candidates(words: list[str]) -> Iterable[str]:
-    """What may stand in place of the last word; nothing where it is a file's name or the user's own."""
+    """Return completions of the last word; none for file names and free text."""
     from .main import COMMANDS, MODULES, ROOM  # noqa: PLC0415  (it names this module's class)
 
     *before, last = words
@@ -49,7 +49,7 @@ def candidates(words: list[str]) -> Iterable[str]:
         return []
     module, _, name = MODULES[before[0]].partition(".")
     parser = getattr(importlib.import_module(f"{ROOM}.{module}"), name)().parser()
-    # argparse has no other way to ask what a parser takes.
+    # argparse has no public way to list the arguments of a parser.
     options = {option: action for action in parser._actions for option in action.option_strings}
     awaited = _awaited(before[1:], options, [action for action in parser._actions if not action.option_strings])
     if last.startswith("-") and (awaited is None or not awaited.option_strings):
@@ -60,7 +60,7 @@ def candidates(words: list[str]) -> Iterable[str]:
 def _awaited(
     words: list[str], options: dict[str, argparse.Action], positional: list[argparse.Action]
 ) -> argparse.Action | None:
-    """The option or argument whose value the next word is."""
+    """Return the option or argument whose value comes next."""
     value_of: argparse.Action | None = None
     for word in words:
         if value_of is not None:
@@ -82,5 +82,5 @@ def _group_names() -> list[str]:
     try:
         with Client.connect(private=False) as client:
             return [group.name for group in client.groups() if group.model["state"] not in GONE_GROUP_STATES]
-    except JupyterDistError:  # a completion says nothing where it knows nothing
+    except JupyterDistError:  # no completions if the server cannot be reached
         return []

@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong on this machine, and what to do."""
+"""`doctor`: checks this machine, and says how to fix problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GIB = 1 << 30
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; `advice` only where it is wrong."""
+    """The result of one check; `advice` if it failed."""
 
     subject: str
     is_ok: bool
@@ -28,13 +28,13 @@ class Finding(NamedTuple):
 
 
 class Doctor(Command):
-    """Look at the server, Python environments, devices, network, shared memory and limits."""
+    """Check the server, Python environments, devices, network, shared memory and limits."""
 
     word = "doctor"
     needs_client = False
 
     def act(self) -> int:
-        """Print findings; 1 when something is wrong."""
+        """Print the findings; return 1 if a check failed."""
         findings = [*local_findings(), *self._server_findings()]
         self.tell([finding._asdict() for finding in findings], "\n".join(map(_line, findings)))
         return 0 if all(finding.is_ok for finding in findings) else 1
@@ -53,7 +53,7 @@ class Doctor(Command):
 
 
 def local_findings() -> Iterator[Finding]:
-    """What concerns this machine alone."""
+    """Return the findings that need no server."""
     free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 0  # noqa: S108
     advice = "DataLoader workers and collectives need it. In Docker: --shm-size=8g or --ipc=host."
     yield Finding("shared memory", free >= MIN_SHARED_BYTES, f"{free / GIB:.1f} GiB free in /dev/shm", advice)
@@ -61,19 +61,19 @@ def local_findings() -> Iterator[Finding]:
     advice = f"Run 'ulimit -n {most}' before the Jupyter server starts."
     yield Finding("open files", files >= min(MIN_FILES, most), f"{files} at once", advice)
     interfaces = [name for _, name in socket.if_nameindex()]
-    advice = "Ranks of one machine meet on 'lo': bring it up with 'ip link set lo up'."
+    advice = "Ranks on one machine connect over 'lo': bring it up with 'ip link set lo up'."
     yield Finding("network", "lo" in interfaces, f"interfaces {', '.join(interfaces)}", advice)
 
 
 def server_finding(client: Client) -> Finding:
-    """The server that answers."""
+    """Return the finding about the server."""
     versions = client.ask("GET")
-    kind = "none of yours runs; one for this command came up" if client.is_private else f"running at {client.url}"
+    kind = "no running server; started one for this command" if client.is_private else f"running at {client.url}"
     return Finding("server", True, f"{kind}, jupyter_dist {versions['jupyter_dist']}")
 
 
 def environment_findings(answer: dict[str, Any]) -> Iterator[Finding]:
-    """Where ranks can run."""
+    """Return the findings about environments."""
     usable = [found for found in answer["environments"] if found["problem"] is None]
     for found in answer["environments"]:
         where = f"{found['display_name']} ({found['python']})"
@@ -81,12 +81,12 @@ def environment_findings(answer: dict[str, Any]) -> Iterator[Finding]:
             versions = (("torch", "torch"), ("IPython", "ipython"), ("Python", "python"))
             what = ", ".join(f"{name} {found[f'{key}_version']}" for name, key in versions)
             yield Finding("environment", True, f"{where}: {what}")
-        else:  # wrong only if there is no other
+        else:  # a problem only if there is no other
             yield Finding("environment", bool(usable), f"{where}: {found['problem']}")
 
 
 def devices_finding(answer: dict[str, Any], environments: dict[str, Any]) -> Finding:
-    """The devices, and a torch that can use them."""
+    """Return the finding about devices and a torch that can use them."""
     devices = answer["devices"]
     if not devices:
         problems = " ".join(answer["problems"])

@@ -14,7 +14,7 @@ from .command import Command, add_group_argument, add_start_arguments, shown
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
-    """The body of `POST /groups` (docs/api.md): ranks run in this interpreter and folder unless told otherwise."""
+    """Return the body of `POST /groups` (docs/api.md); by default ranks use this interpreter and folder."""
     names = ("num_ranks", "devices", "accelerator", "backend", "environment", "python", "cwd")
     fields = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     fields["cwd"] = os.path.abspath(fields.get("cwd", os.getcwd()))
@@ -29,17 +29,17 @@ class Start(Command):
     word = "start"
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """A name, and what it is started with."""
+        """Add the name and the options of the group."""
         parser.add_argument("name", nargs="?")
         add_start_arguments(parser)
 
     def act(self) -> int:
-        """Start it and wait until its ranks have answered."""
+        """Start the group and wait until its ranks are ready."""
         group = self.client.start(self.options.name, **start_fields(self.options))
         text = f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s."
         if self.client.is_private:
             hours = group.model["lease_seconds"] / 3600
-            text += f"\nNo Jupyter server of yours runs: the group lives {hours:g} h by itself, or until the next one."
+            text += f"\nYou have no running Jupyter server: the group ends after {hours:g} h unless one is started."
         self.tell(group.model, text)
         return 0
 
@@ -50,7 +50,7 @@ class List(Command):
     word = "list"
 
     def act(self) -> int:
-        """A line each."""
+        """Print a line for each group."""
         groups = self.client.groups()
         lines = [f"{shown(group)}, {group.model['accelerator']}, in {group.model['cwd']}" for group in groups]
         self.tell([group.model for group in groups], "\n".join(lines) or "No group is running.")
@@ -67,7 +67,7 @@ class Status(Command):
         add_group_argument(parser)
 
     def act(self) -> int:
-        """Read it once."""
+        """Print the status once."""
         group = self.client.attach(self.options.group)
         sample = group.memory() if group.model["state"] not in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES else None
         self.tell({**group.model, "memory": sample}, status_text(group.model, sample, ""))
@@ -75,17 +75,17 @@ class Status(Command):
 
 
 class Stop(Command):
-    """End a group; when this returns, nothing of it is left."""
+    """End a group and all of its processes."""
 
     word = "stop"
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """One group, or all."""
+        """Add the group, or all."""
         add_group_argument(parser)
         parser.add_argument("--all", action="store_true", help="end all groups")
 
     def act(self) -> int:
-        """End them one after the other."""
+        """End the groups one after the other."""
         groups = self.client.groups() if self.options.all else [self.client.attach(self.options.group)]
         killed = {group.name: group.shutdown() for group in groups}
         lines = [line for name, said in killed.items() for line in (*said, f"Group '{name}' has ended.")]

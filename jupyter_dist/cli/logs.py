@@ -1,4 +1,4 @@
-"""`logs`: what a rank said, and what it says from now on."""
+"""`logs`: the output of a rank, past and live."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .command import Command, add_group_argument
 
 
 class Logs(Command):
-    """Show what a rank said; with --json a record of docs/api.md (LogRecord) per line."""
+    """Show the output of a rank; with --json one record of docs/api.md (LogRecord) per line."""
 
     word = "logs"
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Whose log, and how long."""
+        """Add the rank and the length of the log."""
         add_group_argument(parser)
         parser.add_argument("-r", "--rank", type=int, default=0)
-        parser.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
-        parser.add_argument("--tail-bytes", type=int, default=1 << 18, help="how much of what there is")
+        parser.add_argument("-f", "--follow", action="store_true", help="follow until Ctrl-C")
+        parser.add_argument("--tail-bytes", type=int, default=1 << 18, help="how much past output")
 
     def act(self) -> int:
-        """Print pages of records."""
+        """Print the records page by page."""
         for records in self._pages():
             for record in records:
                 sys.stdout.write(json.dumps(record) + "\n" if self.options.json else record_text(record))
@@ -42,7 +42,7 @@ class Logs(Command):
 
 
 def record_text(record: dict[str, Any]) -> str:
-    """One record as text."""
+    """Return one record as text."""
     kind = record["kind"]
     if kind == "stream":
         return str(record["text"])

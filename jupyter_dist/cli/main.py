@@ -1,4 +1,4 @@
-"""`jupyter dist`: finds the command, and says which there are."""
+"""`jupyter dist`: runs a command, or lists the commands."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ COMMANDS = {
     "status": "Show a group's ranks.",
     "attach": "Open a prompt whose cells run on a group's ranks.",
     "exec": "Run code on a group's ranks.",
-    "run": "Run a script on a group of its own, as torchrun would.",
-    "logs": "Show what a rank said.",
+    "run": "Run a script on a new group, like torchrun.",
+    "logs": "Show the output of a rank.",
     "stop": "End a group.",
-    "doctor": "Say what is wrong on this machine, and what to do.",
-    "completion": "Print what makes a shell complete these commands.",
+    "doctor": "Check this machine, and say how to fix problems.",
+    "completion": "Print a script for shell completion.",
 }
 MODULES = {
     "start": "groups.Start",
@@ -34,7 +34,7 @@ MODULES = {
 
 
 class DistCommands(JupyterApp):
-    """Groups of torch.distributed ranks from a shell; `jupyter dist COMMAND --help` says more."""
+    """Groups of torch.distributed ranks from a shell; see `jupyter dist COMMAND --help`."""
 
     name = "jupyter-dist"
     version = __version__
@@ -44,7 +44,7 @@ class DistCommands(JupyterApp):
     }
 
     def start(self) -> None:
-        """Run the command, or name those that there are."""
+        """Run the command, or list the commands."""
         super().start()
         print(f"usage: jupyter dist COMMAND\n\n{self.description}\n")
         print("\n".join(f"  {name:10} {help_text}" for name, help_text in COMMANDS.items()))

@@ -1,4 +1,4 @@
-"""Where a person types cells: lines are read until they are a whole one."""
+"""A prompt for cells: reads lines until they form a complete cell."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .terminal import for_terminal
 CONTINUATION = "... "
 INDENT = " " * 4
 
-# What may stand where the cursor is, and where it begins: a cell, a position in it.
+# From a cell and the cursor position: completions, and where they start.
 Ask = Callable[[str, int], tuple[list[str], int]]
 
 
 def cells(prompt: str, ask: Ask) -> Iterator[str]:
-    """What is typed, cell by cell, until Ctrl-D; Ctrl-C drops what was begun."""
+    """Yield cells until Ctrl-D; Ctrl-C drops an unfinished cell."""
     read = _reader(prompt, ask)
     while True:
         try:
@@ -39,13 +39,13 @@ def _reader(prompt: str, ask: Ask) -> Any:
     if sys.stdin.isatty():
         try:
             return _session(prompt, ask)
-        except ImportError:  # it comes with IPython, but IPython can do without
+        except ImportError:  # a dependency of IPython, but optional
             pass
     return lambda: _read_lines(prompt if sys.stdin.isatty() else "")
 
 
 def missing_indent(text: str) -> int | None:
-    """How far the next line is indented; None when the cell can run as it is, even if that shows a SyntaxError."""
+    """Return the indentation of the next line; None if the cell can run as it is, even if that raises SyntaxError."""
     lines = text.splitlines() or [""]
     if len(lines) > 1 and not lines[-1].strip():
         return None  # an empty line ends any cell
@@ -64,7 +64,7 @@ def _read_lines(prompt: str) -> str:
 
 
 def _session(prompt: str, ask: Ask) -> Any:
-    from prompt_toolkit import PromptSession  # noqa: PLC0415  (slow, and not everywhere)
+    from prompt_toolkit import PromptSession  # noqa: PLC0415  (slow, and optional)
     from prompt_toolkit.completion import Completer, Completion  # noqa: PLC0415
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
     from prompt_toolkit.output import create_output  # noqa: PLC0415
@@ -76,7 +76,7 @@ def _session(prompt: str, ask: Ask) -> Any:
 
     session: Any = PromptSession(
         for_terminal(prompt),
-        output=create_output(sys.__stdout__),  # it moves the cursor; what ranks say does not
+        output=create_output(sys.__stdout__),  # may move the cursor; output of ranks may not
         multiline=True,
         key_bindings=_keys(),
         history=FileHistory(_history_path()),

@@ -1,4 +1,4 @@
-"""What of the words of ranks and servers may reach a terminal: text and colours, nothing that makes it act."""
+"""Filters output of ranks and servers for a terminal: text and colors pass, other control sequences do not."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# In order: colours; commands with text of any length (title, clipboard, links), with their end where it is in sight;
-# commands with parameters; the rest of what begins with ESC; single controls, of 7 and of 8 bits, but \t, \n and \r.
+# In order: colors; commands with text of any length (title, clipboard, links), with their end if it is there; commands
+# with parameters; other sequences that start with ESC; single controls of 7 and 8 bits, except \t, \n and \r.
 _CONTROLS = re.compile(
     r"(\x1b\[[0-9;:]*m)"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\r\n]*(?:\x07|\x1b\\|\x9c)"
@@ -20,18 +20,18 @@ _CONTROLS = re.compile(
 
 
 def for_terminal(text: str) -> str:
-    """The text with colours, and without what else a terminal would obey."""
+    """Return the text with colors, but without other control sequences."""
     return _CONTROLS.sub(lambda found: found[1] or "", text)
 
 
 class TerminalFile:
-    """A text file that is a terminal, given only what may reach one."""
+    """A terminal as a text file, which gets only filtered text."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
 
     def write(self, text: str) -> int:
-        """Write what is left of it."""
+        """Write the filtered text."""
         self._file.write(for_terminal(text))
         return len(text)
 
@@ -41,7 +41,7 @@ class TerminalFile:
 
 @contextmanager
 def guarded_terminal(*, is_raw: bool = False) -> Iterator[None]:
-    """Have stdout and stderr be guarded where they are terminals; pipes and files are given all, as it was said."""
+    """Filter stdout and stderr if they are terminals; pipes and files get the unchanged output."""
     before = sys.stdout, sys.stderr
     if not is_raw:
         sys.stdout, sys.stderr = (TerminalFile(file) if file.isatty() else file for file in before)

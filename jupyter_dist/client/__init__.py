@@ -1,6 +1,6 @@
-"""Groups of ranks from Python: scripts, other notebooks' kernels, schedulers. docs/client.md.
+"""Groups of ranks from Python: from scripts, kernels of other notebooks, schedulers. docs/client.md.
 
-Everything goes through the HTTP API (docs/api.md); torch is never imported here.
+Everything uses the HTTP API (docs/api.md); torch is never imported here.
 """
 
 from __future__ import annotations
@@ -35,5 +35,5 @@ connect = Client.connect
 
 
 def attach(name: str | None = None, *, client: Client | None = None) -> Group:
-    """The group of that name or id on this user's server; without a name, the only one that lives."""
+    """Return the group with that name or id on this user's server; without a name, the only running one."""
     return (client or connect(private=True)).attach(name)

@@ -1,1 +1,1 @@
-"""`%load_ext jupyter_dist`: a kernel's cells on ranks, in the words of nbdistributed and of Ddip. docs/client.md."""
+"""`%load_ext jupyter_dist`: runs a kernel's cells on ranks, with magics of nbdistributed and Ddip. docs/client.md."""

@@ -1,10 +1,10 @@
-"""Which cells go to the ranks by themselves, once `%dist_init` or `%autodip on` has said so."""
+"""Decides which cells run on the ranks by default, after `%dist_init` or `%autodip on`."""
 
 from __future__ import annotations
 
 import re
 
-# Cells of these go to the ranks whole: what they time or capture is the cell's body there.
+# Cells with these magics run on the ranks as a whole, so that they time or capture the body there.
 WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture"})
 
 _RANK = re.compile(r"%%rank(?=[^\w\s])")
@@ -12,10 +12,10 @@ _LOCAL_COMMENT = re.compile(r"#\s*dip_locally\b")
 
 
 class AutoMode:
-    """An input transformer: puts a cell magic before cells that do not choose for themselves."""
+    """An input transformer that adds a cell magic to cells that do not choose where to run."""
 
     def __init__(self) -> None:
-        self.prefix: str | None = None  # the cell magic with its arguments, without %%; None: cells are local
+        self.prefix: str | None = None  # the cell magic with its arguments, without %%; None: cells run in the kernel
 
     def __call__(self, lines: list[str]) -> list[str]:
         """Called by IPython with every cell."""
@@ -23,12 +23,12 @@ class AutoMode:
         if self.prefix is None or not goes_to_ranks(lines):
             return lines
         magic, _, line = self.prefix.partition(" ")
-        # A call, and not `%%magic`: IPython at a terminal would wait for an empty line.
+        # A call, not `%%magic`, for which IPython in a terminal would wait for an empty line.
         return [f"get_ipython().run_cell_magic({magic!r}, {line!r}, {''.join(lines)!r})\n"]
 
 
 def goes_to_ranks(lines: list[str]) -> bool:
-    """Whether a cell is the ranks' in auto mode: not if it is empty, a magic's of the kernel, or says so itself."""
+    """Whether a cell runs on the ranks in auto mode: not if it is empty, for a kernel magic, or chooses itself."""
     if any(_LOCAL_COMMENT.match(line) for line in lines[:1]):
         return False
     code = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
@@ -37,7 +37,7 @@ def goes_to_ranks(lines: list[str]) -> bool:
     first = code[0]
     if first.startswith("%%"):
         return first[2:].partition(" ")[0] in WHOLE_CELLS
-    # Line magics alone are the kernel's (%pip, %load_ext, ours); before code they go with it (%matplotlib inline).
+    # Line magics alone run in the kernel (%pip, %load_ext, ours); before code they run with it (%matplotlib inline).
     return not (all(line.startswith("%") for line in code) or _is_ours(first))
 
 

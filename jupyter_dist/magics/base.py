@@ -1,4 +1,4 @@
-"""What our classes of magics share."""
+"""The base of our magics classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .session import Session
 
 
 class RankMagics(Magics):
-    """Magics of one kernel: its shell, its group, and where its cells go by themselves."""
+    """Magics of one kernel: its shell, its group, and where its cells run by default."""
 
     def __init__(self, shell: Any, session: Session, auto: AutoMode) -> None:
         super().__init__(shell)
@@ -25,10 +25,10 @@ class RankMagics(Magics):
         self.auto = auto
 
     def start(self, name: str | None, options: dict[str, Any], num_ranks: int | None = None) -> tuple[Group, bool]:
-        """Attach to the group, or start it with these options; whether it was started. See Session.init.
+        """Attach to the group, or start it with these options; return whether it was started. See Session.init.
 
         Raises:
-            DistError: in the words of the options that were given.
+            DistError: with the names of the given options.
         """
         try:
             return self.session.init(name, start_fields(options), num_ranks)
@@ -40,20 +40,20 @@ class RankMagics(Magics):
             raise DistError(message) from None
 
     def restart(self) -> None:
-        """Fresh processes for all ranks, set up as before, and say so."""
+        """Restart all ranks in new processes, set up as before, and print it."""
         group = self.session.group()
         if group.model["state"] == "lost":
-            raise DistError(f"The agent of group '{group.name}' is gone. Start anew: %dist_shutdown, then %dist_init.")
+            raise DistError(f"The agent of group '{group.name}' is gone. Start again: %dist_shutdown, then %dist_init.")
         group.restart()
-        print(f"Group '{group.name}': {group.world_size} fresh ranks.")
+        print(f"Group '{group.name}': {group.world_size} new ranks.")
         self._use_app_again("all")
 
     def replace(self) -> None:
-        """Fresh processes for dead ranks, set up as before; the others keep theirs."""
+        """Start new processes for dead ranks, set up as before; the others keep theirs."""
         group = self.session.group()
         dead = format_ranks(rank["rank"] for rank in group.status()["ranks"] if rank["state"] == "dead")
         group.replace()
-        print(f"Group '{group.name}': {rank_label(dead)} replaced; the others and their variables are still there.")
+        print(f"Group '{group.name}': {rank_label(dead)} replaced; the other ranks keep their variables.")
         self._use_app_again(dead)
 
     def _use_app_again(self, ranks: str) -> None:
@@ -62,14 +62,14 @@ class RankMagics(Magics):
             print(f"App '{self.session.app[0]}' is in use again.")
 
     def mode(self) -> str:
-        """A sentence: where cells run."""
+        """Return a sentence about where cells run."""
         if self.auto.prefix is None:
             return "Cells run in the kernel; %dist_mode -e sends them to the ranks."
         return f"Cells run on the ranks (%%{self.auto.prefix}); %dist_mode -d makes them local."
 
 
 def start_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """The body of `POST /groups` for the options of a magic that were given."""
+    """Return the body of `POST /groups` for the given options of a magic."""
     fields = {name: options.get(name) for name in ("backend", "accelerator")}
     fields["num_ranks"] = options.get("num_processes")
     if options.get("gpu_ids"):
@@ -78,7 +78,7 @@ def start_fields(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_devices(text: str) -> list[int] | str:
-    """`0,1,3`, `[0, 1]` or `all`; each once, in their order."""
+    """Parse `0,1,3`, `[0, 1]` or `all`; removes duplicates and keeps the order."""
     inner = text.strip().strip("[]")
     if inner in ("all", "-1"):
         return "all"

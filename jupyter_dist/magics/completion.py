@@ -1,4 +1,4 @@
-"""Names of ranks in the kernel's completion: asked for where they are, and put nowhere."""
+"""Names of ranks in the kernel's completion, fetched on demand and not stored in the kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jupyter_dist.protocol.ranks import parse_ranks
 from .automode import AutoMode, goes_to_ranks
 from .session import Session
 
-# The kernel's magics, ours among them, are of use in every cell.
+# The kernel's magics, including ours, are useful in every cell.
 KEPT = {"IPCompleter.magic_matcher", "IPCompleter.magic_config_matcher", "IPCompleter.magic_color_matcher"}
 NOT_VARIABLES = {"In", "Out", "exit", "quit", "get_ipython"}
 
@@ -27,7 +27,7 @@ _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a cell will run: the ranks, the code that they will get, and where in it the cursor is."""
+    """Where a cell will run: its ranks, the code they will get, and the cursor in it."""
 
     ranks: str
     code: str
@@ -36,12 +36,12 @@ class Place:
 
 
 class RankNames:
-    """One matcher among IPython's: silent unless the cell is the ranks'."""
+    """A matcher for IPython; returns matches only for cells that run on ranks."""
 
     def __init__(self, session: Session, auto: AutoMode) -> None:
         self._session = session
         self._auto = auto
-        self._names: list[str] = []  # rank 0's, when last asked for: for when it cannot answer
+        self._names: list[str] = []  # names on rank 0 at the last refresh, in case it cannot answer
 
     @context_matcher(identifier="jupyter_dist")
     def matcher(self, context: CompletionContext) -> SimpleMatcherResult:
@@ -60,10 +60,10 @@ class RankNames:
         }
 
     def refresh(self, group: Group) -> list[str]:
-        """Ask rank 0 for its variables, and remember them.
+        """Fetch the variables of rank 0, and cache them.
 
         Raises:
-            JupyterDistError: when it cannot answer.
+            JupyterDistError: if it cannot answer.
         """
         matches = group.complete("", 0)["matches"]
         python = set(keyword.kwlist) | set(dir(builtins)) | NOT_VARIABLES
@@ -87,7 +87,7 @@ class RankNames:
 
 
 def place_of(lines: list[str], before: list[str], prefix: str | None) -> Place | None:
-    """Where a cell of these lines will run; None for the kernel, and while the cursor is in the magic's own line.
+    """Return where a cell will run; None for the kernel, or if the cursor is in the magic's own line.
 
     Args:
         lines: the cell.

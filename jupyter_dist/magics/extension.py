@@ -1,4 +1,4 @@
-"""Loading and unloading. Nothing is connected, started or stopped by it."""
+"""Loads and unloads the magics, without connecting, starting or stopping anything."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Called by `%unload_ext jupyter_dist` and `%reload_ext`: the group stays, cells are local again."""
+    """Called by `%unload_ext jupyter_dist` and `%reload_ext`: the group is kept, cells run in the kernel again."""
     remaining = [transform for transform in shell.input_transformers_cleanup if not isinstance(transform, AutoMode)]
     shell.input_transformers_cleanup[:] = remaining
     matchers = shell.Completer.custom_matchers

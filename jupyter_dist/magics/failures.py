@@ -1,4 +1,4 @@
-"""How a magic fails: the cell fails with a sentence, and the kernel stays usable."""
+"""Errors of magics: the cell fails with a sentence, and the kernel stays usable."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class DistError(Exception):
-    """One sentence, and the way on."""
+    """An error of a magic: one sentence and a hint."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"\x1b[0;31mDistError\x1b[0m: {self}"]
 
 
 class CellInterrupted(KeyboardInterrupt):
-    """Ctrl-C: what it stopped, and what it did not."""
+    """Raised by Ctrl-C: says what was stopped and what was not."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"\x1b[0;31mKeyboardInterrupt\x1b[0m: {self}"]
 
 
 class HelpShown(Exception):  # noqa: N818
-    """--help was asked for, and printed: there is nothing else to do."""
+    """Raised after --help was printed, to end the magic."""
 
 
 class MagicParser(argparse.ArgumentParser):
-    """Arguments of a magic: what is wrong is a sentence, and never ends the kernel."""
+    """Parses the arguments of a magic; errors are one sentence and never end the kernel."""
 
     def parse(self, line: str) -> argparse.Namespace:
-        """The options in what stands behind the magic. Raises DistError."""
+        """Parse the line after the magic. Raises DistError."""
         return self.parse_args(self.split(line))
 
     def split(self, line: str) -> list[str]:
-        """The words as a shell takes them. Raises DistError."""
+        """Split the line like a shell. Raises DistError."""
         try:
             return shlex.split(line)
-        except ValueError as err:  # a quote that does not end
+        except ValueError as err:  # an unclosed quote
             self.error(f"'{line.strip()}': {str(err).lower()}")
 
     def error(self, message: str) -> NoReturn:
@@ -55,12 +55,12 @@ class MagicParser(argparse.ArgumentParser):
 
 
 def no_arguments(magic: str, line: str) -> None:
-    """Raises DistError for what stands behind a magic that takes nothing."""
+    """Raise DistError if a magic without arguments got any."""
     MagicParser(magic).parse(line)
 
 
 def sentences(method: F) -> F:
-    """Turn our failures into one sentence without a traceback."""
+    """Turn our errors into one sentence without a traceback."""
 
     @functools.wraps(method)
     def guarded(*arguments: Any, **keywords: Any) -> Any:
@@ -75,6 +75,6 @@ def sentences(method: F) -> F:
         except CellInterrupted:
             raise
         except KeyboardInterrupt:
-            raise CellInterrupted("nobody waits for it any more; %dist_debug shows what became of it") from None
+            raise CellInterrupted("stopped waiting for it; %dist_debug shows its state") from None
 
     return guarded  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""The group that this kernel works with: found again by its name after a kernel restart."""
+"""The group of this kernel, found again by its name after a kernel restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from .failures import CellInterrupted
 
 MAX_NAME = 30
-# What a start may ask for (docs/api.md): its option, and how it is told of a running group.
+# Fields of a start (docs/api.md): the option, and how a running group describes it.
 OPTIONS = {
     "num_ranks": ("-n", "with {num_ranks} ranks"),
     "devices": ("-g", "on {place}"),
@@ -28,17 +28,17 @@ OPTIONS = {
 
 
 class Session:
-    """A connection that is made when it is first needed, and made again when its server has gone."""
+    """A connection that is made on first use, and again after its server is gone."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._client: Client | None = None
         self._group: Group | None = None
-        self.app: tuple[str, bool] | None = None  # set up on the ranks: its name, whether it is verbose
+        self.app: tuple[str, bool] | None = None  # the app on the ranks: its name, and whether it is verbose
 
     @property
     def client(self) -> Client:
-        """The server; connected now if it was not, or is no more."""
+        """Return the client; connect if needed."""
         if self._client is not None:
             try:
                 self._client.ask("GET")
@@ -50,14 +50,14 @@ class Session:
 
     @property
     def known(self) -> Group | None:
-        """The group that was last used, without asking whether it still is there."""
+        """Return the group that was last used, without checking that it still exists."""
         return self._group
 
     def group(self) -> Group:
-        """The group of this kernel, which may be one of an earlier kernel of the same notebook.
+        """Return the group of this kernel, or of an earlier kernel of the same notebook.
 
         Raises:
-            JupyterDistError: `unknown_group`, when there is none.
+            JupyterDistError: `unknown_group`, if there is none.
         """
         if self._group is not None:
             try:
@@ -70,9 +70,9 @@ class Session:
         return self._found()
 
     def init(self, name: str | None, fields: dict[str, Any], num_ranks: int | None = None) -> tuple[Group, bool]:
-        """Attach to the group of that name, or of this notebook, or start it; whether it was started.
+        """Attach to the group with that name, or this notebook's, or start it; return whether it was started.
 
-        What `fields` asks for, a running group must have; `num_ranks` is for a start that asks for nothing.
+        A running group must match `fields`; `num_ranks` is the default for a start without fields.
         """
         living = self._living()
         group = self._named(living, name)
@@ -90,12 +90,12 @@ class Session:
     def run(
         self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True, **fields: Any
     ) -> Result:
-        """Run a cell and show it as it goes; `fields` of `POST .../executions` (docs/api.md).
+        """Run a cell and stream its output; `fields` of `POST .../executions` (docs/api.md).
 
         Raises:
-            RankError: when a rank failed. KeyboardInterrupt: when Ctrl-C has stopped the ranks.
+            RankError: if a rank failed. KeyboardInterrupt: if Ctrl-C has stopped the ranks.
         """
-        # One request in the usual case: what is wrong with the group, the answer says.
+        # One request in the usual case: the answer reports problems of the group.
         group = self._group or self.group()
         try:
             execution = self._submit(group, code, ranks, fields)
@@ -110,11 +110,11 @@ class Session:
         return result.raise_for_error()
 
     def forget(self) -> None:
-        """The group was shut down."""
+        """Drop the group after it was shut down."""
         self._group = self.app = None
 
     def close(self) -> None:
-        """Let go of the server; the group stays. Idempotent."""
+        """Close the connection; the group keeps running. Idempotent."""
         if self._client is not None:
             self._client.close()
         self._client = self._group = None
@@ -132,19 +132,19 @@ class Session:
         if self._group is not None:
             return self._group
         others = f" Running: {', '.join(living)}." if living else ""
-        message = f"The group '{name}' is gone." if name else "This notebook has no group."
+        message = f"Group '{name}' is gone." if name else "This notebook has no group."
         hint = f"Start one: %dist_init -n 2; or attach to one: %dist_init --name NAME.{others}"
         raise JupyterDistError("unknown_group", message, hint)
 
     def _named(self, living: dict[str, Group], name: str | None) -> Group | None:
-        """The group of that name; without one, this notebook's."""
+        """Return the group with that name; without one, this notebook's."""
         if name:
             return living.get(name)
         found = (living[own] for own in self._names() if own in living)
         return next((group for group in found if self._is_mine(group)), None)
 
     def _names(self) -> list[str]:
-        """What this notebook's group is called; the second when another folder's notebook has the first."""
+        """Return two names for this notebook's group; the second if a notebook in another folder has the first."""
         path = notebook_path(self._shell)
         if path is None:
             return [f"kernel-{os.getpid()}"]
@@ -161,21 +161,21 @@ class Session:
             if wanted in ("auto", has[field]) or (wanted == "all" and has["devices"]):
                 continue
             option, what = OPTIONS[field]
-            message = f"The group '{group.name}' runs already, {what.format(**has)}."
-            hint = f"Leave {option} out to attach to it, or shut it down first: %dist_shutdown."
+            message = f"Group '{group.name}' is already running {what.format(**has)}."
+            hint = f"Omit {option} to attach to it, or shut it down first: %dist_shutdown."
             raise JupyterDistError("name_taken", message, hint)
 
 
 def _interrupted(result: Result) -> CellInterrupted:
-    """What became of a cell that Ctrl-C stopped; a second Ctrl-C ends the wait for its end."""
+    """Return what happened to a cell that Ctrl-C stopped; a second Ctrl-C ends the wait."""
     if not result.done:
-        return CellInterrupted("the ranks were asked to stop, and still run; see %dist_status, or %dist_reset")
+        return CellInterrupted("the ranks were interrupted but are still running; see %dist_status, or use %dist_reset")
     lost = [status["ranks"] for status in result.execution["statuses"] if status["status"] == "lost"]
     if lost:
-        return CellInterrupted(f"{rank_label(','.join(lost))} died; the others and their variables are still there")
-    return CellInterrupted("the ranks were interrupted; they and their variables are still there")
+        return CellInterrupted(f"{rank_label(','.join(lost))} died; the other ranks keep their variables")
+    return CellInterrupted("the ranks were interrupted; they keep their variables")
 
 
 def notebook_path(shell: Any) -> str | None:
-    """The notebook of this kernel, where it can be known: the server or VS Code says so."""
+    """Return the notebook of this kernel, if the server or VS Code tells it."""
     return os.environ.get("JPY_SESSION_NAME") or shell.user_ns.get("__vsc_ipynb_file__")

@@ -92,7 +92,7 @@ def test_ranks_may_be_chosen_behind_the_script_unless_they_were_before(dist, tmp
     (tmp_path / "say.py").write_text("import os, sys\nprint(os.environ['WORLD_SIZE'], sys.argv[1:])\n")
     behind = dist("run", "say.py", "--lr", "3", "--num-ranks", "1", "-n", "9", "x")
     assert behind.stdout == "[rank 0]\n1 ['--lr', '3', '-n', '9', 'x']\n"
-    assert behind.stderr == "--num-ranks says which ranks there are; for the script's own, write -- before it.\n"
+    assert behind.stderr == "--num-ranks selects the ranks; to pass it to the script, write -- before it.\n"
     before = dist("run", "-n", "1", "say.py", "--num-ranks=7", "--devices", "all")
     assert before.stdout == "[rank 0]\n1 ['--num-ranks=7', '--devices', 'all']\n"
     assert before.stderr == ""
@@ -101,7 +101,7 @@ def test_ranks_may_be_chosen_behind_the_script_unless_they_were_before(dist, tmp
     half = dist("run", "say.py", "--num-ranks", "1", "--", "--num-ranks", "5")
     assert half.stdout == "[rank 0]\n1 ['--num-ranks', '5']\n"
     refused = dist("run", "say.py", "--devices", "0,1", status=1).stderr  # of a machine without any
-    assert "--devices says which ranks there are" in refused
+    assert "--devices selects the ranks" in refused
     assert "device" in refused.splitlines()[-1]
 
 
@@ -129,12 +129,12 @@ def test_doctor_says_what_there_is(dist, group):
     found = next(finding["text"] for finding in findings if finding["subject"] == "environment")
     assert re.search(r": torch \d\S+, IPython \d\S+, Python 3\S+$", found)
     wrong = dist("doctor", "--url", "http://127.0.0.1:9", status=1).stdout
-    assert "WRONG  server: The Jupyter server at http://127.0.0.1:9 does not answer" in wrong
+    assert "WRONG  server: The Jupyter server at http://127.0.0.1:9 does not respond" in wrong
 
 
 def test_groups_outlive_the_command_where_no_server_runs(dist, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path_factory.mktemp("rt")))
-    assert "No Jupyter server of yours runs" in dist("start", "alone", "-n", "1").stdout
+    assert "You have no running Jupyter server" in dist("start", "alone", "-n", "1").stdout
     assert dist("exec", "kept = 1\nkept").stdout == "[rank 0]\n1\n"
     assert dist("exec", "kept + 1").stdout == "[rank 0]\n2\n"
     assert "has ended" in dist("stop", "--all").stdout

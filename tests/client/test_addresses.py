@@ -65,7 +65,7 @@ def test_the_token_of_jupyterhub_is_for_its_own_server_alone(empty_runtime, tmp_
     with jupyter_server(tmp_path, "--ServerApp.base_url=/user/ada/", "--ServerApp.port=0") as found:
         info = json.loads(found.read_text())
         found.write_text(json.dumps({**info, "token": ""}))  # as the single-user server's, whose tokens the hub knows
-        with pytest.raises(JupyterDistError, match="No Jupyter server"):
+        with pytest.raises(JupyterDistError, match="no running Jupyter server"):
             Client.connect(private=False)
         monkeypatch.setenv("JUPYTERHUB_API_TOKEN", TOKEN)
         monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/eve/")

@@ -41,12 +41,12 @@ def cell(client, shared_group, tmp_path_factory):
         ("attach('sharde')", r"There is no group 'sharde'. Did you mean 'shared'\?"),
         ("group.run('1', '0-7')", r"There is no rank 7 .* This group has ranks 0 to 1"),
         ("group.push({'lock': threading.Lock()})", r"'lock' \(lock\) cannot be sent: .* Send what it is made of"),
-        ("group.scatter('x', range(3))", r"'x' has 3 parts for 2 ranks. Cut it first: numpy.array_split\(x, 2\)"),
-        ("group.scatter('x', 5)", r"'x' is of type int, which has no parts for 2 ranks. Cut it first"),
+        ("group.scatter('x', range(3))", r"'x' has 3 parts for 2 ranks. Split it first: numpy.array_split\(x, 2\)"),
+        ("group.scatter('x', 5)", r"'x' is of type int, which has no parts for 2 ranks. Split it first"),
         ("group.pull('x = 1')", "'x = 1' is not an expression"),
-        ("group.launch(lambda: 1)", "'<lambda>' is not a function with a name. Define it with def"),
-        ("connect('http://127.0.0.1:9')", "The Jupyter server at http://127.0.0.1:9 does not answer"),
-        ("connect(group.client.url, 'wrong')", "not allowed|refuses the token"),
+        ("group.launch(lambda: 1)", "'<lambda>' is not a named function. Define it with def"),
+        ("connect('http://127.0.0.1:9')", "The Jupyter server at http://127.0.0.1:9 does not respond"),
+        ("connect(group.client.url, 'wrong')", "do not have permission|refuses the token"),
     ],
 )
 def test_it_is_one_sentence(cell, code, sentence):
@@ -69,7 +69,7 @@ def test_no_server_and_no_group(cell):
     nothing = "import os, tempfile\nheld = os.environ['JUPYTER_RUNTIME_DIR']\nwith tempfile.TemporaryDirectory() as place:\n    os.environ['JUPYTER_RUNTIME_DIR'] = place\n    "
     try:
         assert cell(nothing + "connect(private=False)") == (
-            "JupyterDistError: No Jupyter server of yours runs with jupyter_dist. Start one: jupyter lab, or jupyter server."
+            "JupyterDistError: You have no running Jupyter server with jupyter_dist. Start one: jupyter lab or jupyter server."
         )
         said = cell(nothing + "with connect() as own: attach(client=own)")
         assert said == (

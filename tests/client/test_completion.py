@@ -73,7 +73,7 @@ def test_names_are_known_while_a_rank_is_busy_or_silent(named):
     assert text.startswith("Completion knows ")
     assert "model_there" in text
     assert "model_of_one" not in text
-    assert "Nothing was put into the kernel." in text
+    assert "The kernel's variables are unchanged." in text
     named.run("%dipper shared_group")
     named.run("busy = shared_group.submit('import time\\nwhile True: time.sleep(0.01)', '0')")
     _wait_running(named)

@@ -19,7 +19,7 @@ def text_of(cell):
     [
         (
             "magics",
-            ["epoch 4: loss 0.", "rank 0 gets 9", "All 2 ranks are in step", "4 cells", "False False", "has ended"],
+            ["epoch 4: loss 0.", "rank 0 gets 9", "All 2 ranks are in sync", "4 cells", "False False", "has ended"],
         ),
         ("ddip", ["rank 1 has 898 of 1797 images", "epoch 4: loss 0.", "this cell is the kernel's False", "has ended"]),
         (

@@ -59,7 +59,7 @@ def test_only_the_ranks_that_are_named_get_it(group):
 def test_what_cannot_be_done_is_a_sentence(group):
     with pytest.raises(JupyterDistError, match=r"'lock' \(lock\) cannot be sent"):
         group.push({"fine": 1, "lock": threading.Lock()})
-    with pytest.raises(JupyterDistError, match="not a name"):
+    with pytest.raises(JupyterDistError, match="not a variable name"):
         group.push({"a b": 1})
     with pytest.raises(JupyterDistError, match=r"3 parts for 2 ranks.*array_split"):
         group.scatter("part", [1, 2, 3])
@@ -237,7 +237,7 @@ def test_a_rank_gives_the_others_its_value(group):
     assert {rank: int(value[0]) for rank, value in group.gather("big").items()} == {0: 2, 1: 3}
     with pytest.raises(RankError, match="name 'nothing' is not defined"):
         group.broadcast("nothing")
-    with pytest.raises(JupyterDistError, match="not a name"):
+    with pytest.raises(JupyterDistError, match="not a variable name"):
         group.broadcast("a + 1")
 
 
@@ -263,5 +263,5 @@ def test_notebook_launcher_takes_what_accelerates_takes():
     assert [(name, found.default) for name, found in ours.items()] == [
         (name, found.default) for name, found in wanted.items()
     ]
-    with pytest.raises(JupyterDistError, match=r"2 nodes were asked for.*one machine"):
+    with pytest.raises(JupyterDistError, match=r"2 nodes were requested.*one machine"):
         notebook_launcher(print, num_nodes=2)

@@ -95,7 +95,7 @@ def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wai
     def interrupt():
         until(lambda: stuck.peek().text, lambda: "the cell does not run")
         os.kill(os.getpid(), signal.SIGINT)
-        until(lambda: "Rank 1 has not stopped yet. Interrupt once more" in "".join(said), lambda: said)
+        until(lambda: "Rank 1 has not stopped yet. Interrupt again" in "".join(said), lambda: said)
         os.kill(os.getpid(), signal.SIGINT)
 
     said = []
@@ -227,7 +227,7 @@ def test_names_that_do_not_exist_are_answered_with_those_that_do(client, group):
 
 
 def test_a_server_that_is_gone_is_named(client):
-    with pytest.raises(JupyterDistError, match=r"http://127.0.0.1:9 does not answer"):
+    with pytest.raises(JupyterDistError, match=r"http://127.0.0.1:9 does not respond"):
         connect("http://127.0.0.1:9", "token")
     with pytest.raises(JupyterDistError, match="do not have permission"):
         connect(client.url, "wrong")

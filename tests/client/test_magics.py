@@ -64,7 +64,7 @@ def test_an_error_on_a_rank_fails_the_cell_and_is_shown_once(kernel):
     assert set(cell.said) == {("0", "fine\n"), ("1", "ValueError")}
     assert kernel.run("%%rank 5\n1").error.startswith("DistError: There is no rank 5")
     assert kernel.run("%dist_init -n many").error.startswith("DistError: Argument")
-    assert "runs already, with 2 ranks" in kernel.run("%dist_init -n 3").error
+    assert "already running with 2 ranks" in kernel.run("%dist_init -n 3").error
 
 
 def test_output_streams_live(kernel):
@@ -95,7 +95,7 @@ def test_an_interrupt_keeps_the_ranks(kernel, interrupt):
 
 
 def test_sync_status_and_debug(kernel):
-    assert kernel.run("%sync").text.startswith("All 2 ranks are in step")
+    assert kernel.run("%sync").text.startswith("All 2 ranks are in sync")
     for _ in range(50):  # what is told of the ranks may come after what is told of their cell
         status = kernel.run("%dist_status").text
         if status.count(": idle") == 2:
@@ -143,7 +143,7 @@ def test_functions_of_the_notebook_are_launched(kernel):
     assert (
         kernel.run("dist_group.launch(needs)").error == "RankError: ranks 0-1: NameError: name 'helper' is not defined"
     )
-    assert "not a function with a name" in kernel.run("dist_group.launch(lambda: 1)").error
+    assert "not a named function" in kernel.run("dist_group.launch(lambda: 1)").error
     launched = "from jupyter_dist.client import notebook_launcher\ndef two(a):\n    import os\n    print(a, os.environ['ACCELERATE_MIXED_PRECISION'])"
     cell = kernel.run(f"{launched}\nnotebook_launcher(two, ('x',), num_processes=2, mixed_precision='bf16')")
     assert cell.said == [("0-1", "x bf16\n")]
@@ -156,7 +156,7 @@ def test_a_kernel_restart_attaches_again(kernel):
     kernel.run("%load_ext jupyter_dist")
     assert kernel.run("%%rank 0\nkept").said == [("0", "'through the restart'")]
     cell = kernel.run("%dist_init")
-    assert cell.text.startswith("Attached to group 'train-it' of 2 ranks; their variables are still there.")
+    assert cell.text.startswith("Attached to group 'train-it' with 2 ranks; they keep their variables.")
     assert kernel.run("kept").said == [("0-1", "'through the restart'")]
 
 
@@ -172,17 +172,17 @@ while True:
 
 def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
     cell = kernel.run(STUBBORN.format(then="if rank == 1: os._exit(3)\n        raise"), after=interrupt)
-    assert cell.error.startswith("KeyboardInterrupt: rank 1 died; the others and their variables are still there")
+    assert cell.error.startswith("KeyboardInterrupt: rank 1 died; the other ranks keep their variables")
     while "degraded" not in kernel.run("%dist_status").text:
         time.sleep(0.1)
     attached = kernel.run("%dist_init").text
     assert "Group 'train-it': degraded, 2 ranks" in attached
     assert "rank 1: dead" in attached
-    assert "rank 1 replaced; the others" in kernel.run("%dist_reset -d").text
+    assert "rank 1 replaced; the other ranks" in kernel.run("%dist_reset -d").text
     assert kernel.run("'kept' in globals()").said == [("0", "True"), ("1", "False")]
     assert kernel.run("%dist_reset --dead").error.startswith("DistError: Group 'train-it' has no rank to replace")
     cell = kernel.run(STUBBORN.format(then="pass"), after=lambda: (interrupt(), interrupt()))
-    assert cell.error.startswith("KeyboardInterrupt: the ranks were asked to stop, and still run")
+    assert cell.error.startswith("KeyboardInterrupt: the ranks were interrupted but are still running")
 
 
 def test_reset_gives_fresh_ranks_and_reload_keeps_them(kernel):

@@ -54,7 +54,7 @@ def test_it_runs_with_another_first_line(client, tmp_path):
         "96 samples, 12 batches",
         "6 batches on cpu:0 of 2",
         "all ranks agree True",
-        "All 2 ranks are in step",
+        "All 2 ranks are in sync",
         "here False",
         "there True",
         "2 fresh ranks",

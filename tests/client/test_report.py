@@ -22,7 +22,7 @@ def test_a_rank_on_a_gpu():
     devices = [{"index": 4, "name": "NVIDIA H100", "memory_total_bytes": 80 * GIB}]
     assert status_text(GROUP, sample, "", devices).splitlines()[1] == (
         "  rank 1: idle, pid 7, on cuda:1 (GPU 4, NVIDIA H100), "
-        "8.00 of 80.00 GiB allocated (10%), 10.00 reserved, 3.00 GiB of main memory"
+        "8.00 of 80.00 GiB allocated (10%), 10.00 reserved, 3.00 GiB of host memory"
     )
     assert "8.00 GiB allocated, 10.00 reserved" in status_text(GROUP, sample, "")
     assert devices_line(GROUP) == "Devices: rank 1 on cuda:1 (GPU 4)"

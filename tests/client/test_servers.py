@@ -80,7 +80,7 @@ def test_the_file_of_a_server_that_has_ended_is_nobodys(server_file, listening):
     server_file("1", port)
     server_file(other, None)
     assert running_servers() == []
-    with pytest.raises(JupyterDistError, match="No Jupyter server"):
+    with pytest.raises(JupyterDistError, match="no running Jupyter server"):
         Client.connect(private=False)
     server_file(mine, port)
     assert [server.pid for server in running_servers()] == [mine]

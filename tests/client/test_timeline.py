@@ -32,7 +32,7 @@ def test_the_timeline_of_a_group(notebook):
 def test_what_goes_wrong_is_said(notebook):
     assert "cannot be written: Is a directory" in notebook.run("%timeline_save /tmp").error
     assert notebook.run("%timeline_save a b").error.startswith("DistError: Unrecognized arguments: b")
-    assert "begins anew" in notebook.run("%timeline_clear").text
+    assert "was cleared" in notebook.run("%timeline_clear").text
     assert notebook.run("%timeline_debug").text == "Group 'lesson': 0 cells\n"
     notebook.run("%timeline_save other.json")
     assert json.loads((notebook.folder / "other.json").read_text())["cells"] == []

@@ -46,32 +46,32 @@ class AsyncClient:
             except JupyterDistError:  # it has no jupyter_dist, or its token is elsewhere
                 client.api.close()
         if not private:
-            message = "No Jupyter server of yours runs with jupyter_dist."
-            raise JupyterDistError("no_server", message, "Start one: jupyter lab, or jupyter server.")
+            message = "You have no running Jupyter server with jupyter_dist."
+            raise JupyterDistError("no_server", message, "Start one: jupyter lab or jupyter server.")
         started = await PrivateServer.start()
         return cls(started.server, started)
 
     @property
     def is_private(self) -> bool:
-        """Whether the server is this process's own."""
+        """Whether the server belongs to this process."""
         return self._private is not None
 
     async def groups(self) -> list[AsyncGroup]:
-        """All groups, oldest first; also those that are dead, whose logs can be read."""
+        """Return all groups, oldest first, including dead ones, whose logs can still be read."""
         answer = await self.api.ask("GET", "groups")
         return [AsyncGroup(self, model) for model in answer["groups"]]
 
     async def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> AsyncGroup:
-        """Start a group: the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
+        """Start a group with the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
         body = {key: value for key, value in {"name": name, **fields}.items() if value is not None}
         group = AsyncGroup(self, await self.api.ask_once("groups", body=body))
         return await group.ready() if wait else group
 
     async def attach(self, name: str | None = None) -> AsyncGroup:
-        """The group of that name or id; without one, the only one that lives.
+        """Return the group with that name or id; without one, the only running one.
 
         Raises:
-            JupyterDistError: `unknown_group`, naming those that there are.
+            JupyterDistError: `unknown_group`, listing the running groups.
         """
         if name is not None:
             return AsyncGroup(self, await self.api.ask("GET", "groups", name))
@@ -88,7 +88,7 @@ class AsyncClient:
         raise JupyterDistError("unknown_group", f"{len(living)} groups are running.", f"Name one of: {names}.")
 
     async def close(self) -> None:
-        """Let go of the server; a private one ends, the groups stay. Idempotent."""
+        """Close the connection. A private server ends; groups keep running. Idempotent."""
         self.segments.close()
         await self.channel.close()
         self.api.close()

@@ -1,4 +1,4 @@
-"""A cell that was submitted, for asyncio programs."""
+"""A submitted cell, for asyncio programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from .group import AsyncGroup
 
 POLL_SECONDS = 30
-# How often what streams is handed out.
+# How often streamed output is delivered.
 GAP_SECONDS = 0.25
 
 
 class AsyncExecution:
-    """A cell that was submitted: a future."""
+    """A submitted cell, similar to a future."""
 
     def __init__(self, group: AsyncGroup, model: dict[str, Any]) -> None:
         self.group = group
@@ -29,11 +29,11 @@ class AsyncExecution:
 
     @property
     def id(self) -> str:
-        """The execution's id."""
+        """Return the id of the execution."""
         return str(self.model["id"])
 
     async def peek(self, wait_seconds: float = 0) -> Result:
-        """What is there now, or when it has ended within that time."""
+        """Return the result so far, or the final one if it ends within that time."""
         path = ("groups", self.group.id, "executions", self.id)
         view = await self.group.client.api.ask("GET", *path, params={"wait": wait_seconds})
         self.model = view["execution"]
@@ -44,10 +44,10 @@ class AsyncExecution:
         return self.model["state"] in FINAL_EXECUTION_STATES or (await self.peek()).done
 
     async def result(self, timeout_seconds: float | None = None) -> Result:
-        """Wait for its end.
+        """Wait until it ends and return the result.
 
         Raises:
-            TimeoutError: it goes on; ask again, or cancel it.
+            TimeoutError: it is still running; wait again, or cancel it.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while True:
@@ -56,12 +56,12 @@ class AsyncExecution:
             if result.done:
                 return result
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(f"The execution {self.id} still is {result.state}.")
+                raise TimeoutError(f"Execution {self.id} is still {result.state}.")
 
     async def stream(self, gap_seconds: float = GAP_SECONDS) -> AsyncIterator[Result]:
-        """What is there so far, at most once in `gap_seconds`; the last one is `done`.
+        """Yield the result so far, at most once per `gap_seconds`; the last one is `done`.
 
-        When nothing new has come for that long, the same once more: now it can be taken to be whole.
+        If nothing new arrives for that time, the same result is yielded once more, as complete for now.
         """
         feed = ExecutionFeed(self.group.id, self.model)
         async with self.group.client.channel.following(feed):
@@ -77,11 +77,11 @@ class AsyncExecution:
                     yield result
 
     async def cancel(self) -> None:
-        """Take it from the queue, or interrupt it; the ranks keep their variables."""
+        """Remove it from the queue, or interrupt it; the ranks keep their variables."""
         await self.group.client.api.ask("DELETE", "groups", self.group.id, "executions", self.id)
 
 
 async def _pause(feed: ExecutionFeed, seconds: float) -> None:
-    """Let changes gather, but do not make the end wait."""
+    """Wait to batch changes, but not for the end."""
     with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(feed.over.wait(), seconds)

@@ -1,1 +1,1 @@
-"""The same without `await`, for scripts and notebooks."""
+"""The same API without `await`, for scripts and notebooks."""

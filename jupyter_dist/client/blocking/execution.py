@@ -1,4 +1,4 @@
-"""A submitted cell for everybody else: what aioexecution.py does, without `await`."""
+"""A submitted cell: the blocking counterpart of asynchronous/execution.py."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jupyter_dist.protocol.ranks import format_ranks
 if TYPE_CHECKING:
     from .group import Group
 
-STOP_SECONDS = 2.0  # after an interrupt, so long in silence
+STOP_SECONDS = 2.0  # after an interrupt, how long to wait without a message
 
 Show = Callable[[Result], None]
 
 
 class Execution:
-    """A cell that was submitted: a future."""
+    """A submitted cell, similar to a future."""
 
     def __init__(self, execution: AsyncExecution, group: Group) -> None:
         self.group = group
@@ -29,7 +29,7 @@ class Execution:
 
     @property
     def id(self) -> str:
-        """The execution's id."""
+        """Return the id of the execution."""
         return self._execution.id
 
     def done(self) -> bool:
@@ -37,23 +37,23 @@ class Execution:
         return self._loop.run(self._execution.done())
 
     def peek(self) -> Result:
-        """What is there now."""
+        """Return the result so far."""
         return self._loop.run(self._execution.peek())
 
     def result(self, timeout_seconds: float | None = None) -> Result:
-        """Wait for its end; Ctrl-C ends the wait alone. Raises TimeoutError."""
+        """Wait until it ends; Ctrl-C only ends the wait. Raises TimeoutError."""
         return self._loop.run(self._execution.result(timeout_seconds))
 
     def stream(self, gap_seconds: float = GAP_SECONDS) -> Iterator[Result]:
-        """What is there so far, at most once in `gap_seconds`; the last one is `done`."""
+        """Yield the result so far, at most once per `gap_seconds`; the last one is `done`."""
         return self._loop.iterate(self._execution.stream(gap_seconds))
 
     def cancel(self) -> None:
-        """Take it from the queue, or interrupt it; the ranks keep their variables."""
+        """Remove it from the queue, or interrupt it; the ranks keep their variables."""
         self._loop.run(self._execution.cancel())
 
     def wait(self, stream: bool | Show = False) -> Result:
-        """Wait for its end, showing what comes; Ctrl-C interrupts the ranks, and is raised when they have stopped.
+        """Wait until it ends and show its output; Ctrl-C interrupts the ranks, and is raised when they have stopped.
 
         A second Ctrl-C ends the wait for ranks that do not stop.
         """
@@ -73,15 +73,15 @@ class Execution:
             raise
 
     def _wait_for_stop(self) -> Result:
-        """Wait until interrupted ranks have stopped; say which have not, and how to stop waiting for them."""
+        """Wait until interrupted ranks have stopped; print which have not, and how to stop waiting."""
         try:
             return self.result(STOP_SECONDS)
         except TimeoutError:
             running = [rank for rank, found in self.peek().items() if found.status == "running"]
-        if running:  # else it has ended in this moment
+        if running:  # otherwise it has just ended
             who = f"Rank {running[0]} has" if len(running) == 1 else f"Ranks {format_ranks(running)} have"
-            kill = f"group.kill({running[0]}) ends a rank that nothing else stops; the others keep their variables."
-            sys.stderr.write(f"{who} not stopped yet. Interrupt once more to stop waiting. {kill}\n")
+            kill = f"group.kill({running[0]}) kills a rank that cannot be interrupted; the others keep their variables."
+            sys.stderr.write(f"{who} not stopped yet. Interrupt again to stop waiting. {kill}\n")
         return self.result()
 
     def __repr__(self) -> str:

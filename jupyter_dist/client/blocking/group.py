@@ -1,4 +1,4 @@
-"""Groups for everybody else: what aio.py does, without `await`."""
+"""Blocking client: synchronous wrappers around AsyncClient and AsyncGroup."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class Client:
 
     @property
     def url(self) -> str:
-        """Where the server listens."""
+        """Return the URL of the server."""
         return self._client.server.url
 
     @property
     def is_private(self) -> bool:
-        """Whether the server is this process's own."""
+        """Whether the server belongs to this process."""
         return self._client.is_private
 
     def ask(self, method: str, *path: str, **options: Any) -> Any:
-        """Any request of docs/api.md, with `body`, `params` or `timeout_seconds`."""
+        """Make any request of docs/api.md, with `body`, `params` or `timeout_seconds`."""
         return self._loop.run(self._client.api.ask(method, *path, **options))
 
     def groups(self) -> list[Group]:
-        """All groups, oldest first; also those that are dead."""
+        """Return all groups, oldest first, including dead ones."""
         return [Group(group, self) for group in self._loop.run(self._client.groups())]
 
     def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> Group:
@@ -55,11 +55,11 @@ class Client:
         return Group(self._loop.run(self._client.start(name, wait=wait, **fields)), self)
 
     def attach(self, name: str | None = None) -> Group:
-        """The group of that name or id; without one, the only one that lives."""
+        """Return the group with that name or id; without one, the only running one."""
         return Group(self._loop.run(self._client.attach(name)), self)
 
     def close(self) -> None:
-        """Let go of the server; a private one ends, the groups stay. Idempotent."""
+        """Close the connection. A private server ends; groups keep running. Idempotent."""
         if not self._loop.is_closed:
             self._loop.run(self._client.close())
             self._loop.close()
@@ -75,7 +75,7 @@ class Client:
 
 
 class Group:
-    """One group; `model` is what was last heard of it (docs/api.md, Group)."""
+    """One group; `model` is its last known state (docs/api.md, Group)."""
 
     def __init__(self, group: AsyncGroup, client: Client) -> None:
         self.client = client
@@ -89,34 +89,34 @@ class Group:
 
     @property
     def model(self) -> Fields:
-        """What was last heard of it."""
+        """Return its last known state."""
         return self._group.model
 
     @property
     def id(self) -> str:
-        """Its id, which no other group ever has."""
+        """Return its id, which is never reused."""
         return self._group.id
 
     @property
     def name(self) -> str:
-        """Its user's name for it."""
+        """Return the name that its user gave it."""
         return self._group.name
 
     @property
     def world_size(self) -> int:
-        """How many ranks it has."""
+        """Return the number of ranks."""
         return self._group.world_size
 
     def run(
         self, code: str, ranks: str = "all", *, stream: bool | Show = False, check: bool = False, **fields: Any
     ) -> Result:
-        """Run a cell to its end, however long it takes; Ctrl-C interrupts it and keeps the ranks.
+        """Run a cell and wait until it ends; Ctrl-C interrupts it and keeps the ranks.
 
         Args:
             code: The cell.
             ranks: A rank expression.
-            stream: True shows outputs as they come; a function is given what is there so far, again and again.
-            check: Raise RankError when a rank failed.
+            stream: True shows output as it arrives; a function is called repeatedly with the result so far.
+            check: Raise RankError if a rank failed.
             fields: Of `POST .../executions` (docs/api.md).
         """
         result = self.submit(code, ranks, **fields).wait(stream)
@@ -127,92 +127,92 @@ class Group:
         return Execution(self._loop.run(self._group.submit(code, ranks, **fields)), self)
 
     def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
-        """Give ranks variables: any Python objects, arrays and tensors without copies. On one machine."""
+        """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""
         self._loop.run(self._group.push(values, ranks))
 
     def scatter(self, name: str, parts: Sequence[Any], ranks: str = "all") -> None:
-        """Give the first rank the first part, the second the second ..., as variable `name`."""
+        """Set variable `name` to the first part on the first rank, the second part on the second rank, and so on."""
         self._loop.run(self._group.scatter(name, parts, ranks))
 
     def broadcast(self, name: str, src: int = 0, ranks: str = "all") -> None:
-        """Give ranks the value that variable `name` has on rank `src`; it does not come here."""
+        """Set variable `name` to its value on rank `src`, without passing through this process."""
         self._loop.run(self._group.broadcast(name, src, ranks))
 
     def pull(self, name: str, rank: int = 0) -> Any:
-        """The value of a variable, or of any expression, on one rank."""
+        """Return the value of a variable or any other expression on one rank."""
         return self._loop.run(self._group.pull(name, rank))
 
     def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
-        """The values of a variable, or of any expression, by rank."""
+        """Return the values of a variable or any other expression, by rank."""
         return self._loop.run(self._group.gather(name, ranks))
 
     def launch(self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any) -> dict[int, Any]:
-        """Call a function on ranks, showing what they say; what it returns, by rank.
+        """Call a function on ranks and show their output; return its results by rank.
 
-        One of a notebook is defined there by its source, with the classes it names; it finds the ranks' variables.
+        A notebook's function is sent as source code, with the classes it names; it can use the ranks' variables.
         """
         with Call(function, args, kwargs) as call:
             result = call.checked(self.submit(call.code, ranks).wait(show_live(states=False)))
             return call.values(result.ranks)
 
     def status(self) -> Fields:
-        """The Group of docs/api.md, now."""
+        """Fetch the Group of docs/api.md."""
         return self._loop.run(self._group.status())
 
     def memory(self) -> Fields:
-        """A fresh MemorySample of docs/api.md."""
+        """Return a new MemorySample of docs/api.md."""
         return self._loop.run(self._group.memory())
 
     def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> Fields:
-        """What fits at the cursor (in characters; the end) of what a rank knows: Jupyter's complete_reply.
+        """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
 
         Raises:
-            JupyterDistError: when the rank cannot answer at once.
+            JupyterDistError: if the rank cannot answer at once.
         """
         return self._loop.run(self._group.complete(code, cursor_pos, rank))
 
     def interrupt(self, ranks: str = "all") -> Fields:
-        """Interrupt what runs; the ranks and their variables stay."""
+        """Interrupt running cells; the ranks keep their variables."""
         return self._loop.run(self._group.interrupt(ranks))
 
     def restart(self) -> Group:
-        """Fresh processes for all ranks; returns when they are ready."""
+        """Restart all ranks in new processes; returns when they are ready."""
         self._loop.run(self._group.restart())
         return self
 
     def replace(self) -> Group:
-        """Fresh processes for dead ranks, the others keep theirs; returns when they have joined."""
+        """Start new processes for dead ranks; the others keep theirs. Returns when they have joined."""
         self._loop.run(self._group.replace())
         return self
 
     def kill(self, rank: int) -> Group:
-        """End one rank's process, for when no interrupt frees it; the others keep theirs. Then `replace` it."""
+        """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
         self._loop.run(self._group.kill(rank))
         return self
 
     def reform(self) -> Group:
-        """Form the process group anew in the same processes, which keep every variable; returns when it is there.
+        """Re-create the process group in the same processes, which keep all variables; returns when all have joined.
 
         Raises:
-            JupyterDistError: `group_not_ready`, when a cell runs, a rank is dead, or ranks could not join.
+            JupyterDistError: `group_not_ready`, if a cell is running, a rank is dead, or ranks could not join.
         """
         self._loop.run(self._group.reform())
         return self
 
     def empty_cache(self, ranks: str = "all") -> dict[int, int]:
-        """Collect garbage and empty the device caches of idle ranks; freed bytes by rank."""
+        """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
         return self._loop.run(self._group.empty_cache(ranks))
 
     def shutdown(self) -> list[str]:
-        """End the group; returns sentences about what did not leave by itself."""
+        """End the group; return a sentence about each process that had to be killed."""
         return self._loop.run(self._group.shutdown())
 
     def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[Fields]:
-        """The last records of a rank's log (docs/api.md, LogRecord)."""
+        """Return the last records of a rank's log (docs/api.md, LogRecord)."""
         return self._loop.run(self._group.logs(rank, tail_bytes))
 
     def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[list[Fields]]:
-        """The last records of a rank's log, then what comes, for ever."""
+        """Yield the last records of a rank's log, then new ones, without end."""
         return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))
 
     def __repr__(self) -> str:

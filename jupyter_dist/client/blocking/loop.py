@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for programs that have none, and kernels whose loop waits for the cell."""
+"""An event loop in its own thread, for programs without one, and for kernels whose loop is busy with the cell."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines; the caller waits, and can be interrupted while it does."""
+    """Runs coroutines; the caller waits, and can be interrupted meanwhile."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        # A daemon: a program that forgets to close its client ends all the same.
+        # A daemon thread, so that a program ends even if it does not close its client.
         self._thread = threading.Thread(target=self._loop.run_forever, name="jupyter_dist", daemon=True)
         self._thread.start()
 
     @property
     def is_closed(self) -> bool:
-        """Whether it can run nothing any more."""
+        """Whether it is closed."""
         return self._loop.is_closed()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end; it is cancelled when the caller is interrupted."""
+        """Run a coroutine until it ends; it is cancelled if the caller is interrupted."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # nothing, unless it still runs
+            future.cancel()  # no effect if it has ended
             raise
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Iterate over what comes."""
+        """Iterate over an asynchronous iterator."""
         while True:
             try:
                 yield self.run(_next(items))
@@ -42,7 +42,7 @@ class LoopThread:
                 return
 
     def close(self) -> None:
-        """Stop; nothing runs on it any more. Idempotent."""
+        """Stop the loop and its thread. Idempotent."""
         if not self.is_closed:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()

@@ -1,4 +1,4 @@
-"""Accelerate's `notebook_launcher`, on ranks: CUDA may have been used in the notebook before."""
+"""Accelerate's `notebook_launcher`, on ranks: works even if the notebook has used CUDA before."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def notebook_launcher(  # noqa: PLR0913, PLR0917  (the signature is Accelerate's
     monitor_interval: float = 0.1,  # noqa: ARG001
     log_line_prefix_template: str | None = None,  # noqa: ARG001
 ) -> None:
-    """Run a function on a group of its own, which ends with it.
+    """Run a function on a new group, which ends with it.
 
     Args:
-        function: Called with `args` on every rank; of the notebook, or of a module.
-        args: What it is given.
-        num_processes: How many ranks; all CUDA devices, or 2 on CPU, if it is not said.
-        mixed_precision: What an Accelerator() on the ranks takes.
-        use_port: Not needed: ranks meet through a file.
+        function: Called with `args` on every rank; from the notebook or a module.
+        args: Its arguments.
+        num_processes: Number of ranks; default: all CUDA devices, or 2 on CPU.
+        mixed_precision: The default precision of an Accelerator() on the ranks.
+        use_port: Not needed: ranks use a file for rendezvous.
         master_addr: Not needed.
-        node_rank: 0: a group is on one machine.
+        node_rank: 0: a group runs on one machine.
         num_nodes: 1.
-        rdzv_backend: Not needed, like the others of torchelastic below: nothing is restarted behind your back.
+        rdzv_backend: Not needed, like the other torchelastic options below: ranks are never restarted automatically.
         rdzv_endpoint: Not needed.
         rdzv_conf: Not needed.
         rdzv_id: Not needed.
         max_restarts: Not needed.
         monitor_interval: Not needed.
-        log_line_prefix_template: Not needed: what ranks say is labelled.
+        log_line_prefix_template: Not needed: the output of ranks is labelled.
     """
     check_one_node(num_nodes, node_rank)
     env = {"ACCELERATE_MIXED_PRECISION": mixed_precision.lower()}

@@ -1,4 +1,4 @@
-"""A group and its ranks as lines of text: what status commands and magics print."""
+"""Formats a group and its ranks as text, for status commands and magics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GIB = 1 << 30
 def status_text(
     group: dict[str, Any], sample: dict[str, Any] | None, mode: str, devices: Iterable[dict[str, Any]] = ()
 ) -> str:
-    """A line per rank: state, process, device, memory; of `GET devices`, the device's name and size."""
+    """Return a line per rank: state, process, device, memory; name and size of the device from `GET devices`."""
     memory = {entry["rank"]: entry for entry in sample["ranks"]} if sample else {}
     by_index = {device["index"]: device for device in devices}
     lines = [f"Group '{group['name']}': {group['state']}, {group['world_size']} ranks, {group['backend']}"]
@@ -25,17 +25,17 @@ def status_text(
 
 
 def devices_line(group: dict[str, Any]) -> str:
-    """Which rank has which device."""
+    """Return which rank has which device."""
     return "Devices: " + ", ".join(f"rank {rank['rank']} {_place(group, rank)}" for rank in group["ranks"])
 
 
 def gpu_id(group: dict[str, Any], rank: dict[str, Any]) -> int | None:
-    """The rank's device by the machine's numbers; None on CPU."""
+    """Return the machine's index of the rank's device; None on CPU."""
     return int(group["devices"][rank["local_rank"]]) if group["devices"] else None
 
 
 def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:
-    """The connection and all groups."""
+    """Return a description of the connection and all groups."""
     kind = "this kernel's own" if client.is_private else "running"
     lines = [f"Server: {client.url} ({kind})", mode]
     for group in groups:
@@ -51,7 +51,7 @@ def _rank_line(rank: dict[str, Any], memory: dict[str, Any] | None, place: str, 
         share = f" ({100 * allocated / total:.0f}%)" if total else ""
         parts.append(f"{allocated / GIB:.2f}{of} GiB allocated{share}, {memory['reserved_bytes'] / GIB:.2f} reserved")
     if memory is not None and memory["resident_bytes"] is not None:
-        parts.append(f"{memory['resident_bytes'] / GIB:.2f} GiB of main memory")
+        parts.append(f"{memory['resident_bytes'] / GIB:.2f} GiB of host memory")
     what = rank["message"] or (rank["exit"] or {}).get("reason")
     return ", ".join(parts) + (f": {what}" if what else "")
 

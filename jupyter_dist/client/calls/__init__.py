@@ -1,1 +1,1 @@
-"""Objects and functions to ranks and back."""
+"""Sends objects and functions to ranks, and returns their results."""

@@ -1,4 +1,4 @@
-"""Objects to ranks and back: through files of this user's that only the two processes open."""
+"""Exchanges objects with ranks, through files of this user that only the two processes open."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 if TYPE_CHECKING:
     from jupyter_dist.client.asynchronous.group import AsyncGroup
 
-# What runs on a rank; it has this package, whether or not it is installed in its environment.
+# Runs on a rank, which has this package even if it is not installed in the environment.
 FILES = '__import__("jupyter_dist.objects.files", fromlist=["files"])'
 OWN_RANK = '__import__("os").environ["RANK"]'
 
 
 async def push(group: AsyncGroup, values: Mapping[str, Any], ranks: str) -> None:
-    """Give ranks variables: one copy for all, however many they are."""
+    """Set variables on ranks; all ranks share one copy."""
     _check_names(values)
     await _hand_out(group, {None: values}, ranks)
 
 
 async def scatter(group: AsyncGroup, name: str, parts: Sequence[Any], ranks: str) -> None:
-    """Give each rank its part."""
+    """Set a variable to a different part on each rank."""
     _check_names([name])
     chosen = parse_ranks(ranks, group.world_size)
     _check_parts(name, parts, len(chosen))
@@ -40,7 +40,7 @@ async def scatter(group: AsyncGroup, name: str, parts: Sequence[Any], ranks: str
 
 
 async def gather(group: AsyncGroup, names: Sequence[str], ranks: str) -> dict[int, dict[str, Any]]:
-    """The values of expressions on ranks, by rank."""
+    """Return the values of expressions, by rank."""
     for name in names:
         _check_expression(name)
     chosen = parse_ranks(ranks, group.world_size)
@@ -52,7 +52,7 @@ async def gather(group: AsyncGroup, names: Sequence[str], ranks: str) -> dict[in
 
 
 async def broadcast(group: AsyncGroup, name: str, src: int, ranks: str) -> None:
-    """Give ranks the value that a variable has on one of them; this process never opens it."""
+    """Set a variable to its value on one of the ranks; this process never opens it."""
     _check_names([name])
     source = parse_ranks(str(src), group.world_size)[0]
     others = [rank for rank in parse_ranks(ranks, group.world_size) if rank != source]
@@ -67,7 +67,7 @@ async def broadcast(group: AsyncGroup, name: str, src: int, ranks: str) -> None:
 
 
 async def _hand_out(group: AsyncGroup, values: Mapping[int | None, Mapping[str, Any]], ranks: str) -> None:
-    """Give each rank its values, or all ranks those of None."""
+    """Set each rank's values, or those of None on all ranks."""
     segments = []
     with exchange_folders() as folders:
         places = {}
@@ -76,7 +76,7 @@ async def _hand_out(group: AsyncGroup, values: Mapping[int | None, Mapping[str, 
             kept = group.client.segments.take(files.size_of(pieces))
             segments.append(await asyncio.to_thread(filled, kept, pieces))
             place = folders[0] / f"for-{rank}"
-            # A name of its own: a cell that runs when we have given up finds nothing, and never something else.
+            # A unique name: a cell that runs after we gave up finds no file, and never another one.
             place.symlink_to(segments[-1].path)
             places[rank] = str(place)
         place_code = repr(places[None]) if None in places else f"{places!r}[int({OWN_RANK})]"
@@ -87,7 +87,7 @@ async def _hand_out(group: AsyncGroup, values: Mapping[int | None, Mapping[str, 
 async def _collect(
     group: AsyncGroup, names: Sequence[str], ranks: Sequence[int], folders: Sequence[Path]
 ) -> dict[int, Segment]:
-    """What ranks have written: over a segment that is kept, where it fits, else into a file of their own."""
+    """Collect values from ranks: written into a kept segment if they fit, else into a new file."""
     offered: dict[int, Segment] = {}
     for rank in ranks:
         if (segment := group.client.segments.take()) is not None:
@@ -113,24 +113,24 @@ def _read(segment: Segment) -> dict[str, Any]:
 
 
 def _give_back(group: AsyncGroup, segments: Iterable[Segment]) -> None:
-    """Only when all has gone well: else a rank may still be about to use them."""
+    """Keep the segments, only on success: otherwise a rank may still be about to use them."""
     for segment in segments:
         group.client.segments.keep(segment)
 
 
 @contextmanager
 def exchange_folders() -> Iterator[list[Path]]:
-    """Where a file may be put, memory first; only this user can enter, and nothing of it stays."""
+    """Create private temporary folders for files, in memory first."""
     folders = [Path(tempfile.mkdtemp(prefix="jupyter-dist-", dir=parent)) for parent in parent_folders()]
     try:
         yield folders
-    finally:  # what is mapped goes on until it is used no more
+    finally:  # mapped files exist until they are unmapped
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def place_of(folders: Sequence[Path], rank: int) -> str:
-    """Where a rank has left its file."""
+    """Return the path of the file that a rank has written."""
     for folder in folders:
         if (folder / str(rank)).exists():
             return str(folder / str(rank))
@@ -140,14 +140,14 @@ def place_of(folders: Sequence[Path], rank: int) -> str:
 
 async def _run(group: AsyncGroup, code: str, ranks: str) -> None:
     result = await group.run(code, ranks, silent=True)
-    result.was_streamed = True  # the code is ours: a traceback through it says nothing
+    result.was_streamed = True  # our own code: its traceback does not help users
     result.raise_for_error()
 
 
 def _check_names(names: Mapping[str, Any] | Sequence[str]) -> None:
     for name in names:
         if not name.isidentifier():
-            raise bad_request(f"'{name}' is not a name for a variable.")
+            raise bad_request(f"'{name}' is not a variable name.")
 
 
 def _check_parts(name: str, parts: Any, num_ranks: int) -> None:
@@ -157,7 +157,7 @@ def _check_parts(name: str, parts: Any, num_ranks: int) -> None:
     except TypeError:
         has, fits = f"is of type {type(parts).__name__}, which has no", False
     if not fits:
-        hint = f"Cut it first: numpy.array_split(x, {num_ranks}), torch.tensor_split(...)."
+        hint = f"Split it first: numpy.array_split(x, {num_ranks}), torch.tensor_split(...)."
         raise bad_request(f"'{name}' {has} parts for {num_ranks} ranks.", hint)
 
 
@@ -165,6 +165,4 @@ def _check_expression(text: str) -> None:
     try:
         ast.parse(f"({text})", mode="eval")
     except SyntaxError as err:
-        raise bad_request(
-            f"'{text}' is not an expression.", "A variable's name, or anything that has a value."
-        ) from err
+        raise bad_request(f"'{text}' is not an expression.", "Use a variable's name, or any other expression.") from err

@@ -1,4 +1,4 @@
-"""Functions on ranks: of a module by their name, of a notebook by their source."""
+"""Calls functions on ranks: those of a module by name, those of a notebook by source code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWN_RANK = '__import__("os").environ["RANK"]'
 
 
 class Call:
-    """One call: `code` is what the ranks run, `values` what they returned."""
+    """One call: `code` runs on the ranks, `values` returns their results."""
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         source = _source(function) if _is_of_notebook(function) else None
@@ -45,7 +45,7 @@ class Call:
         """The result, if all ranks succeeded.
 
         Raises:
-            RankError: otherwise; where a name was missing that the kernel has, with the way on.
+            RankError: otherwise; with a hint if a name was missing that the kernel has.
         """
         try:
             return result.raise_for_error()
@@ -53,14 +53,14 @@ class Call:
             raise RankError(err.message, result, self._hint(err)) from None
 
     def values(self, ranks: Iterable[int]) -> dict[int, Any]:
-        """What the function returned, by rank."""
+        """Return the function's results, by rank."""
         return {rank: files.load(place_of(self._folders, rank))["value"] for rank in ranks}
 
     def _saved(self, values: Mapping[str, Any], name: str) -> str:
         return files.save(values, [str(folder / name) for folder in self._folders])
 
     def _prepare(self, classes: Mapping[str, Any]) -> str:
-        """Code for what the function's own code may need already while it is defined."""
+        """Return code for what the function needs when it is defined."""
         return f"{CALLS}.bring({self._saved(classes, 'classes')!r})\n" if classes else ""
 
     def _hint(self, error: RankError) -> str:
@@ -87,9 +87,9 @@ class Call:
 
 
 def check_one_node(num_nodes: int, node_rank: int) -> None:
-    """Raises JupyterDistError when more than this machine is asked for."""
+    """Raise JupyterDistError if more than one machine is requested."""
     if num_nodes != 1 or node_rank != 0:
-        raise bad_request(f"{num_nodes} nodes were asked for.", "A group is on one machine: num_nodes=1, node_rank=0.")
+        raise bad_request(f"{num_nodes} nodes were requested.", "A group has one machine: num_nodes=1, node_rank=0.")
 
 
 def _is_of_notebook(function: Callable[..., Any]) -> bool:
@@ -97,7 +97,7 @@ def _is_of_notebook(function: Callable[..., Any]) -> bool:
 
 
 def _classes_named(source: str, function: Callable[..., Any]) -> dict[str, type]:
-    """The notebook's classes that a function's code names."""
+    """Return the notebook's classes that a function's code names."""
     names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     found = {name: function.__globals__.get(name) for name in sorted(names)}
     return {name: value for name, value in found.items() if isinstance(value, type) and value.__module__ == "__main__"}
@@ -107,11 +107,11 @@ def _source(function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", repr(function))
     hint = "Define it with def at the top level of a cell, or in a module that the ranks can import."
     if not inspect.isfunction(function) or name == "<lambda>":
-        raise JupyterDistError("cannot_send", f"'{name}' is not a function with a name.", hint)
+        raise JupyterDistError("cannot_send", f"'{name}' is not a named function.", hint)
     if function.__closure__:
         names = ", ".join(f"'{variable}'" for variable in function.__code__.co_freevars)
         raise JupyterDistError("cannot_send", f"'{name}' uses {names} of the function around it.", hint)
     try:
         return textwrap.dedent(inspect.getsource(function)).rstrip("\n") + "\n"
     except (OSError, TypeError) as err:
-        raise JupyterDistError("cannot_send", f"The source of '{name}' is not known: {err}.", hint) from err
+        raise JupyterDistError("cannot_send", f"The source of '{name}' is not available: {err}.", hint) from err

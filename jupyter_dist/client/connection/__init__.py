@@ -1,1 +1,1 @@
-"""The HTTP API from the client's end: requests, the WebSocket, and what is followed on it."""
+"""The client side of the HTTP API: requests, the WebSocket, and its topics."""

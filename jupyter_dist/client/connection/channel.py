@@ -1,4 +1,4 @@
-"""The WebSocket of one client: what is followed is asked for again after a cut, from the number that is known."""
+"""The WebSocket of one client. After a lost connection it subscribes again, from the last known sequence number."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .http import Api
 
 MAX_MESSAGE_BYTES = 1 << 30
 CLOSE_SECONDS = 1.0
-TRY_AGAIN_LATER = 1013  # the server says why
+TRY_AGAIN_LATER = 1013  # the server gives the reason
 RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
 
 
 class Channel:
-    """Opened when something is first followed, then kept: the next cell finds it open."""
+    """Opened by the first subscription, then kept open for the next cell."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -32,7 +32,7 @@ class Channel:
 
     @asynccontextmanager
     async def following(self, feed: Feed) -> AsyncIterator[None]:
-        """Feed it until the block is left."""
+        """Follow a topic while the block runs."""
         self._feeds.setdefault(feed.key, []).append(feed)
         try:
             if self._reader is None or self._reader.done():
@@ -47,7 +47,7 @@ class Channel:
         """Idempotent."""
         self._feeds.clear()
         if self._socket is not None:
-            self._socket.close()  # the reader ends when the server has answered that
+            self._socket.close()  # the reader ends when the server has confirmed
         if self._reader is not None:
             _, waiting = await asyncio.wait([self._reader], timeout=CLOSE_SECONDS if self._socket else 0)
             for task in waiting:
@@ -67,7 +67,7 @@ class Channel:
         if self._socket is not None:
             try:
                 self._socket.write_message(json.dumps(message))
-            except WebSocketError:  # cut: the reader sees it too, and asks anew
+            except WebSocketError:  # connection lost: the reader notices, too, and subscribes again
                 self._socket = None
 
     async def _read(self) -> None:
@@ -80,7 +80,7 @@ class Channel:
                     self._dispatch(json.loads(message))
                 self._socket = None
                 if socket.close_code == TRY_AGAIN_LATER:
-                    raise JupyterDistError("too_many", socket.close_reason or "The Jupyter server takes no more pages.")
+                    raise JupyterDistError("too_many", socket.close_reason or "The server accepts no more pages.")
         except JupyterDistError as err:
             for feed in self._all_feeds():
                 feed.fail(err)
@@ -96,7 +96,7 @@ class Channel:
             try:
                 request = self._api.channel_request()
                 socket = await websocket_connect(request, max_message_size=MAX_MESSAGE_BYTES, **self._api.resolving)
-                # Else the second of two small messages waits until the server's kernel acknowledges the first: 40 ms.
+                # Otherwise the second of two small messages waits for the TCP acknowledgment of the first: 40 ms.
                 if socket.protocol is not None:
                     socket.protocol.set_nodelay(True)
                 self._socket = socket

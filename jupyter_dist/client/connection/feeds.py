@@ -1,4 +1,4 @@
-"""What can be followed on the WebSocket, and what is known of it so far."""
+"""The topics that can be followed on the WebSocket, and their state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[Any, ...]
 
 
 class Feed:
-    """One thing that is followed."""
+    """One topic that is followed."""
 
     def __init__(self, **request: Any) -> None:
         self.request = request
@@ -24,23 +24,23 @@ class Feed:
 
     @property
     def key(self) -> Key:
-        """What its messages have in common."""
+        """Return the key of its messages."""
         return request_key(self.request)
 
     def subscription(self) -> Message:
-        """The message that asks for it, now."""
+        """Return the message that subscribes, from the current state."""
         return {"type": "subscribe", **self.request}
 
     def take(self, message: Message) -> None:
-        """A message for it."""
+        """Handle a message."""
 
     def fail(self, error: JupyterDistError) -> None:
-        """There will be no more."""
+        """Handle the error that ended it."""
         self.error = error
         self.changed.set()
 
     async def wait(self) -> None:
-        """Until something is new. Raises the error that ended it."""
+        """Wait for a change. Raises the error that ended it."""
         await self.changed.wait()
         self.changed.clear()
         if self.error is not None:
@@ -54,11 +54,11 @@ class ExecutionFeed(Feed):
         super().__init__(topic="execution", group=group_id, execution=execution["id"])
         self.execution = execution
         self.view = LiveView()
-        self.over = asyncio.Event()  # it ended, or cannot be followed
+        self.over = asyncio.Event()  # set when it ended, or cannot be followed
 
     @property
     def ended(self) -> bool:
-        """Whether nothing will follow."""
+        """Whether no more messages will follow."""
         return self.execution["state"] in FINAL_EXECUTION_STATES
 
     def subscription(self) -> Message:
@@ -66,7 +66,7 @@ class ExecutionFeed(Feed):
         return {**super().subscription(), "since": self.view.seq}
 
     def take(self, message: Message) -> None:
-        """Items, or the execution itself."""
+        """Handle items, or the execution itself."""
         if message["type"] == "view":
             self.view.apply(message)
         else:
@@ -76,7 +76,7 @@ class ExecutionFeed(Feed):
         self.changed.set()
 
     def fail(self, error: JupyterDistError) -> None:
-        """There will be no more."""
+        """Handle the error that ended it."""
         super().fail(error)
         self.over.set()
 
@@ -94,37 +94,37 @@ class LogFeed(Feed):
         return {**super().subscription(), "since": self._since}
 
     def take(self, message: Message) -> None:
-        """Records."""
+        """Handle records."""
         self._records += [record for record in message["records"] if record["seq"] > self._since]
         self._since = message["seq"]
         self.changed.set()
 
     def taken(self) -> list[dict[str, Any]]:
-        """What came since the last call."""
+        """Return the records since the last call."""
         records, self._records = self._records, []
         return records
 
 
 class MemoryFeed(Feed):
-    """A group's memory; samples are taken while somebody follows."""
+    """A group's memory; samples are taken while it is followed."""
 
     def __init__(self, group_id: str) -> None:
         super().__init__(topic="memory", group=group_id)
         self.sample: dict[str, Any] | None = None
 
     def take(self, message: Message) -> None:
-        """The newest."""
+        """Keep the newest sample."""
         self.sample = message["sample"]
         self.changed.set()
 
 
 def request_key(request: Message) -> Key:
-    """What a subscription and the error about it have in common."""
+    """Return the key that a subscription and its error share."""
     return (request.get("topic"), request.get("group"), request.get("execution", request.get("rank")))
 
 
 def message_key(message: Message) -> Key:
-    """The subscription that a message belongs to."""
+    """Return the key of the subscription that a message belongs to."""
     if message["type"] in ("log", "memory"):
         return (message["type"], message["group"], message.get("rank"))
     execution = message["execution_id"] if message["type"] == "view" else message["execution"]["id"]

@@ -1,4 +1,4 @@
-"""Requests to the HTTP API (docs/api.md). Knows addresses and errors, nothing of groups."""
+"""Requests to the HTTP API (docs/api.md). Handles URLs and errors; does not know groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNSAFE = {"POST", "DELETE", "PUT", "PATCH"}
 
 
 class Api:
-    """One server's API. tornado's client is used: every kernel has it, the kernel itself needs it."""
+    """The API of one server. Uses tornado's client, because every kernel depends on tornado."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -48,15 +48,15 @@ class Api:
         """Make a request and return its JSON.
 
         Raises:
-            JupyterDistError: what the server answered, or `server_gone` when it does not.
+            JupyterDistError: the server's error, or `server_gone` if it does not respond.
         """
         response = await self.fetch(method, *path, body=body, params=params, timeout_seconds=timeout_seconds, key=key)
         return json.loads(response.body) if response.body else None
 
     async def ask_once(self, *path: str, body: Any = None) -> Any:
-        """POST what starts or changes something; when the answer gets lost, ask again under the same key.
+        """POST a change; if the answer is lost, retry with the same key.
 
-        Nothing is done twice: the server knows the key. Raises like `ask`.
+        The server recognizes the key and does not repeat the change. Raises like `ask`.
         """
         key = secrets.token_hex(16)
         for _ in range(MAX_ATTEMPTS - 1):
@@ -77,12 +77,12 @@ class Api:
         timeout_seconds: float = REQUEST_SECONDS,
         key: str | None = None,
     ) -> HTTPResponse:
-        """Make a request and return the whole answer. Raises like `ask`."""
+        """Make a request and return the response. Raises like `ask`."""
         request = self._request(method, path, body, params, timeout_seconds)
         if key is not None:
             request.headers["Idempotency-Key"] = key
-        if self._http is None:  # here, because it belongs to the loop that runs now
-            # The simple one, also where a program has configured another: it knows resolvers.
+        if self._http is None:  # created here, because it belongs to the running loop
+            # The simple client, even if a program has configured another, because it supports resolvers.
             self._http = SimpleAsyncHTTPClient(
                 force_instance=True, max_clients=MAX_REQUESTS_AT_ONCE, max_body_size=MAX_BODY_BYTES, **self.resolving
             )
@@ -96,19 +96,19 @@ class Api:
 
     @property
     def resolving(self) -> dict[str, Any]:
-        """What tornado's functions must be given so that they find a server on a unix socket."""
+        """Return the arguments with which tornado's functions find a server on a unix socket."""
         return {"resolver": UnixResolver(self.server.sock)} if self.server.sock else {}
 
     def channel_request(self) -> HTTPRequest:
-        """What opens the WebSocket."""
+        """Return the request that opens the WebSocket."""
         request = self._request("GET", ("channel",), None, None, CONNECT_SECONDS)
         request.url = "ws" + request.url.removeprefix("http")
         return request
 
     def gone(self, reason: BaseException | str) -> JupyterDistError:
-        """The error of a server that does not answer."""
-        message = f"The Jupyter server at {self.server.url} does not answer: {reason}."
-        return JupyterDistError("server_gone", message, "Its groups live on; connect() again, then attach() by name.")
+        """Return the error for a server that does not respond."""
+        message = f"The Jupyter server at {self.server.url} does not respond: {reason}."
+        return JupyterDistError("server_gone", message, "Its groups keep running: connect() again, then attach().")
 
     def close(self) -> None:
         """Idempotent."""
@@ -132,14 +132,14 @@ class Api:
             body=json.dumps(body or {}) if method == "POST" else None,
             connect_timeout=CONNECT_SECONDS,
             request_timeout=timeout,
-            follow_redirects=False,  # to a login page, which says nothing to a program
+            follow_redirects=False,  # it would lead to a login page
             allow_nonstandard_methods=True,
             validate_cert=not self.server.is_local,
         )
 
 
 class UnixResolver(Resolver):
-    """Whatever the host's name, its address is a unix socket."""
+    """Resolves any host name to a unix socket."""
 
     def initialize(self, path: str) -> None:
         """Called by tornado with what the constructor was given."""

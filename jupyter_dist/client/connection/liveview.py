@@ -1,4 +1,4 @@
-"""A view as the WebSocket tells it: differences applied in order (docs/api.md, The WebSocket)."""
+"""A view from the WebSocket: differences applied in order (docs/api.md, The WebSocket)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ Item = dict[str, Any]
 
 
 class LiveView:
-    """The items of one execution, and the number up to which they are known."""
+    """The items of one execution, and the sequence number up to which they are known."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.seq = 0
 
     def apply(self, message: dict[str, Any]) -> None:
-        """Take a `view` message."""
+        """Apply a `view` message."""
         if message.get("reset") or not message["since"]:
             self.items = []
         if message["removed"]:
@@ -42,7 +42,7 @@ class LiveView:
             del self.items[position]
         if after is None:
             self.items.insert(0, new)
-        elif self.items and self.items[-1]["id"] == after:  # by far the most
+        elif self.items and self.items[-1]["id"] == after:  # by far the most common case
             self.items.append(new)
         else:
             self.items.insert(self._position(after) + 1, new)

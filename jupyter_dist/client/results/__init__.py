@@ -1,1 +1,1 @@
-"""What cells said, rank by rank, and as people read it."""
+"""The output of cells, by rank and as readable text."""

@@ -1,4 +1,4 @@
-"""What a notebook keeps of a rank cell, and its text. The twin of labextension/src/model/bundle.ts."""
+"""What a notebook saves of a rank cell, and its text; see also labextension/src/model/executions/bundle.ts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
 
-# The fallback is for readers without the extension: enough to follow.
+# The fallback text is for readers without the extension.
 MAX_FALLBACK_CHARS = 16000
 MAX_FALLBACK_LINES = 200
 
@@ -18,7 +18,7 @@ Item = dict[str, Any]
 
 
 def make_bundle(group: dict[str, Any], execution: dict[str, Any], items: Iterable[Item]) -> dict[str, Any]:
-    """The bundle of docs/api.md, In the notebook file."""
+    """Return the bundle of docs/api.md, In the notebook file."""
     bundle: dict[str, Any] = {
         "version": 1,
         "group": {name: group[name] for name in ("id", "name", "world_size")},
@@ -30,12 +30,12 @@ def make_bundle(group: dict[str, Any], execution: dict[str, Any], items: Iterabl
 
 
 def mime_bundle(bundle: dict[str, Any]) -> dict[str, Any]:
-    """What is displayed: the bundle, and text for those who cannot show it."""
+    """Return the MIME bundle to display: the bundle, and text for frontends that cannot show it."""
     return {RANKS_MIME: bundle, "text/plain": _bounded(list(text_lines(bundle)))}
 
 
 def text_lines(bundle: dict[str, Any]) -> Iterator[str]:
-    """All that the ranks said, each run of items under the ranks that said it."""
+    """Return all output, each run of items under a label of its ranks."""
     ranks = None
     for item in bundle["items"]:
         text = item_text(item).removesuffix("\n")
@@ -52,14 +52,14 @@ def text_lines(bundle: dict[str, Any]) -> Iterator[str]:
 
 
 def item_text(item: Item) -> str:
-    """One item as text, without colours."""
+    """Return one item as text, without colors."""
     if (elided := item.get("elided")) is not None:
         return f"... {elided['lines']} more lines ({elided['bytes']} bytes) in the log of the rank\n"
     return output_text(item["output"])
 
 
 def output_text(output: dict[str, Any]) -> str:
-    """One nbformat output as text, without colours."""
+    """Return one nbformat output as text, without colors."""
     kind = output["output_type"]
     if kind == "stream":
         return without_ansi("".join(output["text"]))
@@ -69,17 +69,17 @@ def output_text(output: dict[str, Any]) -> str:
 
 
 def rank_label(ranks: str) -> str:
-    """`rank 3` or `ranks 0-2`."""
+    """Return `rank 3` or `ranks 0-2`."""
     return f"rank {ranks}" if ranks.isdigit() else f"ranks {ranks}"
 
 
 def without_ansi(text: str) -> str:
-    """Text without colours."""
+    """Return the text without colors."""
     return _ANSI.sub("", text)
 
 
 def _bounded(lines: list[str]) -> str:
-    """The first lines and the last: an error stands at the end."""
+    """Return the first and last lines, because an error is at the end."""
     if len(lines) > MAX_FALLBACK_LINES:
         half = MAX_FALLBACK_LINES // 2
         lines = [*lines[:half], f"... {len(lines) - MAX_FALLBACK_LINES} lines ...", *lines[-half:]]

@@ -1,4 +1,4 @@
-"""Showing a result while it grows: one output that is updated in a notebook, lines in a terminal."""
+"""Shows a growing result: one updated output in a notebook, lines in a terminal."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from .bundle import item_text, mime_bundle, rank_label
 from .result import Result
 
-# How long what one rank said waits for the others to say the same.
+# How long output of one rank waits for the same output of the others.
 TOGETHER_SECONDS = 0.2
 
 
 def show_live(*, states: bool = True) -> Callable[[Result], None]:
-    """The right way to show one execution here; without `states` nothing is shown of one that says nothing."""
+    """Return the display for one execution; without `states`, an execution without output shows nothing."""
     return NotebookDisplay(states) if in_notebook() else TextDisplay(sys.stdout)
 
 
 def in_notebook() -> bool:
-    """Whether outputs go to a Jupyter frontend."""
+    """Whether output goes to a Jupyter frontend."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 
 class NotebookDisplay:
-    """One display of the folded bundle, replaced by each later state."""
+    """One display of the folded bundle, replaced by each new state."""
 
     def __init__(self, states: bool) -> None:
         self._states = states
@@ -38,8 +38,8 @@ class NotebookDisplay:
         self._shown: tuple[object, ...] = ()
 
     def __call__(self, result: Result) -> None:
-        """Show the state of now."""
-        from IPython.display import display  # noqa: PLC0415  (a script has no IPython loaded)
+        """Show the current state."""
+        from IPython.display import display  # noqa: PLC0415  (scripts do not load IPython)
 
         state = (result.execution, result.folded)
         if state == self._shown or not (self._states or result.folded):
@@ -54,7 +54,7 @@ class NotebookDisplay:
 
 
 class TextDisplay:
-    """Prints whole lines as they come, under the set of ranks that said them since the last time."""
+    """Prints whole lines as they arrive, under a label of the ranks that wrote them."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -63,7 +63,7 @@ class TextDisplay:
         self._waiting_since: float | None = None
 
     def __call__(self, result: Result) -> None:
-        """Print what is new."""
+        """Print new output."""
         new: dict[int, list[str]] = {}
         printed = dict(self._printed)
         for rank, text in _texts(result).items():
@@ -81,7 +81,7 @@ class TextDisplay:
         self._file.flush()
 
     def _waits_for_others(self, result: Result, num_said: int) -> bool:
-        """Ranks say the same a few milliseconds apart: what some said waits a moment for the others."""
+        """Whether to wait a moment: ranks write the same output a few milliseconds apart."""
         if result.done or num_said in (0, len(result)):
             self._waiting_since = None
             return False
@@ -94,7 +94,7 @@ class TextDisplay:
         return False
 
     def _print(self, new: dict[int, list[str]]) -> None:
-        """What ranks say alike once, up to where they part; then each set of ranks for itself."""
+        """Print equal output once, up to where ranks differ; then each set of ranks separately."""
         same = sum(1 for _ in itertools.takewhile(lambda row: len(set(row)) == 1, zip(*new.values(), strict=False)))
         if same:
             self._write(format_ranks(new), "".join(next(iter(new.values()))[:same]))
@@ -113,14 +113,14 @@ class TextDisplay:
 
 
 class RankDisplay:
-    """Prints whole lines as they come, each behind the rank that said it."""
+    """Prints whole lines as they arrive, each after the number of its rank."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._printed: dict[int, int] = {}
 
     def __call__(self, result: Result) -> None:
-        """Print what is new."""
+        """Print new output."""
         width = len(str(max(result.ranks, default=0)))
         for rank, text in _texts(result).items():
             start = min(self._printed.get(rank, 0), len(text))

@@ -1,4 +1,4 @@
-"""What became of a cell: rank by rank, and as people read it."""
+"""The result of a cell, by rank and as readable text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .bundle import Item, item_text, make_bundle, mime_bundle, output_text, rank
 
 @dataclass(frozen=True)
 class CellError:
-    """The exception that a cell raised on a rank; the traceback is text, with colours."""
+    """The exception that a cell raised on a rank; the traceback is text with colors."""
 
     ename: str
     evalue: str
@@ -27,7 +27,7 @@ class CellError:
 
 @dataclass(frozen=True)
 class RankResult:
-    """What one rank did: `status`, `seconds`, `outputs` (nbformat), `text`, `value`, `error`."""
+    """The result of one rank: `status`, `seconds`, `outputs` (nbformat), `text`, `value`, `error`."""
 
     rank: int
     status: str
@@ -39,7 +39,7 @@ class RankResult:
 
 
 class RankError(JupyterDistError):
-    """A cell did not succeed on all its ranks; `errors` has the exception of each rank that raised one."""
+    """A cell failed on some of its ranks; `errors` has the exception of each rank that raised one."""
 
     def __init__(self, message: str, result: Result, hint: str = "") -> None:
         super().__init__("cell_failed", message, hint)
@@ -47,34 +47,34 @@ class RankError(JupyterDistError):
         self.errors = {rank: found.error for rank, found in result.items() if found.error is not None}
 
     def _render_traceback_(self) -> list[str]:
-        """IPython asks for this: the ranks' tracebacks, unless they stand above already; ours says nothing."""
+        """Called by IPython: show the ranks' tracebacks, unless they were shown already, instead of ours."""
         own = super()._render_traceback_()
         return own if self.result.was_streamed else [*_tracebacks(self.errors), *own]
 
 
 class Result:
-    """The state and the outputs of one execution, at one moment; final when `done`."""
+    """The state and output of one execution at one moment; final if `done`."""
 
     def __init__(self, group: dict[str, Any], execution: dict[str, Any], items: list[Item]) -> None:
         self.group = group
         self.execution = execution
         self.folded = items
-        self.was_streamed = False  # what ranks said stands above
-        self.is_shown = False  # it was streamed to where the value of a cell would show it once more
+        self.was_streamed = False  # the output was shown already
+        self.is_shown = False  # shown already, so the value of the cell must not show it again
 
     @property
     def id(self) -> str:
-        """The execution's id."""
+        """Return the id of the execution."""
         return str(self.execution["id"])
 
     @property
     def state(self) -> str:
-        """The execution's state (docs/api.md, Execution)."""
+        """Return the state of the execution (docs/api.md, Execution)."""
         return str(self.execution["state"])
 
     @property
     def done(self) -> bool:
-        """Whether nothing will change."""
+        """Whether it is final."""
         return self.state in FINAL_EXECUTION_STATES
 
     @property
@@ -84,26 +84,26 @@ class Result:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that it ran on."""
+        """Return the ranks that it ran on."""
         return expand_ranks(self.execution["ranks"])
 
     @property
     def values(self) -> dict[int, str | None]:
-        """The value of the cell's last expression on each rank, as text."""
+        """Return the value of the cell's last expression on each rank, as text."""
         return {rank: found.value for rank, found in self.items()}
 
     @property
     def errors(self) -> dict[int, CellError]:
-        """The exceptions, of those ranks that raised one."""
+        """Return the exceptions, by rank."""
         return {rank: found.error for rank, found in self.items() if found.error is not None}
 
     @property
     def text(self) -> str:
-        """All that the ranks said, folded and labelled."""
+        """Return all output, folded and labelled."""
         return "\n".join(text_lines(self.bundle()))
 
     def __getitem__(self, rank: int) -> RankResult:
-        """One rank's part."""
+        """Return the result of one rank."""
         if rank not in self.ranks:
             raise KeyError(f"This cell ran on {rank_label(self.execution['ranks'])}, not on rank {rank}.")
         items = [item for item in self.folded if rank in expand_ranks(item["ranks"])]
@@ -116,21 +116,21 @@ class Result:
         return len(self.ranks)
 
     def items(self) -> list[tuple[int, RankResult]]:
-        """(rank, its part), in order."""
+        """Return pairs of rank and its result, in order."""
         return [(rank, self[rank]) for rank in self.ranks]
 
     def raise_for_error(self) -> Result:
         """Return itself if all ranks succeeded.
 
         Raises:
-            RankError: otherwise, naming what happened on which ranks.
+            RankError: otherwise, with the errors and their ranks.
         """
         if self.done and not self.ok:
             raise RankError(self._failure(), self)
         return self
 
     def bundle(self) -> dict[str, Any]:
-        """What a notebook keeps of it."""
+        """Return what a notebook saves of it."""
         return make_bundle(self.group, self.execution, self.folded)
 
     def __str__(self) -> str:
@@ -159,7 +159,7 @@ class Result:
 
 
 def _joined(outputs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the fold took apart, one output again: neighbours of the same stream."""
+    """Join adjacent pieces of the same stream, which folding has split."""
     joined: list[dict[str, Any]] = []
     for output in outputs:
         last = joined[-1] if joined else None
@@ -175,7 +175,7 @@ def _joined(outputs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _tracebacks(errors: dict[int, CellError]) -> list[str]:
-    """Each once, under the ranks that raised it."""
+    """Return each traceback once, under a label of its ranks."""
     same: dict[str, list[int]] = {}
     for rank, error in errors.items():
         same.setdefault("\n".join(error.traceback), []).append(rank)

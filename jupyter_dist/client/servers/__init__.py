@@ -1,4 +1,4 @@
-"""Which Jupyter server: one that runs, or a private one that is started."""
+"""Finds a running Jupyter server, or starts a private one."""
 
 from __future__ import annotations
 

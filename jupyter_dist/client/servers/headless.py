@@ -1,7 +1,7 @@
 """The process of a private server: `python -m jupyter_dist.client.servers.headless`; private.py starts it.
 
-Nobody but its client is meant to use it, so it takes no configuration of the user's, which is for servers with pages: a
-token that is switched off there would let every user of the machine run code here.
+Only its client may use it, so it ignores the user's configuration, which is for servers with pages: without a token,
+every user of the machine could run code here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-# jsonschema checks IRIs, if it can, with a grammar that takes a second or more to build: longer than all the rest of a
-# server's start. Nothing here asks for that check.
+# jsonschema builds a grammar to check IRIs if it can, which takes a second or more: longer than the rest of a server's
+# start. That check is not used here.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 from jupyter_core.application import JupyterApp
@@ -27,42 +27,42 @@ from jupyter_server.serverapp import ServerApp
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from traitlets.config import Config
 
-# A second way to end, should the pipe be held by a forgotten child of the client; groups count as activity.
+# A fallback if a leftover child of the client keeps the pipe open; groups count as activity.
 IDLE_SECONDS = 3600
 PROOF_SECONDS = 20.0
 
-# What a Jupyter server can have besides ours; most of it is not served here.
+# What a Jupyter server may serve besides our API; most of it is not enabled here.
 OTHERS = ("contents", "kernels", "sessions", "terminals", "kernelspecs", "config/x", "status", "me", "shutdown")
 OURS = "jupyter-dist/api"
-REFUSALS = frozenset({302, 401, 403, 404, 405})  # 302: to where one would log in
+REFUSALS = frozenset({302, 401, 403, 404, 405})  # 302: redirect to the login page
 
 
 class OwnIdentityProvider(IdentityProvider):
-    """The token and nothing else, under a name that no section of a user's configuration has."""
+    """Accepts only the token; its class name has no section in a user's configuration."""
 
 
 class HeadlessServer(ServerApp):
-    """Tells its client where it listens, through the pipe that it was given as stdout."""
+    """Reports its URL to its client, through the pipe at stdout."""
 
     answer: Any = None
-    # How to ask whether it runs, and to end it (`jupyter server list`, `stop`): no contents, no kernels.
+    # For `jupyter server list` and `stop`: no contents, no kernels.
     default_services = ("api", "shutdown")
 
     def start_ioloop(self) -> None:
-        """Called last; the loop's first step is to listen, the second to say so."""
+        """Called last: the loop first listens, then reports it."""
         self.io_loop.add_callback(self._answer)
         super().start_ioloop()
 
     async def _answer(self) -> None:
         if (open_ones := await self._open_without_token()) or self.ip != "127.0.0.1":
-            sys.stderr.write(f"It listens on {self.ip} and answers without a token: {open_ones}.\n")
+            sys.stderr.write(f"The server listens on {self.ip} and answers without a token: {open_ones}.\n")
             self.stop()
             return
         self.answer.write(json.dumps({"url": self.connection_url}) + "\n")
         self.answer.flush()
 
     async def _open_without_token(self) -> list[str]:
-        """What does not refuse a stranger; asked over the network, as a stranger would."""
+        """Return the URLs that do not refuse a request without a token, tested over the network."""
         client = AsyncHTTPClient(force_instance=True, max_clients=50)
         token = {"Authorization": f"token {self.identity_provider.token}"}
         described = await client.fetch(self._request("GET", f"{OURS}/openapi.json", headers=token))
@@ -83,7 +83,7 @@ class HeadlessServer(ServerApp):
 
 
 def _addresses(description: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Everything of ours, as it describes itself, and what a Jupyter server may have besides."""
+    """Return all of our URLs, from the OpenAPI document, and those that a Jupyter server may have besides."""
     for path, verbs in description["paths"].items():
         named = re.sub(r"{\w+}", "0", path)
         yield from ((verb.upper(), OURS + named) for verb in verbs if verb != "parameters")
@@ -98,7 +98,7 @@ def main() -> None:
     HeadlessServer.answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     threading.Thread(target=_end_with_client, daemon=True).start()
-    # Of all applications: an extension reads files of its own, and hands what they say about the server on to it.
+    # For all applications: an extension reads its own config files, which can contain settings of the server.
     setattr(JupyterApp, "config_file_paths", [])  # noqa: B010  (a property)
     app = HeadlessServer.instance(config=_config(wanted))
     app.initialize(argv=[], find_extensions=False)
@@ -108,7 +108,7 @@ def main() -> None:
 def _config(wanted: dict[str, str]) -> Config:
     return Config(
         {
-            # In the sections of the most specific classes, which win.
+            # In the sections of the most specific classes, which take precedence.
             "HeadlessServer": {
                 "jpserver_extensions": {"jupyter_dist": True},
                 "ip": "127.0.0.1",
@@ -138,7 +138,7 @@ def _config(wanted: dict[str, str]) -> Config:
 def _end_with_client() -> None:
     while sys.stdin.buffer.read(4096):
         pass
-    os.kill(os.getpid(), signal.SIGTERM)  # in order: groups are left to the next server
+    os.kill(os.getpid(), signal.SIGTERM)  # a graceful shutdown, which leaves groups to the next server
 
 
 if __name__ == "__main__":

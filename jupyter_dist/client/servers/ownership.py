@@ -1,7 +1,7 @@
-"""Whether a server is this user's: its runtime file may be old, and somebody else have its number or its port now.
+"""Whether a server belongs to this user: its runtime file may be stale, and its pid or port reused by another user.
 
-Decided by what /proc says. A server in a container or behind JupyterHub is seen like any other, as its kernels are in
-the same container. Where /proc says nothing of the network (some sandboxes), the process alone must do.
+Decided from /proc. Servers in a container or behind JupyterHub are visible, because their kernels are in the same
+container. Where /proc does not show the network (some sandboxes), only the process is checked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONNECT_SECONDS = 1.0
 
 
 class Listener(NamedTuple):
-    """A socket that listens."""
+    """A listening socket."""
 
     port: int
     uid: int
@@ -27,7 +27,7 @@ class Listener(NamedTuple):
 
 
 def is_ours(info: dict[str, Any]) -> bool:
-    """Whether the process that a runtime file names is this user's, and listens where the file says."""
+    """Whether the process that a runtime file names belongs to this user, and listens where the file says."""
     pid = info.get("pid")
     if type(pid) is not int or _uid_of(pid) != os.getuid():
         return False
@@ -38,10 +38,10 @@ def is_ours(info: dict[str, Any]) -> bool:
 
 
 def is_our_port(port: int, pid: int | None = None) -> bool:
-    """Whether this user, with that process if one is given, and nobody else listens on the port, on any address."""
+    """Whether only this user (only that process, if given) listens on the port, on any address."""
     listeners = _listeners()
     if not listeners:
-        return True  # nothing is known of the network
+        return True  # the network is not visible
     here = [listener for listener in listeners if listener.port == port]
     if not here or any(listener.uid != os.getuid() for listener in here):
         return False
@@ -62,7 +62,7 @@ def _listeners() -> list[Listener]:
 
 
 def _socket_inodes(pid: int) -> set[str] | None:
-    """The sockets of a process; None when it does not show them."""
+    """Return the sockets of a process; None if they are not visible."""
     found: set[str] = set()
     try:
         for entry in os.scandir(PROC / str(pid) / "fd"):
@@ -74,7 +74,7 @@ def _socket_inodes(pid: int) -> set[str] | None:
 
 
 def _peer_uid(path: str) -> int | None:
-    """The user who listens on a unix socket."""
+    """Return the user who listens on a unix socket."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(CONNECT_SECONDS)
@@ -86,7 +86,7 @@ def _peer_uid(path: str) -> int | None:
 
 
 def _uid_of(pid: int) -> int | None:
-    """The user of a process; None when there is none of that number, or another user's that is hidden."""
+    """Return the user of a process; None if it does not exist, or is hidden because it is another user's."""
     try:
         status = (PROC / str(pid) / "status").read_text()
         return int(status.split("\nUid:", 1)[1].split()[0])

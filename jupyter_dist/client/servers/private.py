@@ -20,7 +20,7 @@ STOP_SECONDS = 20.0
 
 
 class PrivateServer:
-    """Listens on loopback; ends when this process ends or closes it. Its groups live on for their lease."""
+    """Listens on loopback; ends when this process ends or closes it. Its groups keep running for their lease."""
 
     def __init__(self, server: Server, process: subprocess.Popen[bytes]) -> None:
         self.server = server
@@ -28,10 +28,10 @@ class PrivateServer:
 
     @classmethod
     async def start(cls, root_dir: str | None = None) -> PrivateServer:
-        """Start one.
+        """Start a private server.
 
         Raises:
-            JupyterDistError: `no_server`, with what it said, when it does not come up.
+            JupyterDistError: `no_server`, with its output, if it does not start.
         """
         return await asyncio.to_thread(cls._start, root_dir or os.getcwd())
 
@@ -42,7 +42,7 @@ class PrivateServer:
             process = _spawn(errors)
             assert process.stdin is not None
             assert process.stdout is not None
-            # The token goes through the pipe: arguments can be read by everybody. The pipe's end is the server's.
+            # The token is sent through the pipe, because all users can read arguments. The server ends with the pipe.
             process.stdin.write(json.dumps({"token": token, "root_dir": root_dir}).encode() + b"\n")
             process.stdin.flush()
             line = process.stdout.readline()
@@ -50,8 +50,8 @@ class PrivateServer:
                 process.communicate(timeout=STOP_SECONDS)
                 errors.seek(0)
                 said = errors.read()[-2000:].decode("utf-8", "replace").strip()
-                message = f"A Jupyter server of its own could not be started with {sys.executable}."
-                raise JupyterDistError("no_server", message, said or "It said nothing.")
+                message = f"A private Jupyter server could not be started with {sys.executable}."
+                raise JupyterDistError("no_server", message, said or "It printed nothing.")
         return cls(Server(json.loads(line)["url"], token, process.pid, is_local=True), process)
 
     def close(self) -> None:
@@ -72,5 +72,5 @@ def _spawn(errors: IO[bytes]) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
-        start_new_session=True,  # Ctrl-C is meant for us, and interrupts the ranks through the API
+        start_new_session=True,  # Ctrl-C must only reach us; the API interrupts the ranks
     )

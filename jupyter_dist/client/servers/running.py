@@ -1,4 +1,4 @@
-"""Which Jupyter servers of this user run. Reads their runtime files; jupyter_server itself is slow to import."""
+"""Finds this user's running Jupyter servers from their runtime files, without the slow import of jupyter_server."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .ownership import is_our_port, is_ours
 
 @dataclass(frozen=True)
 class Server:
-    """Where a server listens, and the token that it takes."""
+    """Where a server listens, and its token."""
 
     url: str
     token: str = field(default="", repr=False)
     pid: int | None = None
-    sock: str = ""  # the unix socket that it listens on, if it does
-    is_local: bool = False  # found by its file on this machine: its certificate is often self-signed
+    sock: str = ""  # its unix socket, if it has one
+    is_local: bool = False  # found by its runtime file on this machine; its certificate is often self-signed
 
 
 def running_servers() -> list[Server]:
-    """Servers of this user on this machine: the kernel's own first, then the newest."""
+    """Return the servers of this user on this machine: the kernel's own first, then the newest."""
     found = sorted(_server_files(), key=lambda pair: -pair[0])
     servers = [_from_info(info) for _, info in found]
     parents = _parents()
@@ -36,7 +36,7 @@ def running_servers() -> list[Server]:
 
 
 def server_of(url: str, token: str | None = None) -> Server:
-    """The server at `url`, also a `http+unix://` one; without a token, that of its file or of the environment."""
+    """Return the server at `url` (also `http+unix://`); the default token is from its file or the environment."""
     wanted = url.rstrip("/")
     for server in running_servers():
         if server.url.rstrip("/") == wanted and token in (None, server.token):
@@ -47,25 +47,25 @@ def server_of(url: str, token: str | None = None) -> Server:
 
 
 def _token_for(path: str) -> str:
-    """The token for a server that says none: JupyterHub's for its own server, and for no other."""
+    """Return the token for a server without one: JupyterHub's, for its own server only."""
     if path.strip("/") and path.strip("/") == os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "").strip("/"):
         return os.environ.get("JUPYTERHUB_API_TOKEN", "")
     return os.environ.get("JUPYTER_TOKEN", "")
 
 
 def _of_hub(known: list[Server]) -> list[Server]:
-    """The server that JupyterHub has started around this process, where its file is not to be seen."""
+    """Return the server that JupyterHub started for this process, if its runtime file is not visible."""
     parts = urlsplit(os.environ.get("JUPYTERHUB_SERVICE_URL", ""))
     if not parts.port or any(urlsplit(server.url).path.rstrip("/") == parts.path.rstrip("/") for server in known):
         return []
     if not is_our_port(parts.port):
         return []
-    # It listens on all interfaces, which is an address for binding alone.
+    # It listens on all interfaces, which is not an address to connect to.
     return [Server(f"{parts.scheme}://127.0.0.1:{parts.port}{parts.path}", _token_for(parts.path), is_local=True)]
 
 
 def _parents() -> set[int]:
-    """The process that started this one, if this is a kernel: most often its server."""
+    """Return the process that started this one, which for a kernel is usually its server."""
     pids = {os.getppid()}
     if (stated := os.environ.get("JPY_PARENT_PID", "")).isdigit():
         pids.add(int(stated))
@@ -77,7 +77,7 @@ def _server_files() -> Iterator[tuple[float, dict[str, Any]]]:
         try:
             info = json.loads(path.read_text())
             modified = path.stat().st_mtime
-        except (OSError, ValueError):  # it is being written, or its server has just ended
+        except (OSError, ValueError):  # the file is being written, or its server has just ended
             continue
         if isinstance(info, dict) and str(info.get("url", "")).startswith("http") and is_ours(info):
             yield modified, info

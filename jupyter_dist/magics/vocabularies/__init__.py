@@ -1,1 +1,1 @@
-"""The magics themselves, in the words of nbdistributed and of Ddip."""
+"""The magics of nbdistributed and of Ddip."""

@@ -1,4 +1,4 @@
-"""What `%makedip -a` and `%%dip -a` have the ranks do; the apps themselves are never imported here."""
+"""Code for the ranks of `%makedip -a` and `%%dip -a`; the apps themselves are never imported here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ APPS = '__import__("jupyter_dist.apps.registry", fromlist=["registry"]).apps'
 
 
 def use_app(session: Session, name: str, verbose: bool, ranks: str = "all") -> None:
-    """Set an app up on ranks. Raises DistError for an unknown one, RankError when it failed."""
+    """Set up an app on ranks. Raises DistError for an unknown one, RankError if it failed."""
     _run(session, f"{APPS}.use({name!r}, {verbose})", ranks)
 
 

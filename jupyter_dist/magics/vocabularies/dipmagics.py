@@ -1,4 +1,4 @@
-"""Ddip's magics. Cells are the kernel's until %%dip or %autodip says otherwise."""
+"""Ddip's magics. Cells run in the kernel unless %%dip or %autodip is used."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from .apps import call_app, use_app
 
 
 def makedip_parser() -> MagicParser:
-    """The options of `%makedip`."""
+    """Return the parser of `%makedip`."""
     parser = MagicParser("%makedip")
     parser.add_argument("-g", "--gpus", help="devices, or all")
-    parser.add_argument("-n", "--num-ranks", type=int, help="ranks on CPU, where there is no device")
-    parser.add_argument("-a", "--app", help="what sets a framework up on all ranks: fastai, or one that is installed")
-    parser.add_argument("-r", "--restart", action="store_true", help="fresh processes")
+    parser.add_argument("-n", "--num-ranks", type=int, help="number of ranks on CPU, if there is no device")
+    parser.add_argument("-a", "--app", help="app that sets up a framework on all ranks: fastai, or an installed one")
+    parser.add_argument("-r", "--restart", action="store_true", help="restart in new processes")
     parser.add_argument("-k", "--kill", action="store_true", help="end the group")
     parser.add_argument("-i", "--info", action="store_true", help="show the group")
     parser.add_argument("-v", "--verbose", nargs="?", const="True", choices=["True", "False"], help="for the app")
-    parser.add_argument("-t", "--timeout", type=float, help="accepted: a start says itself when it fails")
+    parser.add_argument("-t", "--timeout", type=float, help="ignored: a start that fails reports it")
     return parser
 
 
 def dip_parser() -> MagicParser:
-    """The options of `%%dip`."""
+    """Return the parser of `%%dip`."""
     parser = MagicParser("%%dip")
     parser.add_argument("where", nargs="?", choices=["remote", "local", "everywhere"], default="remote")
     parser.add_argument("-q", "--quiet", action="store_true")
-    parser.add_argument("-S", "--see", nargs="+", default=["0"], help="whose output is shown: ranks, or all (0)")
-    parser.add_argument("-a", "--appcmd", help="a function of the app, called on all ranks first")
+    parser.add_argument("-S", "--see", nargs="+", default=["0"], help="ranks whose output to show, or all (0)")
+    parser.add_argument("-a", "--appcmd", help="a function of the app to call on all ranks first")
     parser.add_argument("--keep-cache", action="store_true", help="do not empty the device cache afterwards")
     return parser
 
@@ -84,7 +84,7 @@ class DipMagics(RankMagics):
     @line_magic
     @sentences
     def autodip(self, line: str) -> None:
-        """[on|off]: whether cells go to the ranks by themselves; -a "--see all" is added to their %%dip."""
+        """[on|off]: whether cells run on the ranks by default; -a "--see all" adds arguments to their %%dip."""
         parser = MagicParser("%autodip")
         parser.add_argument("switch", nargs="?", choices=["on", "off"])
         parser.add_argument("-a", "--append", default="")
@@ -99,7 +99,7 @@ class DipMagics(RankMagics):
     @line_magic
     @sentences
     def dipush(self, line: str) -> None:
-        """Give all ranks variables of the kernel: %dipush v1 v2."""
+        """Copy variables of the kernel to all ranks: %dipush v1 v2."""
         names = line.replace(",", " ").split()
         missing = [name for name in names if name not in self.shell.user_ns]
         if missing or not names:
@@ -109,21 +109,21 @@ class DipMagics(RankMagics):
     @line_magic
     @sentences
     def dipull(self, line: str) -> None:
-        """Give the kernel variables of one rank: %dipull [-r RANK] v1 v2."""
+        """Copy variables of one rank to the kernel: %dipull [-r RANK] v1 v2."""
         parser = MagicParser("%dipull")
         parser.add_argument("-r", "--rank", type=int, default=0)
         parser.add_argument("names", nargs="+")
         options = parser.parse(line)
         wrong = [name for name in options.names if not name.isidentifier()]
         if wrong:
-            raise DistError(f"'{wrong[0]}' is no variable. For other values: %dipper group, then group.pull('...').")
+            raise DistError(f"'{wrong[0]}' is not a variable. For other values: %dipper group, then group.pull('...').")
         group = self.session.group()
         self.shell.push({name: group.pull(name, options.rank) for name in options.names})
 
     @line_magic
     @sentences
     def dipper(self, line: str) -> None:
-        """Give the kernel this notebook's group as a variable: %dipper name."""
+        """Assign this notebook's group to a variable of the kernel: %dipper name."""
         if not line.strip().isidentifier():
             raise DistError("Under which name? %dipper group.")
         self.shell.push({line.strip(): self.session.group()})
@@ -139,10 +139,10 @@ class DipMagics(RankMagics):
         found = self.shell.run_cell(cell)
         error = found.error_before_exec or found.error_in_exec
         if error is not None:
-            raise DistError(f"The cell failed in the kernel ({type(error).__name__}) and was not run on the ranks.")
+            raise DistError(f"The cell failed in the kernel ({type(error).__name__}), so it was not run on the ranks.")
 
     def _seen(self, ranks: str) -> Callable[[Result], None]:
-        """Show what those ranks say; errors of all ranks, as they fail the cell."""
+        """Show the output of those ranks, and errors of all ranks, because they fail the cell."""
         expression = "all" if ranks == "all" else ranks.replace(" ", ",")
         chosen = set(parse_ranks(expression, self.session.group().world_size))
         show = show_live()
@@ -161,7 +161,7 @@ def _only(result: Result, ranks: set[int]) -> Result:
 
 
 def _with_value(arguments: list[str]) -> list[str]:
-    """Argparse takes `-a "--see all"` for two options."""
+    """Join `-a "--see all"`, which argparse would take for two options."""
     joined: list[str] = []
     for argument in arguments:
         if joined and joined[-1] in ("-a", "--append"):

@@ -1,4 +1,4 @@
-"""nbdistributed's magics: a notebook that was written for it changes its %load_ext line, and nothing else."""
+"""nbdistributed's magics: a notebook written for it only has to change its %load_ext line."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ VARIABLES = "torch, dist, rank, local_rank, world_size, device, gpu_id"
 
 
 def init_parser() -> MagicParser:
-    """The options of `%dist_init`."""
-    parser = MagicParser("%dist_init", description="Start this notebook's group, or attach to it if it runs.")
-    parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="how many ranks (2)")
-    parser.add_argument("-a", "--master-addr", default="localhost", help="this machine is the only one so far")
+    """Return the parser of `%dist_init`."""
+    parser = MagicParser("%dist_init", description="Start this notebook's group, or attach to it if it is running.")
+    parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="number of ranks (default: 2)")
+    parser.add_argument("-a", "--master-addr", default="localhost", help="ignored: only this machine is supported")
     parser.add_argument("-g", "--gpu-ids", "--devices", help="devices: 0,1,3")
-    parser.add_argument("--name", help="of the group (the notebook's name)")
+    parser.add_argument("--name", help="name of the group (default: the notebook's name)")
     parser.add_argument("--backend", choices=BACKEND_CHOICES)
     parser.add_argument("--accelerator", choices=ACCELERATOR_CHOICES)
     return parser
@@ -44,21 +44,21 @@ class DistMagics(RankMagics):
     @line_magic
     @sentences
     def dist_init(self, line: str) -> None:
-        """Start this notebook's group, or attach to it if it runs; from now on cells go to its ranks."""
+        """Start this notebook's group, or attach to it if it is running; from now on cells run on its ranks."""
         options = init_parser().parse(line)
         if options.master_addr not in LOCAL_ADDRESSES:
-            raise DistError(f"There are no ranks on '{options.master_addr}': a group is on one machine. Leave -a out.")
+            raise DistError(f"There are no ranks on '{options.master_addr}': a group runs on one machine. Omit -a.")
         group, started = self.start(options.name, vars(options), DEFAULT_RANKS)
         self.auto.prefix = AUTO_PREFIX
         if started:
             print(f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s.")
             print(f"Every rank has {VARIABLES}.")
         else:
-            print(f"Attached to group '{group.name}' of {group.world_size} ranks; their variables are still there.")
+            print(f"Attached to group '{group.name}' with {group.world_size} ranks; they keep their variables.")
         print(devices_line(group.model))
         if group.model["state"] != "ready":
             print(status_text(group.status(), None, ""))
-        print("Cells now run on all ranks; %dist_mode -d makes them local, %%rank [0,2] chooses ranks.")
+        print("Cells now run on all ranks; %dist_mode -d runs them in the kernel, %%rank [0,2] selects ranks.")
 
     @cell_magic
     @sentences
@@ -80,34 +80,34 @@ class DistMagics(RankMagics):
     @line_magic
     @sentences
     def sync(self, line: str) -> None:
-        """Wait until all ranks have arrived here."""
+        """Wait until all ranks have reached this point."""
         no_arguments("%sync", line)
         result = self.session.run("dist.barrier()", show=False, silent=True)
         seconds = max(part.seconds or 0.0 for _, part in result.items())
-        print(f"All {len(result)} ranks are in step ({seconds:.2f} s).")
+        print(f"All {len(result)} ranks are in sync ({seconds:.2f} s).")
 
     @line_magic
     @sentences
     def dist_status(self, line: str) -> None:
-        """Each rank's state, process, device and memory."""
+        """Print each rank's state, process, device and memory."""
         no_arguments("%dist_status", line)
         group = self.session.group()
         model = group.status()
-        # Asked for on GPUs alone: their driver takes its time.
+        # Only for GPUs, because their driver is slow.
         devices = group.client.ask("GET", "devices")["devices"] if model["devices"] else ()
         print(status_text(model, group.memory(), self.mode(), devices))
 
     @line_magic
     @sentences
     def dist_mode(self, line: str) -> None:
-        """-e: cells go to all ranks; -d: cells are the kernel's; without either: which of the two."""
+        """-e: cells run on all ranks; -d: cells run in the kernel; without either: print the mode."""
         parser = MagicParser("%dist_mode")
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("-e", "--enable", action="store_true")
         choice.add_argument("-d", "--disable", action="store_true")
         options = parser.parse(line)
         if options.enable:
-            self.session.group()  # or say that there is none, rather than in every cell from now on
+            self.session.group()  # report a missing group now, not in every following cell
             self.auto.prefix = AUTO_PREFIX
         elif options.disable:
             self.auto.prefix = None
@@ -116,22 +116,22 @@ class DistMagics(RankMagics):
     @line_magic
     @sentences
     def dist_shutdown(self, line: str) -> None:
-        """End the group: when this returns, no process of it is left."""
+        """End the group and all of its processes."""
         no_arguments("%dist_shutdown", line)
         group = self.session.group()
         killed = group.shutdown()
         self.session.forget()
         self.auto.prefix = None
-        print("\n".join([*killed, f"Group '{group.name}' has ended; cells are local."]))
+        print("\n".join([*killed, f"Group '{group.name}' has ended; cells run in the kernel."]))
 
     @line_magic
     @sentences
     def dist_reset(self, line: str) -> None:
-        """Fresh processes for all ranks of this notebook's group, or with -d for its dead ones alone."""
+        """Restart all ranks of this notebook's group in new processes, or with -d only the dead ones."""
         parser = MagicParser("%dist_reset")
         parser.add_argument("-d", "--dead", action="store_true", help="the other ranks keep their variables")
         parser.add_argument(
-            "-n", "--nuclear", action="store_true", help="nbdistributed's; nothing else is ever ended here"
+            "-n", "--nuclear", action="store_true", help="ignored: other processes are never ended here"
         )
         options = parser.parse(line)
         try:
@@ -147,7 +147,7 @@ class DistMagics(RankMagics):
     @line_magic
     @sentences
     def dist_debug(self, line: str) -> None:
-        """The server, the group and its processes, as they are."""
+        """Print the server, the group and its processes."""
         no_arguments("%dist_debug", line)
         client = self.session.client
         print(debug_text(client, client.groups(), self.mode()))
@@ -155,9 +155,9 @@ class DistMagics(RankMagics):
     @line_magic
     @sentences
     def dist_sync_ide(self, line: str) -> None:
-        """Ask rank 0 for its variables, so that completion knows them also while it cannot answer."""
+        """Fetch the variables of rank 0, so that completion has them even while it cannot answer."""
         no_arguments("%dist_sync_ide", line)
         group = self.session.group()
         names = [name for name in self._names.refresh(group) if not name.startswith("_")]
         known = f"{len(names)} names of rank 0: {', '.join(names)}" if names else "no names of rank 0"
-        print(f"Completion knows {known}. Nothing was put into the kernel.")
+        print(f"Completion knows {known}. The kernel's variables are unchanged.")

@@ -1,4 +1,4 @@
-"""nbdistributed's timeline, as the group's agent measured it: which cells ran on which ranks, and for how long."""
+"""nbdistributed's timeline, measured by the group's agent: which cells ran on which ranks, and for how long."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIELDS = (
 class TimelineMagics(RankMagics):
     """The cells that this notebook's group ran."""
 
-    _since = 0.0  # what was queued before was cleared
+    _since = 0.0  # cells queued before this were cleared
 
     @line_magic
     @sentences
@@ -51,7 +51,7 @@ class TimelineMagics(RankMagics):
         try:
             path.write_text(json.dumps({**found, "cells": cells}, indent=1) + "\n")
         except OSError as err:
-            raise DistError(f"'{path}' cannot be written: {err.strerror}. Name another: %timeline_save FILE.") from None
+            raise DistError(f"'{path}' cannot be written: {err.strerror}. Use another: %timeline_save FILE.") from None
         print(f"{_num_cells(cells)} in {path.resolve()}")
 
     @line_magic
@@ -66,11 +66,11 @@ class TimelineMagics(RankMagics):
     @line_magic
     @sentences
     def timeline_clear(self, line: str) -> None:
-        """Begin the timeline anew; the group's own history and logs stay."""
+        """Clear the timeline; the group's own history and logs are kept."""
         no_arguments("%timeline_clear", line)
         num_cells = _num_cells(self._cells(self.session.group()))
         self._since = time.time()
-        print(f"The timeline begins anew; {num_cells} forgotten.")
+        print(f"The timeline was cleared ({num_cells}).")
 
     def _cells(self, group: Group) -> list[dict[str, Any]]:
         listed = group.client.ask("GET", "groups", group.id, "executions")["executions"]
@@ -84,7 +84,7 @@ class TimelineMagics(RankMagics):
 
 
 def timeline_line(cell: dict[str, Any]) -> str:
-    """When a cell began, where and how long it ran, and its first line."""
+    """Return when a cell began, where and how long it ran, and its first line."""
     began = time.strftime("%H:%M:%S", time.localtime(cell["started_at"])) if cell["started_at"] else "not begun"
     line = cell["line"] or ""
     shown = line if len(line) <= MAX_LINE else line[: MAX_LINE - 3] + "..."
@@ -93,7 +93,7 @@ def timeline_line(cell: dict[str, Any]) -> str:
 
 
 def _seconds(cell: dict[str, Any]) -> str:
-    """How long it took on its ranks; from the first to the last of them where they differ."""
+    """Return how long it took on its ranks; a range if they differ."""
     by_rank = sorted((seconds, rank) for rank, seconds in cell["rank_seconds"].items())
     if not by_rank:
         return ""
