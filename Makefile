@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside matrix generate lint bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside matrix generate lint docs bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -63,6 +63,9 @@ lint: .venv/ready  ## Style, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	npm run --silent lint
+
+docs: .venv/ready  ## The site, in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 bench: .venv/ready  ## The figures of docs/benchmarks.md, against rivals in the same run
 	$(BIN)/python -m benchmarks

@@ -1,1 +1,1 @@
-"""`jupyter dist ...`: groups from a shell. docs/client.md."""
+"""`jupyter dist ...`: groups from a shell. docs/reference/cli.md."""

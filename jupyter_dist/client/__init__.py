@@ -1,4 +1,4 @@
-"""Groups of ranks from Python: from scripts, kernels of other notebooks, schedulers. docs/client.md.
+"""Groups of ranks from Python: from scripts, kernels of other notebooks, schedulers. docs/reference/python.md.
 
 Everything uses the HTTP API (docs/api.md); torch is never imported here.
 """

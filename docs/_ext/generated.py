@@ -1,0 +1,288 @@
+"""Reference pages made from the code: a line `<!-- generated: NAME -->` in a page becomes what the code says now."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+ROOT = Path(__file__).parents[2]
+Lines = Iterator[str]
+
+# As wide as a page shows without scrolling; argparse asks the environment.
+HELP_COLUMNS = "88"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.connect("source-read", lambda _app, _page, source: source.__setitem__(0, expand(source[0])))
+    app.add_transform(CodesAsIds)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def expand(text: str) -> str:
+    """The page with what is generated in place."""
+    return re.sub(r"^<!-- generated: (\w+) -->$", lambda match: "\n".join(GENERATORS[match[1]]()), text, flags=re.M)
+
+
+class CodesAsIds(SphinxTransform):
+    """Sections that are named after an error code have it as their id: docutils would write hyphens for underscores."""
+
+    default_priority = 900
+
+    def apply(self, **_: Any) -> None:
+        """Called by Sphinx for each page."""
+        if self.env.docname == "troubleshooting":
+            for section in self.document.findall(nodes.section):
+                title = section.next_node(nodes.title)
+                if title is not None and re.fullmatch(r"[a-z]+(_[a-z]+)*", title.astext()):
+                    section["ids"] = [title.astext(), *(name for name in section["ids"] if name != title.astext())]
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
+    """A table, if there are rows."""
+    found = [tuple(cell.replace("|", r"\|").replace("\n", " ") for cell in row) for row in rows]
+    if found:
+        yield f"| {' | '.join(head)} |"
+        yield f"|{'---|' * len(head)}"
+        yield from (f"| {' | '.join(row)} |" for row in found)
+        yield ""
+
+
+def traits() -> Lines:
+    """Settings of the server extension and of the command line."""
+    from jupyter_dist.cli.command import Command
+    from jupyter_dist.server.extension import DistApp
+
+    for cls in (DistApp, Command):
+        own = [trait for name, trait in cls.class_own_traits(config=True).items()]
+        yield from table(
+            ("trait", "type", "default", "meaning"),
+            (
+                (f"`{cls.__name__}.{trait.name}`", _trait_type(trait), f"`{trait.default()!r}`", trait.help)
+                for trait in own
+            ),
+        )
+
+
+def _trait_type(trait: Any) -> str:
+    bounds = {"≥": getattr(trait, "min", None), "≤": getattr(trait, "max", None)}
+    values = ", ".join(f"`{value!r}`" for value in getattr(trait, "values", None) or ())
+    limits = ", ".join(f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None and isfinite(bound))
+    return " ".join(filter(None, [type(trait).__name__, values or limits]))
+
+
+def settings() -> Lines:
+    """Settings of the JupyterLab extension, from the schemas that its settings editor reads."""
+    for path in sorted((ROOT / "labextension" / "schema").glob("*.json")):
+        schema = json.loads(path.read_text())
+        if schema["properties"] or "jupyter.lab.shortcuts" in schema:
+            yield from (f"### {schema['title']}", "", f"{schema['description']} (`jupyter-dist:{path.stem}`)", "")
+        yield from table(
+            ("setting", "type", "default", "meaning"),
+            (
+                (f"`{name}`", _bounded(field), f"`{json.dumps(field['default'])}`", f"{field['title']}. {field['description']}")
+                for name, field in schema["properties"].items()
+            ),
+        )
+        yield from table(
+            ("command", "keys"),
+            ((f"`{key['command']}`", f"{{kbd}}`{'+'.join(key['keys'][0].split())}`") for key in schema.get("jupyter.lab.shortcuts", ())),
+        )  # fmt: skip
+
+
+def _bounded(field: dict[str, Any]) -> str:
+    return f"{field['type']}, {field['minimum']} to {field['maximum']}" if "minimum" in field else str(field["type"])
+
+
+def commands() -> Lines:
+    """Each `jupyter dist` command with what its --help prints."""
+    from jupyter_dist.cli.main import COMMANDS, MODULES, ROOM
+
+    for name, text in COMMANDS.items():
+        module, _, cls = MODULES[name].partition(".")
+        with _help_columns():
+            parser = getattr(importlib.import_module(f"{ROOM}.{module}"), cls)().parser()
+            yield from (f"### jupyter dist {name}", "", text, "", "```text", parser.format_help().rstrip(), "```", "")
+
+
+def magics() -> Lines:
+    """Each magic with its docstring, and its options where it has any."""
+    from jupyter_dist.magics.extension import OURS
+
+    for cls in OURS:
+        instance = cls(*[None] * (len(inspect.signature(cls).parameters)))
+        for kind, sign in (("line", "%"), ("cell", "%%")):
+            for name, method in cls.magics[kind].items():
+                bound = getattr(instance, method if isinstance(method, str) else method.__name__)
+                yield from (f"### {sign}{name}", "", inspect.getdoc(bound) or "", "")
+                if options := _magic_help(bound):
+                    yield from ("```text", options, "```", "")
+
+
+def _magic_help(magic: Callable[..., Any]) -> str:
+    """What `--help` prints; nothing for a magic whose arguments no parser takes."""
+    if not re.search(r"_parser\(\)|MagicParser\(", inspect.getsource(inspect.unwrap(magic))):
+        return ""
+    arguments = ["--help", ""][: len(inspect.signature(magic).parameters)]
+    with _help_columns(), contextlib.redirect_stdout(io.StringIO()) as printed:
+        magic(*arguments)
+    return printed.getvalue().rstrip()
+
+
+@contextlib.contextmanager
+def _help_columns() -> Iterator[None]:
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = HELP_COLUMNS
+    try:
+        yield
+    finally:
+        os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+
+
+def openapi() -> dict[str, Any]:
+    """The document that a server gives at openapi.json."""
+    from jupyter_dist import __version__
+    from jupyter_dist.server.http.openapi import build_openapi
+    from jupyter_dist.server.http.routes import PREFIX, ROUTES
+
+    return build_openapi(ROUTES, f"/{PREFIX}", __version__)
+
+
+def operations() -> Lines:
+    """Every verb of every route."""
+    for path, item in openapi()["paths"].items():
+        for verb, operation in item.items():
+            if verb != "parameters":
+                yield from _operation(verb, path, operation, item.get("parameters", []))
+
+
+def _operation(verb: str, path: str, operation: dict[str, Any], in_path: list[dict[str, Any]]) -> Lines:
+    yield from (f"### {verb.upper()} {path}", "", f"{operation['summary']}. Action: `{operation['x-action']}`.", "")
+    yield from table(
+        ("parameter", "in", "type", "meaning"),
+        (
+            (f"`{each['name']}`", each["in"], _type(each["schema"]), _meaning(each) or _meaning(each["schema"]))
+            for each in [*in_path, *operation.get("parameters", [])]
+        ),
+    )
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        yield from _fields(_resolved(content["schema"]))
+    yield from table(
+        ("status", "answer"),
+        ((status, _answer(response)) for status, response in sorted(operation["responses"].items())),
+    )
+
+
+def _answer(response: dict[str, Any]) -> str:
+    types = [_type(content["schema"]) for content in response.get("content", {}).values()]
+    text = re.sub(r"\b[a-z]+(?:_[a-z]+)*\b", _code_link, response["description"])
+    return " ".join([text.rstrip("."), *(f"({each})" for each in types if "Error" not in each)])
+
+
+def _code_link(match: re.Match[str]) -> str:
+    from jupyter_dist.server.http.base import STATUS_OF_CODE
+
+    if match[0] not in STATUS_OF_CODE:
+        return match[0]
+    return f"[`{match[0]}`](../troubleshooting.md#{match[0]})"
+
+
+def schemas() -> Lines:
+    """The objects that operations take and give."""
+    for name, schema in openapi()["components"]["schemas"].items():
+        yield from (f"(schema-{name.lower()})=", f"### {name}", "", _meaning(schema), "")
+        yield from _fields(schema)
+        if "properties" not in schema:
+            yield from (_type(schema), "")
+
+
+def _fields(schema: dict[str, Any]) -> Lines:
+    required = schema.get("required", [])
+    yield from table(
+        ("field", "type", "meaning"),
+        (
+            (f"`{name}`{'' if name in required else ' (optional)'}", _type(field), _meaning(field))
+            for name, field in schema.get("properties", {}).items()
+        ),
+    )
+
+
+def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return openapi()["components"]["schemas"][name] if name else schema
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#schema-{name.lower()})"
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{json.dumps(value)}`" for value in schema.get("enum", [schema.get("const")]))
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            return " or ".join(_type(each) for each in schema[word])
+    if "then" in schema:
+        return f"{_type(schema['then'])} or {_type(schema['else'])}"
+    found = schema.get("type", "any")
+    if isinstance(found, list):
+        return " or ".join(_type({**schema, "type": each}) for each in found)
+    if found == "array" and "items" in schema:
+        return f"list of {_type(schema['items'])}"
+    if found == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"object of {_type(schema['additionalProperties'])}"
+    return str(found)
+
+
+def _meaning(schema: dict[str, Any]) -> str:
+    return " ".join(str(schema.get("description", "")).split())
+
+
+def tokens() -> Lines:
+    """What another JupyterLab extension can require, as `tokens.ts` declares it."""
+    source = (ROOT / "labextension" / "src" / "tokens.ts").read_text()
+    whole = {match[2]: match[0] for match in re.finditer(INTERFACE, source, re.S | re.M)}
+    for name, token, text in re.findall(r"export const (\w+) = new Token<\w+>\(\s*'([^']+)',\s*'([^']+)'", source):
+        yield from (f"### {name}", "", f"{text} Token: `{token}`.", "")
+        if name in whole:
+            yield from ("```ts", whole.pop(name), "```", "")
+    yield from ("### Other types", "", "```ts", "\n\n".join(whole.values()), "```", "")
+
+
+INTERFACE = r"(/\*\*(?:(?!\*/).)*\*/\n)?^export interface (\w+)[^{]*\{.*?^\}"
+
+
+def lab_commands() -> Lines:
+    """The ids of commands, with what tokens.ts says of them."""
+    source = (ROOT / "labextension" / "src" / "tokens.ts").read_text()
+    block = source[source.index("export const CommandIDs") :]
+    found = re.findall(r"/\*\* (.*?) \*/\s*(\w+): '([^']+)'", block[: block.index("} as const")], re.S)
+    yield from table(("command", "what it does"), ((f"`{command}`", text) for text, _, command in found))
+
+
+def statuses() -> Lines:
+    """Which error code is answered with which HTTP status."""
+    from jupyter_dist.server.http.base import STATUS_OF_CODE
+
+    by_status: dict[int, list[str]] = {}
+    for code, status in STATUS_OF_CODE.items():
+        by_status.setdefault(status, []).append(f"[`{code}`](troubleshooting.md#{code})")
+    yield from table(("status", "codes"), ((str(status), ", ".join(codes)) for status, codes in sorted(by_status.items())))
+
+
+GENERATORS: dict[str, Callable[[], Lines]] = {
+    each.__name__: each
+    for each in (traits, settings, commands, magics, operations, schemas, tokens, lab_commands, statuses)
+}
