@@ -58,8 +58,8 @@ generate: .venv/ready  ## docs/openapi.json and the types of the extension, from
 	$(BIN)/python .ci/generate.py
 
 lint: .venv/ready  ## Style, types, import rules
-	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py
-	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py
+	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py docs/conf.py docs/_ext
+	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py docs/conf.py docs/_ext
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	npm run --silent lint

@@ -18,6 +18,15 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+from jupyter_dist import __version__
+from jupyter_dist.cli.command import Command
+from jupyter_dist.cli.main import COMMANDS, MODULES, ROOM
+from jupyter_dist.magics.extension import OURS
+from jupyter_dist.server.extension import DistApp
+from jupyter_dist.server.http.base import STATUS_OF_CODE
+from jupyter_dist.server.http.openapi import build_openapi
+from jupyter_dist.server.http.routes import PREFIX, ROUTES
+
 ROOT = Path(__file__).parents[2]
 Lines = Iterator[str]
 
@@ -63,9 +72,6 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
 
 def traits() -> Lines:
     """Settings of the server extension and of the command line."""
-    from jupyter_dist.cli.command import Command
-    from jupyter_dist.server.extension import DistApp
-
     for cls in (DistApp, Command):
         own = [trait for name, trait in cls.class_own_traits(config=True).items()]
         yield from table(
@@ -93,14 +99,18 @@ def settings() -> Lines:
         yield from table(
             ("setting", "type", "default", "meaning"),
             (
-                (f"`{name}`", _bounded(field), f"`{json.dumps(field['default'])}`", f"{field['title']}. {field['description']}")
+                (
+                    f"`{name}`",
+                    _bounded(field),
+                    f"`{json.dumps(field['default'])}`",
+                    f"{field['title']}. {field['description']}",
+                )
                 for name, field in schema["properties"].items()
             ),
         )
-        yield from table(
-            ("command", "keys"),
-            ((f"`{key['command']}`", f"{{kbd}}`{'+'.join(key['keys'][0].split())}`") for key in schema.get("jupyter.lab.shortcuts", ())),
-        )  # fmt: skip
+        shortcuts = schema.get("jupyter.lab.shortcuts", ())
+        keys = ((f"`{each['command']}`", "+".join(each["keys"][0].split())) for each in shortcuts)
+        yield from table(("command", "keys"), ((command, f"{{kbd}}`{pressed}`") for command, pressed in keys))
 
 
 def _bounded(field: dict[str, Any]) -> str:
@@ -109,8 +119,6 @@ def _bounded(field: dict[str, Any]) -> str:
 
 def commands() -> Lines:
     """Each `jupyter dist` command with what its --help prints."""
-    from jupyter_dist.cli.main import COMMANDS, MODULES, ROOM
-
     for name, text in COMMANDS.items():
         module, _, cls = MODULES[name].partition(".")
         with _help_columns():
@@ -120,8 +128,6 @@ def commands() -> Lines:
 
 def magics() -> Lines:
     """Each magic with its docstring, and its options where it has any."""
-    from jupyter_dist.magics.extension import OURS
-
     for cls in OURS:
         instance = cls(*[None] * (len(inspect.signature(cls).parameters)))
         for kind, sign in (("line", "%"), ("cell", "%%")):
@@ -154,10 +160,6 @@ def _help_columns() -> Iterator[None]:
 
 def openapi() -> dict[str, Any]:
     """The document that a server gives at openapi.json."""
-    from jupyter_dist import __version__
-    from jupyter_dist.server.http.openapi import build_openapi
-    from jupyter_dist.server.http.routes import PREFIX, ROUTES
-
     return build_openapi(ROUTES, f"/{PREFIX}", __version__)
 
 
@@ -193,8 +195,6 @@ def _answer(response: dict[str, Any]) -> str:
 
 
 def _code_link(match: re.Match[str]) -> str:
-    from jupyter_dist.server.http.base import STATUS_OF_CODE
-
     if match[0] not in STATUS_OF_CODE:
         return match[0]
     return f"[`{match[0]}`](../troubleshooting.md#{match[0]})"
@@ -231,19 +231,19 @@ def _type(schema: dict[str, Any]) -> str:
         return f"[{name}](#schema-{name.lower()})"
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{json.dumps(value)}`" for value in schema.get("enum", [schema.get("const")]))
-    for word in ("anyOf", "oneOf"):
-        if word in schema:
-            return " or ".join(_type(each) for each in schema[word])
-    if "then" in schema:
-        return f"{_type(schema['then'])} or {_type(schema['else'])}"
-    found = schema.get("type", "any")
-    if isinstance(found, list):
-        return " or ".join(_type({**schema, "type": each}) for each in found)
-    if found == "array" and "items" in schema:
-        return f"list of {_type(schema['items'])}"
-    if found == "object" and isinstance(schema.get("additionalProperties"), dict):
-        return f"object of {_type(schema['additionalProperties'])}"
-    return str(found)
+    either = (
+        schema.get("anyOf") or schema.get("oneOf") or ([schema["then"], schema["else"]] if "then" in schema else [])
+    )
+    if isinstance(schema.get("type"), list):
+        either = [{**schema, "type": each} for each in schema["type"]]
+    return " or ".join(map(_type, either)) or _container(schema)
+
+
+def _container(schema: dict[str, Any]) -> str:
+    items, values = schema.get("items"), schema.get("additionalProperties")
+    if items:
+        return f"list of {_type(items)}"
+    return f"object of {_type(values)}" if isinstance(values, dict) else str(schema.get("type", "any"))
 
 
 def _meaning(schema: dict[str, Any]) -> str:
@@ -274,12 +274,12 @@ def lab_commands() -> Lines:
 
 def statuses() -> Lines:
     """Which error code is answered with which HTTP status."""
-    from jupyter_dist.server.http.base import STATUS_OF_CODE
-
     by_status: dict[int, list[str]] = {}
     for code, status in STATUS_OF_CODE.items():
         by_status.setdefault(status, []).append(f"[`{code}`](troubleshooting.md#{code})")
-    yield from table(("status", "codes"), ((str(status), ", ".join(codes)) for status, codes in sorted(by_status.items())))
+    yield from table(
+        ("status", "codes"), ((str(status), ", ".join(codes)) for status, codes in sorted(by_status.items()))
+    )
 
 
 GENERATORS: dict[str, Callable[[], Lines]] = {

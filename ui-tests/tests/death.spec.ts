@@ -1,5 +1,5 @@
 /** A rank that is killed is named where one looks, with the cause, its memory and the ways on. */
-import { APIRequestContext, Page } from '@playwright/test';
+import { APIRequestContext, Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command } from './ranks';
@@ -37,6 +37,20 @@ async function replace(page: Page): Promise<void> {
   for (const rank of [0, 1]) {
     await expect(row(page, rank)).toHaveAttribute('data-state', 'idle');
   }
+}
+
+/** The error links to its entry in the documentation, by keyboard too: Enter in a notebook would edit the cell. */
+async function expectHelp(page: Page, node: Locator): Promise<void> {
+  const entry = 'https://jupyter-dist.readthedocs.io/en/latest/troubleshooting.html#rank_dead';
+  await page.context().route('https://jupyter-dist.readthedocs.io/**', route => route.fulfill({ body: 'the entry' }));
+  const link = node.getByRole('link', { name: 'Help for the error rank_dead' });
+  await expect(link).toHaveAttribute('href', entry);
+  await link.focus();
+  const opened = page.waitForEvent('popup');
+  await page.keyboard.press('Enter');
+  const tab = await opened;
+  await expect(tab).toHaveURL(entry);
+  await tab.close();
 }
 
 async function runCell(page: Page, index: number): Promise<void> {
@@ -77,6 +91,7 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   await expect(node).toContainText(CAUSE);
   await expect(node).toContainText(MEMORY);
   await expect(node).toContainText(/Run on the other ranks, replace .*, or restart/);
+  await expectHelp(page, node);
   await command(page, 'jupyter-dist:open-log', { group: lab.GROUP, rank: 1 });
   await expectNamed(page);
   await replace(page);

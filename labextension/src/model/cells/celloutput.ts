@@ -1,6 +1,7 @@
 /** All that a run writes into a notebook: the one place for it, so that one page can leave it to another. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IError } from '@jupyterlab/nbformat';
+import { helpUrl } from '../../services/help';
 import type { IErrorBody, IExecution, IRanksBundle } from '../../services/protocol';
 import { FINAL_STATES } from '../../services/protocol';
 import { bundleOutput } from '../executions/bundle';
@@ -94,6 +95,6 @@ export function asOutput({ code, message, hint }: IErrorBody): IError {
     output_type: 'error',
     ename: code,
     evalue: message,
-    traceback: hint ? [message, hint] : [message]
+    traceback: [message, ...(hint ? [hint] : []), helpUrl(code)]
   };
 }

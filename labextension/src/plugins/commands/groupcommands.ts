@@ -2,9 +2,9 @@
 import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
-import { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
+import { notifyError } from '../../widgets/errornote';
 import { stateWord } from '../../widgets/statewords';
 
 const SHORT_MS = 4000;
@@ -134,9 +134,7 @@ export class GroupCommands {
     try {
       await action();
     } catch (reason) {
-      const hint = reason instanceof DistError ? reason.hint : '';
-      const message = reason instanceof Error ? reason.message : String(reason);
-      Notification.error(hint ? `${message} ${hint}` : message);
+      notifyError(reason);
     }
   }
 

@@ -1,6 +1,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { notifyError } from '../../widgets/errornote';
 import { IDeletedRun, IDistNotebooks } from '../../tokens';
 
 /** A cell that is moved by cutting and pasting, or restored at once, is not worth a word. */
@@ -71,7 +72,7 @@ class DeletedCells {
     try {
       await run.interrupt();
     } catch (reason) {
-      Notification.error(reason instanceof Error ? reason.message : String(reason));
+      notifyError(reason);
     }
   }
 

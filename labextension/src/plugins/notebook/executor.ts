@@ -8,7 +8,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Notification, showErrorMessage } from '@jupyterlab/apputils';
+import { Notification } from '@jupyterlab/apputils';
 import {
   INotebookCellExecutor,
   INotebookTracker,
@@ -20,6 +20,7 @@ import { blockRankCells, CellGuard } from '../../model/cells/cellguard';
 import { getNotebookTarget } from '../../model/notebooks/target';
 import type { IErrorBody } from '../../services/protocol';
 import { IDistGuard, IDistNotebooks } from '../../tokens';
+import { explainError } from '../../widgets/errornote';
 import { findKernelExecutor } from './kernelexecutor';
 
 /** Sends rank cells to ranks. */
@@ -104,7 +105,7 @@ function warnOnce(trans: TranslationBundle, tracker: INotebookTracker | null, tr
         isSaid = true;
         Notification.error(trouble.message, {
           autoClose: false,
-          actions: [{ label: trans.__('What to do'), callback: () => void showErrorMessage(trouble.message, trouble.hint) }]
+          actions: [{ label: trans.__('What to do'), callback: () => void explainError(trans.__('Ranks unavailable'), trouble) }]
         });
       }
     });

@@ -5,16 +5,16 @@
  * everything is as ever where a notebook is not on ranks, or we failed.
  */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Dialog, ISessionContext, ISessionContextDialogs, Notification, showDialog } from '@jupyterlab/apputils';
+import { Dialog, ISessionContext, ISessionContextDialogs, showDialog } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { codeCells } from '../../model/cells/cellruns';
 import { keepKernelless } from '../../model/notebooks/kernelless';
 import { getNotebookTarget, resolveTarget } from '../../model/notebooks/target';
-import { DistError } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
+import { notifyError } from '../../widgets/errornote';
 
 /** A restart ends the cells that ran; the page hears of it at once, if it hears of anything. */
 const END_SECONDS = 15;
@@ -130,8 +130,7 @@ class RankRestart {
       await this._ended(panel);
       return true;
     } catch (reason) {
-      const { message, hint = '' } = reason as DistError;
-      Notification.error(`${message} ${hint}`.trim(), { autoClose: false });
+      notifyError(reason, { autoClose: false });
       return false;
     }
   }

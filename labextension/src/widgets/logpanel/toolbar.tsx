@@ -8,8 +8,8 @@ import {
 } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect, useRef } from 'react';
-import { Notification } from '@jupyterlab/apputils';
 import type { IDownload } from '../../services/service';
+import { notifyError } from '../errornote';
 import { useSignal } from '../hooks';
 import { clearViewIcon } from '../icons';
 import type { LogPanel } from './panel';
@@ -118,7 +118,7 @@ async function save(download: ILogDownload, rank: number): Promise<void> {
     link.click();
     setTimeout(release, RELEASE_MS);
   } catch (reason) {
-    Notification.error(reason instanceof Error ? reason.message : String(reason));
+    notifyError(reason);
   }
 }
 

@@ -17,6 +17,7 @@ import {
   RANKS_MIME
 } from '../../services/protocol';
 import type { IDistExecutions, IFollowedExecution } from '../../tokens';
+import { createHelpLink } from '../errornote';
 import { ItemList } from './itemlist';
 import { fromBundle, fromFollowed, IShown } from './shown';
 import { IRankNote, RankNotes } from './header/ranknotes';
@@ -233,8 +234,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const hidden = !error || state === 'ok';
     this._error.hidden = hidden;
     const text = hidden ? '' : [error.message, error.hint].join(' ').trim();
-    if (this._error.textContent !== text) {
-      this._error.textContent = text;
+    if (this._errorText !== text) {
+      this._errorText = text;
+      this._error.replaceChildren(...(hidden ? [] : [text, ' ', createHelpLink(error)]));
     }
   }
 
@@ -291,6 +293,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _clock: ReturnType<typeof setTimeout> | undefined;
   private _content: PanelLayout;
   private _error: HTMLElement;
+  private _errorText = '';
   private _followed: IFollowedExecution | null = null;
   private _fallback: IRenderMime.IRenderer | null = null;
   private _frame = 0;

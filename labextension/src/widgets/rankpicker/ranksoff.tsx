@@ -1,9 +1,9 @@
 /** Stands where the ranks would be chosen, when no cell of this page can run on ranks. */
-import { showErrorMessage } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { IErrorBody } from '../../services/protocol';
+import { explainError } from '../errornote';
 import { moveInPicker } from './layout/toolbarkeys';
 
 export class RanksOffNotice extends ReactWidget {
@@ -26,7 +26,7 @@ export class RanksOffNotice extends ReactWidget {
     const { message, hint } = this._trouble;
     const label = this._trans.__('Ranks unavailable');
     const sentence = `${message} ${hint ?? ''}`.trim();
-    const explain = (): void => void showErrorMessage(label, sentence);
+    const explain = (): void => void explainError(label, this._trouble);
     return (
       <button type="button" role="alert" title={sentence} onClick={explain}>
         {label}

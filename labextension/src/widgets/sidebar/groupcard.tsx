@@ -13,7 +13,8 @@ import { remedy } from '../../model/groups/groups';
 import { formatBytes } from '../../model/format/quantities';
 import { formatRanks } from '../../model/format/ranks';
 import type { GroupMonitor } from '../../model/groups/monitor';
-import type { IErrorBody, IGroup } from '../../services/protocol';
+import type { IGroup } from '../../services/protocol';
+import { ErrorNote } from '../errornote';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
 import { groupLight, stateWord, groupSummary } from '../statewords';
@@ -75,16 +76,6 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
           {labels[way]}
         </button>
       )}
-    </div>
-  );
-}
-
-/** What went wrong, and what to do. */
-export function ErrorNote({ error }: { error: IErrorBody }): React.ReactElement {
-  return (
-    <div className="jpd-Error" role="alert">
-      <p>{error.message}</p>
-      {error.hint && <p className="jpd-Error-hint">{error.hint}</p>}
     </div>
   );
 }

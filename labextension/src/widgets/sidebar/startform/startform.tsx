@@ -11,9 +11,9 @@ import {
 } from '../../../model/groups/startform';
 import { DistError } from '../../../services/errors';
 import type { IEnvironment, IErrorBody, IGroup } from '../../../services/protocol';
+import { ErrorNote } from '../../errornote';
 import { useSignal } from '../../hooks';
 import { ISidebarContext, useSidebar } from '../context';
-import { ErrorNote } from '../groupcard';
 import {
   AcceleratorField,
   BackendField,
