@@ -1,1 +1,1 @@
-"""The journal of a group: every output on disk, in order, before it travels (docs/messaging.md, The journal)."""
+"""The journal of a group: every output is on disk, in order, before it is sent (docs/messaging.md, The journal)."""

@@ -1,4 +1,4 @@
-"""Reading the journal: forward from a sequence number, or backward in pages of one rank."""
+"""Reads the journal: forward from a sequence number, or backward in pages of one rank."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .record import PREFIX_BYTES, Record, junk_length, scan
 from .writer import SEGMENT_BYTES, segment_path
 
 READ_BYTES = 1 << 20
-# What a writer makes of it, whatever somebody else has appended.
+# The limit of a writer; a rank may have appended more.
 MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 _IS_SEQ = re.compile(r"[0-9]{20}")
 
 
 def segments(directory: Path) -> list[tuple[int, Path]]:
-    """The segments on disk, oldest first, each with the sequence number it starts with."""
+    """Return the segments on disk, oldest first, each with its first sequence number."""
     return sorted((int(path.stem), path) for path in directory.glob("*.jd") if _IS_SEQ.fullmatch(path.stem))
 
 
 class JournalCursor:
-    """A place in the journal, from which to read on as it grows."""
+    """A position in the journal, to read on as it grows."""
 
     def __init__(self, directory: Path, since: int = 0) -> None:
-        """Stand after record `since` (0: at the beginning)."""
+        """Start after record `since` (0: at the beginning)."""
         self._directory = directory
         self.since = self._floor = since
         self._segment = max((first for first, _ in segments(directory) if first <= since + 1), default=0)
@@ -41,12 +41,12 @@ class JournalCursor:
         self._fd = -1
 
     def read(self, last_seq: int | None = None) -> list[Record]:
-        """Return the next records, about a megabyte of them; empty when there are no more for now.
+        """Return the next records, about a megabyte; empty if there are no more for now.
 
-        A caller that knows the last record's number passes it, so that asking in vain costs nothing.
+        A caller that knows the number of the last record passes it, so that calls at the end are cheap.
         """
-        # A number that the writer has not come to is a forged one: following it would miss all that is to come.
-        # Without the writer's word nothing is known of numbers: what stands in the file is read, in its order.
+        # A number beyond the writer's last one is forged; following it would skip real records.
+        # Without the writer's number, records are read in the order of the file.
         until = MAX_SEQ if last_seq is None else last_seq
         while self.since < until:
             records = self._read_segment()
@@ -60,7 +60,7 @@ class JournalCursor:
         return []
 
     def close(self) -> None:
-        """Close the segment that is being read."""
+        """Close the open segment."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -90,9 +90,9 @@ class JournalCursor:
 
 
 def _open_segment(path: Path) -> int:
-    """A descriptor of a segment; -1 when there is none, or something else that a rank may have put in its place."""
+    """Return a descriptor of a segment; -1 if it does not exist, or is not a regular file (a rank may replace it)."""
     try:
-        # Not waiting: a pipe of that name would never be opened.
+        # Non-blocking: opening a pipe with that name would block forever.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as err:
         if err.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
@@ -105,7 +105,7 @@ def _open_segment(path: Path) -> int:
 
 
 def _read_records_bytes(fd: int, offset: int) -> bytes:
-    """Read about READ_BYTES, or as much as the one large record at `offset` needs."""
+    """Read about READ_BYTES, or more for one large record at `offset`."""
     data = os.pread(fd, READ_BYTES, offset)
     if len(data) < PREFIX_BYTES + LENGTHS.size:
         return data
@@ -113,23 +113,23 @@ def _read_records_bytes(fd: int, offset: int) -> bytes:
     if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:
         return data  # damaged
     needed = PREFIX_BYTES + LENGTHS.size + header_length + payload_length
-    # A damaged length asks for no more than the largest record; scan() then finds the next good one.
+    # A damaged length reads at most the largest record; scan() then finds the next valid one.
     return os.pread(fd, needed, offset) if needed > len(data) == READ_BYTES else data
 
 
 def concerns_rank(header: Header, rank: int) -> bool:
-    """Whether a record belongs in the log of `rank`: its own, the group's notes, and its executions' edges."""
+    """Whether a record belongs in the log of `rank`: its own, notes of the group, `begin` and `end` of its cells."""
     if header["kind"] == "begin":
-        return rank in expand_ranks(header["ranks"])  # sound: scan() has seen to it
+        return rank in expand_ranks(header["ranks"])  # valid: checked by scan()
     if header["kind"] == "end":
-        return False  # the rank's own rank_end says it
+        return False  # the rank's own rank_end records it
     return header.get("rank") in (rank, None)
 
 
 def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
     """Return the last records of `rank` before sequence number `before` that fit in `max_bytes`, oldest first.
 
-    At least one record is returned where there is one. The flag says that there are older ones.
+    Returns at least one record if there is one. The flag says whether there are older ones.
     """
     page: deque[Record] = deque()
     size = 0
@@ -166,7 +166,7 @@ def _segment_records(
     found = []
     for record in scan(data):
         header = record.header
-        # Not the end of what is wanted: a number out of order is somebody else's, and what follows may be good.
+        # Do not stop: a number out of order is forged, and later records may be valid.
         if (before is None or header["seq"] < before) and wanted(header):
             found.append(record)
     return found

@@ -1,4 +1,4 @@
-"""The bytes of one journal record, and finding records again in damaged bytes."""
+"""The bytes of one journal record, and the recovery of records from damaged data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PREFIX_BYTES = len(MARKER) + _CRC.size
 
 
 class Record(NamedTuple):
-    """One record: its frame as it travels, its parsed header, and where the next one starts in the file."""
+    """One record: its frame, its parsed header, and the offset of the next one in the file."""
 
     frame: bytes
     header: Header
@@ -38,16 +38,15 @@ class Record(NamedTuple):
 
 
 def record_prefix(frame: bytes) -> bytes:
-    """Return what stands before `frame` in the file."""
+    """Return the bytes before `frame` in the file."""
     return MARKER + _CRC.pack(zlib.crc32(frame))
 
 
 def scan(data: bytes, base: int = 0) -> Iterator[Record]:
-    """Yield the whole records in `data`, which starts at offset `base` of its file.
+    """Yield the complete records in `data`, which starts at offset `base` of its file.
 
-    What is damaged, also by somebody who knows how a crc is made, is skipped up to the next marker whose crc fits and
-    whose header makes sense; an unfinished record at the end is left
-    for the next read.
+    Damaged data, including forged records with a valid crc, is skipped up to the next marker with a matching crc and a
+    valid header. An unfinished record at the end is left for the next read.
     """
     start = 0
     while start >= 0:
@@ -56,16 +55,16 @@ def scan(data: bytes, base: int = 0) -> Iterator[Record]:
             return
         record = _record_at(data, start, base)
         if record is None:
-            start += 1  # damaged or unfinished: a later marker may still be good
+            start += 1  # damaged or unfinished: a later marker may still be valid
             continue
         yield record
         start = record.next_offset - base
 
 
 def junk_length(data: bytes) -> int:
-    """How many bytes at the start of `data`, in which scan() found no record, are of none.
+    """Return how many bytes at the start of `data`, in which scan() found no record, can be skipped.
 
-    0 when a record may begin there and go on after the end of `data`.
+    0 if a record may start there and continue after the end of `data`.
     """
     start = data.find(MARKER)
     while 0 <= start < len(data) - PREFIX_BYTES - LENGTHS.size:

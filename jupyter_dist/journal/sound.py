@@ -1,4 +1,4 @@
-"""Which journal records can be believed: a rank can write into its group's folder, so every field is looked at once."""
+"""Validates journal records: a rank can write to its group's folder, so every field is checked once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jupyter_dist.transport.frames import Header
 MAX_TEXT = 4096
 STREAMS = ("stdout", "stderr")
 
-# The fields that readers cannot do without, by kind; kinds that are not known are passed on and shown by nobody.
+# The required fields by kind; records of unknown kinds are passed on, but not shown.
 _NEEDED = {
     "begin": ("execution_id", "ranks"),
     "stream": ("rank", "name"),
@@ -29,9 +29,9 @@ _NEEDED = {
 
 
 def is_sound(header: Header, world_size: int = MAX_RANKS) -> bool:
-    """Whether a record's header has what its kind needs, with every value in the range of a group of that size.
+    """Whether a record's header has all required fields, with values in the range of a group of that size.
 
-    Readers treat a record that is not as damaged: they leave it out.
+    Readers treat other records as damaged and skip them.
     """
     if not (_is_count(header.get("seq"), 1) and _is_text(header.get("kind")) and header.get("at") is not None):
         return False

@@ -1,4 +1,4 @@
-"""Records that the journal's disk did not take, on their way to the server that follows: shown once, kept nowhere."""
+"""Records that did not fit on the journal's disk: they are sent to the connected server, but not stored."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ MAX_WAITING_BYTES = 4 << 20
 
 
 class Unkept:
-    """Bounded: no rank waits for a slow server, and what is not even shown is counted."""
+    """Holds a limited amount, so that no rank waits for a slow server; counts what is not even shown."""
 
     def __init__(self) -> None:
-        self.num_bytes = 0  # of output that was not kept, since the disk is full
-        self.dropped_bytes = 0  # of these, what the server was not sent either
+        self.num_bytes = 0  # bytes of output that were not kept since the disk was full
+        self.dropped_bytes = 0  # of these, the bytes that were not sent to the server, either
         self._frames: deque[tuple[int, bytes]] = deque()
         self._waiting_bytes = 0
         self._is_followed = False
 
     def follow(self, is_followed: bool) -> None:
-        """A server follows from now on, or none does; what waited for another one is not for it."""
+        """Set whether a server follows; records that waited for another one are dropped."""
         self._is_followed = is_followed
         self._frames.clear()
         self._waiting_bytes = 0
 
     def add(self, seq: int, frame: bytes, num_bytes: int) -> None:
-        """Take the record of that number, with so many bytes of output; drop it when too much waits."""
+        """Add the record with that number and that many bytes of output; drop it if too much is waiting."""
         self.num_bytes += num_bytes
         if self._is_followed and self._waiting_bytes + len(frame) <= MAX_WAITING_BYTES:
             self._frames.append((seq, frame))
@@ -35,9 +35,9 @@ class Unkept:
             self.dropped_bytes += num_bytes
 
     def merge(self, records: list[Record]) -> list[bytes]:
-        """The frames of these records, which were read last, with all that belongs before the last of them.
+        """Return the frames of these records, which were read last, merged with the waiting ones before the last.
 
-        When none was read, there is nothing in the journal before what waits: all of it.
+        If none was read, the journal has nothing before the waiting records: return all of them.
         """
         if not self._frames:
             return [record.frame for record in records]
@@ -49,7 +49,7 @@ class Unkept:
         return [frame for _, frame in sorted(frames)]
 
     def forget(self) -> None:
-        """The count is in the journal: begin anew. What waits is still sent."""
+        """Reset the count after it was written to the journal. Waiting records are still sent."""
         self.num_bytes = self.dropped_bytes = 0
 
     def __str__(self) -> str:

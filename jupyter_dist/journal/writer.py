@@ -1,4 +1,4 @@
-"""Appending to the journal: the agent is its only writer."""
+"""Appends to the journal; the agent is the only writer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _DIGITS = re.compile(r"[\d.]+")
 class JournalWriter:
     """One group's journal, in segments named by their first sequence number.
 
-    A full disk never raises: what cannot be kept is counted and handed to the server that follows; the count is
-    written as a note as soon as there is room again. A number that is missing in the journal was such a record's.
+    A full disk never raises: records that cannot be kept are counted and passed to the connected server; the count is
+    written as a note as soon as there is space again. Numbers of such records are missing in the journal.
     """
 
     def __init__(
@@ -36,10 +36,10 @@ class JournalWriter:
         max_bytes: int = 0,
         user_bytes: int = 0,
     ) -> None:
-        """`max_bytes` of this journal, `user_bytes` of all journals of this user's groups; 0: as Quota chooses."""
+        """`max_bytes` limits this journal, `user_bytes` all journals of this user's groups; 0: the default of Quota."""
         self.directory = directory
         self._on_append = on_append
-        self._on_disk = on_disk  # told when `disk` has something to say
+        self._on_disk = on_disk  # called when `disk` changes
         self._is_full = False
         self._told_at = 0.0
         self._last_trouble = ""
@@ -51,24 +51,24 @@ class JournalWriter:
         self._quota = Quota(directory, max_bytes, user_bytes)
         self._allowed = self._quota.allowed()
         self._warning = ""
-        self._is_cut = False  # the quota has taken segments
+        self._is_cut = False  # segments were removed because of the quota
         self._looked_at = 0.0
-        self._looked_bytes = 0  # written since it was looked how much room there is
+        self._looked_bytes = 0  # written since the last check of free space
 
     @property
     def disk(self) -> str:
-        """What people should know of the disk; empty as long as there is room and it was never full."""
+        """Return the warning about the disk; empty while there is space and it was never full."""
         if self._is_full:
             return f"The journal's disk is full: {self.unkept} were not kept so far."
         return " ".join(filter(None, (self._last_trouble, self._warning)))
 
     @property
     def num_bytes(self) -> int:
-        """What it has on disk."""
+        """Return its size on disk."""
         return sum(size for _, size in self._segments)
 
     def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
-        """Write one record and return its `seq`; 0 when the disk did not take it."""
+        """Write one record and return its `seq`; 0 if the disk is full."""
         if self._is_full and kind != "note":
             self._note_unkept()
         header = {"t": "record", "seq": self.last_seq + 1, "at": time.time(), "kind": kind, **fields}
@@ -93,7 +93,7 @@ class JournalWriter:
 
     def _hand_over(self, header: Header, payload: bytes) -> None:
         self.last_seq += 1
-        num_bytes = len(payload) if header["kind"] != "begin" else 0  # code is no output
+        num_bytes = len(payload) if header["kind"] != "begin" else 0  # code does not count as output
         self.unkept.add(self.last_seq, encode_frame({**header, "kept": False}, payload), num_bytes)
         self._on_append()
 
@@ -111,7 +111,7 @@ class JournalWriter:
             self._on_disk()
 
     def _look(self) -> None:
-        """Now and then: is there room? What is new to people goes into the journal, and to who is told of the disk."""
+        """Check the free space now and then; write new warnings to the journal, and report them."""
         now = time.monotonic()
         if self._looked_bytes < self._quota.look_bytes and (
             now - self._looked_at < LOOK_SECONDS or not self._looked_bytes
@@ -122,7 +122,7 @@ class JournalWriter:
         self._drop_oldest()
         before, self._warning = self._warning, self._quota.warning(self.num_bytes, self._allowed, self._is_cut)
         if self._warning != before:
-            # Figures change all the time; the log has the news once.
+            # The numbers change all the time; write each warning to the log once.
             if _DIGITS.sub("", self._warning) not in ("", _DIGITS.sub("", before)):
                 self.append("note", self._warning.encode(), rank=None, execution_id=None)
             self._on_disk()
@@ -136,7 +136,7 @@ class JournalWriter:
             return False
         first_seq, size = self._segments[-1]
         if written < PREFIX_BYTES + len(frame):
-            # A half record would hide the next one's start from a reader that trusts offsets.
+            # A partial record would hide the start of the next one from readers that trust offsets.
             os.ftruncate(self._fd, size)
             return False
         self._segments[-1] = (first_seq, size + written)
@@ -158,5 +158,5 @@ class JournalWriter:
 
 
 def segment_path(directory: Path, first_seq: int) -> Path:
-    """The file of the segment that starts with `first_seq`."""
+    """Return the file of the segment that starts with `first_seq`."""
     return directory / f"{first_seq:020d}.jd"

@@ -1,1 +1,1 @@
-"""Python objects between a user's own processes: the client's and the ranks'. Server and agent never see them."""
+"""Exchanges Python objects between the client and the ranks of one user. Server and agent never see them."""

@@ -1,4 +1,4 @@
-"""A function's call on a rank: what it is given and what it returns travel in files."""
+"""Calls a function on a rank, with arguments and results in files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .files import load, save
 
 
 def bring(path: str) -> None:
-    """Define the notebook's classes that this rank lacks."""
+    """Define the notebook's classes that this rank does not have."""
     load(path)
 
 
 def call(function: Callable[..., Any] | None, given_path: str, value_paths: Sequence[str]) -> None:
-    """Call the function, or the one that came with its arguments, and leave what it returns."""
+    """Call the function, or the one sent with its arguments, and save its result."""
     given = load(given_path)
     value = (function or given["function"])(*given["args"], **given["kwargs"])
     save({"value": value}, value_paths)

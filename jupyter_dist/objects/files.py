@@ -1,4 +1,4 @@
-"""One object in one file: its description, then its large buffers, each where a mapping can be used in place.
+"""One file of objects: a description, then large buffers, aligned so that a memory map can be used in place.
 
 Written and read by processes of one user, in a folder that only that user can enter.
 """
@@ -20,13 +20,13 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from .pickling import dumps
 
 ALIGNMENT = 64
-# Below this a copy costs less than pages that are kept for it.
+# Below this size a copy is cheaper than keeping pages for it.
 MIN_WARM_BYTES = 1 << 20
 MADV_POPULATE_READ = 22  # Linux 5.14; the mmap module does not name it
 
 
 def pack(values: Mapping[str, Any]) -> list[memoryview]:
-    """What a file of these named objects consists of; arrays are not copied.
+    """Return the pieces of a file of these named objects; arrays are not copied.
 
     Raises:
         JupyterDistError: `cannot_send`, naming the object and why.
@@ -34,7 +34,7 @@ def pack(values: Mapping[str, Any]) -> list[memoryview]:
     buffers: list[pickle.PickleBuffer] = []
     try:
         data = dumps(dict(values), buffers.append)
-    except Exception as err:  # an object's own code runs here, and may raise anything
+    except Exception as err:  # runs the object's own code, which may raise anything
         raise _cannot_send(values, err) from err
     pieces = [memoryview(data), *(buffer.raw() for buffer in buffers)]
     header = struct.pack(f"!Q{len(pieces)}Q", len(pieces), *(piece.nbytes for piece in pieces))
@@ -48,12 +48,12 @@ def pack(values: Mapping[str, Any]) -> list[memoryview]:
 
 
 def size_of(pieces: Sequence[memoryview]) -> int:
-    """How large the file is."""
+    """Return the size of the file."""
     return sum(piece.nbytes for piece in pieces)
 
 
 def save(values: Mapping[str, Any], paths: Sequence[str], warm: str = "") -> str:
-    """Write named objects, and return where: over the file `warm` if they fit, else to the first path with room.
+    """Write named objects and return the path: `warm` if they fit in that file, else the first path with space.
 
     Raises:
         JupyterDistError: `cannot_send`, naming the object and why.
@@ -79,29 +79,31 @@ def save(values: Mapping[str, Any], paths: Sequence[str], warm: str = "") -> str
 
 
 def load(path: str, *, read_ahead: bool = False) -> dict[str, Any]:
-    """Read what `save` wrote; arrays are mapped, not copied, and changes to them are this process's alone.
+    """Read what `save` wrote; arrays are mapped, not copied, and changes to them are private to this process.
 
     Args:
         path: The file.
-        read_ahead: All of it will be used: map its pages at once, which is several times as fast as one by one.
+        read_ahead: Map all pages at once, which is several times faster than one by one if all are used.
 
     Raises:
-        JupyterDistError: `cannot_receive`, when the file is not here, or something that it names is not.
+        JupyterDistError: `cannot_receive`, if the file, or something that it refers to, is missing here.
     """
     try:
         with open(path, "rb") as file:
-            # Held as long as the mapping is: its owner does not write over what somebody still reads.
+            # Held as long as the mapping, so that the owner does not overwrite data in use.
             fcntl.flock(file, fcntl.LOCK_SH)
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (FileNotFoundError, PermissionError) as err:
         message = "The objects are not on this machine."
-        raise JupyterDistError("cannot_receive", message, "Objects travel between processes of one machine.") from err
+        raise JupyterDistError(
+            "cannot_receive", message, "Objects can only be sent between processes of one machine."
+        ) from err
     if read_ahead:
         with contextlib.suppress(OSError):  # an older kernel
             mapping.madvise(MADV_POPULATE_READ)
     pieces = _pieces(memoryview(mapping))
     try:
-        values: dict[str, Any] = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own)
+        values: dict[str, Any] = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own data)
     except (AttributeError, ImportError) as err:
         hint = "Define or import it here first."
         raise JupyterDistError("cannot_receive", f"Something is missing here: {err}.", hint) from err
@@ -109,15 +111,15 @@ def load(path: str, *, read_ahead: bool = False) -> dict[str, Any]:
 
 
 def write(file: int, pieces: Sequence[memoryview]) -> None:
-    """Write all of it from where the file stands."""
+    """Write all pieces at the current position of the file."""
     for piece in pieces:
         done = 0
-        while done < piece.nbytes:  # one call writes 2 GiB at most
+        while done < piece.nbytes:  # one call writes at most 2 GiB
             done += os.write(file, piece[done:])
 
 
 def put(pieces: Sequence[memoryview], target: memoryview) -> None:
-    """Copy all of it into memory that is there."""
+    """Copy all pieces into existing memory."""
     position = 0
     for piece in pieces:
         target[position : position + piece.nbytes] = piece
@@ -125,20 +127,20 @@ def put(pieces: Sequence[memoryview], target: memoryview) -> None:
 
 
 def mapped(file: int) -> mmap.mmap:
-    """A file's pages, all of which exist, to be written over."""
+    """Map the existing pages of a file, to overwrite them."""
     return mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
 
 
 def cannot_write(error: OSError) -> JupyterDistError:
-    """The error of a machine without room."""
-    hint = "It takes shared memory, or room for temporary files: jupyter dist doctor shows how much there is."
+    """Return the error for a machine without space."""
+    hint = "Shared memory or space for temporary files is needed; jupyter dist doctor shows how much there is."
     return JupyterDistError("cannot_send", f"The objects cannot be written: {error}.", hint)
 
 
 def _write_over(path: str, pieces: Sequence[memoryview]) -> bool:
     try:
         file = os.open(path, os.O_RDWR)
-    except OSError:  # its owner is in another namespace, or has just ended
+    except OSError:  # its owner is in another PID namespace, or has just ended
         return False
     try:
         if os.fstat(file).st_size < size_of(pieces):
@@ -168,5 +170,5 @@ def _cannot_send(values: Mapping[str, Any], error: Exception) -> JupyterDistErro
             dumps(value)
         except Exception as err:  # as above
             message = f"'{name}' ({type(value).__name__}) cannot be sent: {err}."
-            return JupyterDistError("cannot_send", message, "Send what it is made of, or make it there.")
+            return JupyterDistError("cannot_send", message, "Send its data, or create it on the ranks.")
     return JupyterDistError("cannot_send", f"The objects cannot be sent: {error}.")

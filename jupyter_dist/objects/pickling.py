@@ -1,4 +1,4 @@
-"""Pickle 5, with what it lacks: tensors without a copy in between, and what a notebook defines goes along by value."""
+"""Pickle 5, extended: tensors without extra copies, and functions and classes of the notebook by value."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError
 
 PYTHON = tuple(sys.version_info[:2])
-# Set on a class that came by value: a later one of the same name takes its place.
+# Set on a class that was sent by value: a later one with the same name replaces it.
 CAME = "__jupyter_dist_came__"
 
 
 def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], object] | None = None) -> bytes:
-    """Describe a value; its large buffers go to the callback. Raises whatever the value's own code raises."""
+    """Pickle a value; its large buffers go to the callback. Raises what the value's own code raises."""
     file = io.BytesIO()
     _Pickler(file, protocol=5, buffer_callback=buffer_callback).dump(value)
     return file.getvalue()
@@ -28,7 +28,7 @@ def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], object] |
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
-        """Called by pickle for every object that it has no shortcut for."""
+        """Called by pickle for every object without a built-in rule."""
         torch = sys.modules.get("torch")
         if torch is not None and type(obj) is torch.storage.TypedStorage:
             return _reduce_storage(obj)
@@ -38,13 +38,13 @@ class _Pickler(pickle.Pickler):
 
 
 def _is_of_notebook(obj: Any) -> bool:
-    """Whether another process cannot import it by its name."""
+    """Whether other processes cannot import it by name."""
     return obj.__module__ in ("__main__", None) or obj.__module__ not in sys.modules or "<" in obj.__qualname__
 
 
 def _by_value(obj: Any) -> bytes | None:
     try:
-        import cloudpickle  # noqa: PLC0415  (a rank's environment need not have it)
+        import cloudpickle  # noqa: PLC0415  (a rank's environment may not have it)
     except ImportError:
         return None
     data: bytes = cloudpickle.dumps(obj, protocol=5)
@@ -52,14 +52,14 @@ def _by_value(obj: Any) -> bytes | None:
 
 
 def _bring(name: str, is_class: bool, python: tuple[int, int], data: bytes | None) -> Any:
-    """Called by pickle where a class or function of a notebook arrives."""
+    """Called by pickle to load a class or function of a notebook."""
     main = sys.modules["__main__"]
     own = getattr(main, name, None) if is_class else None
     if isinstance(own, type) and CAME not in vars(own):
-        return own  # defined here too: isinstance() must hold
+        return own  # defined here, too: isinstance() must work
     hint = "Run the cell that defines it here first."
     if data is None or python != PYTHON:
-        why = "there is no cloudpickle where it comes from" if data is None else f"it comes from Python {python}"
+        why = "the sender has no cloudpickle" if data is None else f"it comes from Python {python}"
         raise JupyterDistError("cannot_receive", f"Something is missing here: '{name}', and {why}.", hint)
     try:
         import cloudpickle  # noqa: PLC0415
@@ -77,19 +77,19 @@ def _bring(name: str, is_class: bool, python: tuple[int, int], data: bytes | Non
 def _reduce_storage(storage: Any) -> Any:
     untyped = storage._untyped_storage
     kind = untyped.device.type if untyped.device.type in DEVICE_TYPES else None
-    host = untyped.cpu()  # itself, if it is there
+    host = untyped.cpu()  # no copy if it is on the CPU
     return _storage, (storage.dtype, kind, pickle.PickleBuffer(_bytes_of(host)))
 
 
 def _bytes_of(storage: Any) -> Any:
-    """The storage's bytes; they keep it alive."""
+    """Return the storage's bytes, which keep it alive."""
     found = (ctypes.c_ubyte * storage.nbytes()).from_address(storage.data_ptr() or 1)
     found.owner = storage
     return found
 
 
 def _storage(dtype: Any, kind: str | None, data: Any) -> Any:
-    """Called by pickle where a tensor arrives: on a rank's own device, in a kernel that has none in use on the CPU."""
+    """Called by pickle to load a tensor: on the rank's device; on the CPU in a kernel that uses no device."""
     torch = sys.modules["torch"]  # pickle has imported it for the dtype
     view = memoryview(data)
     if view.nbytes == 0:

@@ -1,4 +1,4 @@
-"""Files whose pages are kept for the next exchange: taking new ones costs three times what copying does."""
+"""Files whose pages are kept for the next exchange: allocating new ones takes three times as long as copying."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from . import files
 
 MAX_KEPT_BYTES = 1 << 30
-MAX_KEPT_PART = 4  # at most one part in four of shared memory: NCCL and DataLoader workers need it too
+MAX_KEPT_PART = 4  # at most a quarter of shared memory: NCCL and DataLoader workers need it, too
 KEEP_SECONDS = 60.0
-SHARED_MEMORY = "/dev/shm"  # noqa: S108  (what is put there has no name)
+SHARED_MEMORY = "/dev/shm"  # noqa: S108  (files there have no name)
 
 
 class Segment:
-    """A file without a name: nothing of it stays when its owner ends, however that happens."""
+    """An unnamed file, which disappears when its owner ends, however it ends."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -31,12 +31,12 @@ class Segment:
 
     @property
     def path(self) -> str:
-        """Where processes of this user can open it, as long as it is open here."""
+        """Return the path where processes of this user can open it, as long as it is open here."""
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
     @property
     def is_free(self) -> bool:
-        """Whether no process reads it any more: each holds a lock as long as it has it mapped."""
+        """Whether no process reads it: each holds a lock while it has the file mapped."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -46,15 +46,15 @@ class Segment:
 
     @property
     def is_written(self) -> bool:
-        """Whether it holds anything since it was cleared."""
+        """Whether it was written since it was cleared."""
         return any(os.pread(self._file, 8, 0))
 
     def clear(self) -> None:
-        """It holds nothing any more; its pages stay."""
+        """Clear its content; its pages are kept."""
         os.pwrite(self._file, bytes(8), 0)
 
     def write(self, pieces: Sequence[memoryview]) -> None:
-        """Write this in place of what it holds. Raises OSError where there is no room."""
+        """Replace its content. Raises OSError if there is no space."""
         if files.size_of(pieces) > self.size_bytes:
             self._mapping = None
             os.lseek(self._file, 0, os.SEEK_SET)
@@ -67,19 +67,19 @@ class Segment:
             files.put(pieces, view)
 
     def close(self) -> None:
-        """Give its pages back when nobody has them mapped any more. Idempotent."""
+        """Release its pages once no process has them mapped. Idempotent."""
         self._mapping = None
         self._close()
 
 
 class Segments:
-    """What one client keeps for its next exchange, for a minute; used on its loop alone."""
+    """The segments that one client keeps for its next exchange, for a minute; not thread-safe."""
 
     def __init__(self) -> None:
         self._kept: list[Segment] = []
 
     def take(self, size_bytes: int = 0) -> Segment | None:
-        """The kept one that nobody reads and that suits best; without a size, the largest."""
+        """Return the free segment that fits best; without a size, the largest."""
         if 0 < size_bytes < files.MIN_WARM_BYTES:
             return None
         free = [segment for segment in self._kept if segment.size_bytes >= size_bytes and segment.is_free]
@@ -90,7 +90,7 @@ class Segments:
         return segment
 
     def keep(self, segment: Segment) -> None:
-        """Give one back; the oldest make room for it."""
+        """Keep a segment; the oldest ones are released to make room."""
         most = _most_kept()
         if not files.MIN_WARM_BYTES <= segment.size_bytes <= most:
             segment.close()
@@ -101,7 +101,7 @@ class Segments:
             self._expire(self._kept[0])
 
     def close(self) -> None:
-        """Give all pages back. Idempotent."""
+        """Release all pages. Idempotent."""
         while self._kept:
             self._expire(self._kept[0])
 
@@ -124,15 +124,15 @@ def _most_kept() -> int:
 
 
 def parent_folders() -> list[str | None]:
-    """Where files for an exchange may be put, memory first; None is the system's folder for temporary files."""
+    """Return the folders for files of an exchange, memory first; None is the system's temporary folder."""
     return [SHARED_MEMORY, None] if os.access(SHARED_MEMORY, os.W_OK) else [None]
 
 
 def filled(segment: Segment | None, pieces: Sequence[memoryview]) -> Segment:
-    """A segment that holds this: the one given, else a new one, in memory if there is room.
+    """Return a segment with this content: the given one, else a new one, in memory if there is space.
 
     Raises:
-        JupyterDistError: `cannot_send`, where there is no room.
+        JupyterDistError: `cannot_send`, if there is no space.
     """
     if segment is not None:
         segment.write(pieces)

@@ -1,1 +1,1 @@
-"""What crosses a process boundary: pure data, standard library only, no I/O."""
+"""The data that crosses process boundaries: standard library only, no I/O."""

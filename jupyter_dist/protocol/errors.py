@@ -1,4 +1,4 @@
-"""Our own failures. A user's exception on a rank is an output, never one of these."""
+"""Our own errors. A user's exception on a rank is an output, never one of these."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class JupyterDistError(Exception):
-    """A failure with a stable code, one sentence, and what to do about it.
+    """An error with a stable code, one sentence, and a hint on what to do.
 
     The fields travel unchanged from the agent to HTTP (see docs/api.md, Errors); only `handlers`
     knows which code is which status.
@@ -22,11 +22,11 @@ class JupyterDistError(Exception):
         return f"{self.message} {self.hint}".strip()
 
     def _render_traceback_(self) -> list[str]:
-        """IPython asks for this: the sentence says what is wrong, where we noticed says nothing."""
+        """Called by IPython: show only the sentence, because a traceback through our code does not help users."""
         return [f"\x1b[0;31m{type(self).__name__}\x1b[0m: {self}"]
 
     def to_dict(self) -> dict[str, str]:
-        """The error object of docs/api.md."""
+        """Return the error object of docs/api.md."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
     @classmethod
@@ -41,5 +41,5 @@ class JupyterDistError(Exception):
 
 
 def bad_request(message: str, hint: str = "") -> JupyterDistError:
-    """A field has the wrong type, or an unknown name."""
+    """Return the error for a field with the wrong type or an unknown name."""
     return JupyterDistError("bad_request", message, hint)

@@ -1,7 +1,7 @@
 """What the API sends: groups, ranks, executions, views, logs, memory and devices.
 
-This is the one source of these types: JSON schemas are made from it, and `make generate` makes docs/openapi.json and
-labextension/src/services/protocol.ts. What clients send is in requests.py, the WebSocket in messages.py.
+The single source of these types: JSON schemas are generated from it, and `make generate` writes docs/openapi.json and
+labextension/src/services/protocol.ts. requests.py has what clients send, messages.py the WebSocket.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from .states import ExecutionState, GroupState, RankState
 
 if TYPE_CHECKING:
-    # Agent and ranks have the standard library of Python 3.10 alone, where this name is not; they never look it up.
+    # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
     from typing_extensions import NotRequired
 
 
 class Field:
-    """What is said of a field besides its type: a sentence, and keywords of JSON Schema. For `Annotated`."""
+    """Describes a field besides its type: a sentence, and keywords of JSON Schema. For `Annotated`."""
 
     def __init__(self, description: str = "", *, name: str = "", schema: Any = None, **keywords: Any) -> None:
         self.description = description
         self.name = name  # of the type in TypeScript
-        self.schema = schema  # instead of what the type would give
+        self.schema = schema  # replaces the schema of the type
         self.keywords = keywords
 
 
 RankSet = Annotated[str, Field(name="RankSet")]
-Output = Annotated[dict[str, Any], Field("An output of a notebook, as nbformat has it.", name="IOutput")]
+Output = Annotated[dict[str, Any], Field("A notebook output in nbformat.", name="IOutput")]
 
 
 class ErrorBody(TypedDict):
-    """An error: a stable code, one sentence, and what to do about it."""
+    """An error: a stable code, one sentence, and a hint on what to do."""
 
     code: str
     message: str
@@ -39,7 +39,7 @@ class ErrorBody(TypedDict):
 
 
 class ErrorAnswer(TypedDict):
-    """The body of every answer that is an error."""
+    """The body of every error response."""
 
     error: ErrorBody
 
@@ -50,10 +50,10 @@ class ErrorAnswer(TypedDict):
 class Accelerator(TypedDict):
     """An accelerator that an environment's torch was built for."""
 
-    name: Annotated[str, Field("What a start names, and a device has.")]
-    label: Annotated[str, Field("For people: the same in every language.")]
+    name: Annotated[str, Field("The name in start requests and devices.")]
+    label: Annotated[str, Field("The display name, the same in every language.")]
     version: str
-    backends: Annotated[list[str], Field("Of its groups; the first is the default.")]
+    backends: Annotated[list[str], Field("Backends for its groups; the first is the default.")]
 
 
 class Environment(TypedDict):
@@ -71,7 +71,7 @@ class Environment(TypedDict):
 
 
 class GroupEnvironment(TypedDict, total=False):
-    """The environment that a group was started in; empty where its agent cannot be asked and left no word of it."""
+    """The environment that a group was started in; empty if its agent cannot be reached and did not store it."""
 
     name: str
     display_name: str
@@ -83,11 +83,11 @@ class GroupEnvironment(TypedDict, total=False):
 class RankExit(TypedDict):
     """How a rank's process ended."""
 
-    code: Annotated[int | None, Field("The exit code; null when a signal ended it.")]
+    code: Annotated[int | None, Field("The exit code; null if a signal ended it.")]
     signal: Annotated[int | None, Field("The number of the signal that ended it.")]
     reason: str
-    stderr: Annotated[str, Field("The last lines that it wrote there.")]
-    peak_bytes: NotRequired[Annotated[int | None, Field("The most memory that it ever held.")]]
+    stderr: Annotated[str, Field("The last lines of its stderr.")]
+    peak_bytes: NotRequired[Annotated[int | None, Field("Its peak resident memory.")]]
 
 
 class Rank(TypedDict):
@@ -101,14 +101,12 @@ class Rank(TypedDict):
     state_at: Annotated[float, Field("When it entered that state.")]
     execution_id: str | None
     process_group: Annotated[
-        Literal["ok", "broken", "none"], Field("As of its last cell: `none` when user code destroyed it.")
+        Literal["ok", "broken", "none"], Field("As of its last cell; `none` if user code destroyed it.")
     ]
     exit: RankExit | None
     message: str | None
     ignores_interrupt: NotRequired[
-        Annotated[
-            bool, Field("Asked to stop seconds ago, it still runs its cell; missing from agents of older versions.")
-        ]
+        Annotated[bool, Field("Whether its cell still runs seconds after an interrupt; missing from older agents.")]
     ]
 
 
@@ -140,15 +138,15 @@ class Group(TypedDict):
 
 
 class RanksStatus(TypedDict):
-    """How far some ranks are with an execution."""
+    """The status of an execution on some ranks."""
 
     ranks: RankSet
     status: ExecutionState
-    seconds: Annotated[float | None, Field("The slowest rank's; null until they have ended.")]
+    seconds: Annotated[float | None, Field("Of the slowest rank; null until they have ended.")]
 
 
 class Execution(TypedDict):
-    """One cell on its way through the ranks."""
+    """One cell that is queued, running or done on a set of ranks."""
 
     id: str
     group: str
@@ -162,23 +160,25 @@ class Execution(TypedDict):
     started_at: float | None
     ended_at: float | None
     statuses: list[RanksStatus]
-    rank_seconds: Annotated[dict[str, float], Field("By rank, of those that have ended.")]
+    rank_seconds: Annotated[dict[str, float], Field("By rank, for ranks that have ended.")]
     silent: bool
     error: ErrorBody | None
     code: NotRequired[Annotated[str | None, Field("Not in lists.")]]
-    line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: its first line.")]]
-    waits_for: NotRequired[Annotated[str | None, Field("What another notebook's cell holds, while it is queued.")]]
+    line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
+    waits_for: NotRequired[
+        Annotated[str | None, Field("The cell of another notebook that it waits for, while queued.")]
+    ]
 
 
 class Elided(TypedDict):
-    """How much is left out of a view; the log has it."""
+    """How much is left out of a view; it is in the log."""
 
     bytes: int
     lines: int
 
 
 class ViewItem(TypedDict):
-    """What some ranks said: an output, or what was left out."""
+    """An output of some ranks, or what was left out."""
 
     id: int
     seq: int
@@ -188,14 +188,14 @@ class ViewItem(TypedDict):
 
 
 class ViewChange(ViewItem):
-    """An item as a `view` message carries it."""
+    """An item in a `view` message."""
 
-    after: NotRequired[Annotated[int | None, Field("The id of the item before it; null: it is the first.")]]
+    after: NotRequired[Annotated[int | None, Field("The id of the item before it; null if it is the first.")]]
     append: NotRequired[Annotated[str, Field("Text to add to the item's stream, instead of `output`.")]]
 
 
 class View(TypedDict):
-    """An execution and what its ranks said, folded."""
+    """An execution and the folded output of its ranks."""
 
     execution: Execution
     seq: int
@@ -203,7 +203,7 @@ class View(TypedDict):
 
 
 class Completion(TypedDict):
-    """What fits at a cursor, in the words of Jupyter's complete_reply; positions are in characters."""
+    """Completions at a cursor, in the format of Jupyter's complete_reply; positions are in characters."""
 
     matches: list[str]
     cursor_start: int
@@ -245,7 +245,7 @@ class RanksBundle(TypedDict):
 
 
 class LogRecord(TypedDict):
-    """One entry of a rank's log; which of the last fields it has depends on its kind."""
+    """One entry of a rank's log; its kind decides which of the last fields it has."""
 
     seq: int
     at: float
@@ -268,8 +268,8 @@ class LogPage(TypedDict):
 
     records: list[LogRecord]
     seq: Annotated[int, Field("Of the last record.")]
-    first: Annotated[int | None, Field("Of the first one: ask for what is `before` it.")]
-    more: Annotated[bool, Field("Whether there are older ones.")]
+    first: Annotated[int | None, Field("Of the first record; pass it as `before` to get older ones.")]
+    more: Annotated[bool, Field("Whether there are older records.")]
 
 
 # -- the machine ----------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class DeviceProcess(TypedDict):
 
 
 class Device(TypedDict):
-    """An accelerator; null is what it does not tell."""
+    """An accelerator; null where it does not report a value."""
 
     accelerator: str
     index: int
@@ -334,14 +334,14 @@ class RankMemory(TypedDict):
 
 
 class MemorySample(TypedDict):
-    """What all ranks of a group held at one moment."""
+    """The memory of all ranks of a group at one moment."""
 
     at: float
     ranks: list[RankMemory]
 
 
 class Versions(TypedDict):
-    """What runs here."""
+    """The versions of the server."""
 
     jupyter_dist: str
     protocol: int
@@ -349,7 +349,7 @@ class Versions(TypedDict):
 
 
 class Environments(TypedDict):
-    """All environments, and which one is taken where a start names none."""
+    """All environments, and the default for a start."""
 
     environments: list[Environment]
     default: str
@@ -366,13 +366,13 @@ class Groups(TypedDict):
 
 
 class Shutdown(TypedDict):
-    """What of a group had to be killed: sentences."""
+    """A sentence for each process that had to be killed."""
 
     killed: list[str]
 
 
 class Interrupted(TypedDict):
-    """Which ranks ran something."""
+    """The ranks that were running a cell."""
 
     interrupted: RankSet
     idle: RankSet

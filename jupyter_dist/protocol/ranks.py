@@ -1,6 +1,6 @@
 """Rank expressions: `all`, `0-3,7`, `::2`, `!0`. Parsed, never evaluated.
 
-The TypeScript twin is labextension/src/model/format/ranks.ts; both run tests/vectors/rank_expressions.json.
+The TypeScript counterpart is labextension/src/model/format/ranks.ts; both run tests/vectors/rank_expressions.json.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from .errors import JupyterDistError
 
 MAX_EXPRESSION_LENGTH = 1000
-# More ranks than any group has: whatever names others is damaged, and costs nothing.
+# More ranks than any group has: sets with other ranks are damaged, and are rejected cheaply.
 MAX_RANKS = 4096
 MAX_CANONICAL_LENGTH = 6 * MAX_RANKS
 
@@ -27,7 +27,7 @@ def parse_ranks(expression: str, world_size: int) -> tuple[int, ...]:
     """Return the ranks that `expression` names in a group of `world_size`, sorted, each once.
 
     Raises:
-        JupyterDistError: `bad_ranks`, when it is malformed, names a rank that does not exist, or names none.
+        JupyterDistError: `bad_ranks`, if it is malformed, names a rank that does not exist, or names none.
     """
     if not isinstance(expression, str):
         raise _bad(f"A rank expression is a string, not {type(expression).__name__}.", world_size)
@@ -51,7 +51,7 @@ def parse_ranks(expression: str, world_size: int) -> tuple[int, ...]:
 
 
 def format_ranks(ranks: Iterable[int]) -> str:
-    """Return the canonical expression of a set of ranks: sorted, each once, runs as `a-b`. Empty for none."""
+    """Return the canonical expression of a set of ranks: sorted, each once, ranges as `a-b`. Empty for none."""
     ordered = sorted(set(ranks))
     parts: list[str] = []
     index = 0
@@ -69,7 +69,7 @@ def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> tuple[int, ...]
     """Return the ranks of a canonical expression, as `format_ranks` writes it.
 
     Raises:
-        ValueError: it is not canonical or names a rank beyond `world_size`; then it came from a damaged file.
+        ValueError: it is not canonical, or names a rank beyond `world_size` (from a damaged file).
     """
     if len(canonical) > MAX_CANONICAL_LENGTH or not _CANONICAL.match(canonical):
         raise ValueError("not a set of ranks")
@@ -78,7 +78,7 @@ def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> tuple[int, ...]
     for part in canonical.split(",") if canonical else []:
         first, _, last = part.partition("-")
         start, stop = int(first), int(last or first) + 1
-        # Each run stands after the one before it: together they name no more ranks than there are.
+        # Each range comes after the one before it, so together they do not exceed the world size.
         if not next_rank <= start < stop <= world_size:
             raise ValueError(f"not a set of ranks below {world_size}")
         ranks.extend(range(start, stop))
@@ -94,7 +94,7 @@ def _term_ranks(term: str, expression: str, world_size: int) -> Iterable[int]:
     if match := _RANGE.match(term):
         first, last = (_existing(int(number), term, world_size) for number in match.groups())
         if first > last:
-            raise _bad(f"'{term}' runs backwards; did you mean '{last}-{first}'?", world_size)
+            raise _bad(f"'{term}' is reversed; did you mean '{last}-{first}'?", world_size)
         return range(first, last + 1)
     if match := _SLICE.match(term):
         start, stop, step = (int(number) if number else None for number in match.groups())

@@ -1,6 +1,6 @@
 """The bodies of requests, with their limits.
 
-See models.py for what is made from these types. A body with a field that is not here is refused.
+See models.py for what is generated from these types. Bodies with unknown fields are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_VARIABLES = 500
 
 _INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
 _COUNT = {"type": "integer", "minimum": -1, "maximum": MAX_RANKS}
-# Not one `anyOf`: its validation names every wrong item of a list before it refuses the first.
+# Not a single `anyOf`: it would report every wrong item of a list before it refuses the first.
 _DEVICES = {
     "if": {"type": "array"},
     "then": {"type": "array", "items": _INDEX, "maxItems": MAX_RANKS},
@@ -49,9 +49,9 @@ def _one_of(names: tuple[str, ...]) -> Field:
 
 
 class StartRequest(TypedDict, total=False):
-    """The body of POST /groups; every field may be left out."""
+    """The body of POST /groups; all fields are optional."""
 
-    name: Annotated[str, Field("A name for the group, unique among those that live.", maxLength=200)]
+    name: Annotated[str, Field("A name for the group, unique among running groups.", maxLength=200)]
     environment: Annotated[str, Field("The name of an environment of GET /environments.", maxLength=300)]
     python: Annotated[str, Field("The absolute path of an interpreter, instead of an environment.", maxLength=MAX_PATH)]
     accelerator: Annotated[str, _one_of(ACCELERATOR_CHOICES)]
@@ -65,7 +65,7 @@ class StartRequest(TypedDict, total=False):
     ]
     backend: Annotated[str, _one_of(BACKEND_CHOICES)]
     cwd: Annotated[str, Field("A directory, absolute or relative to the server's root.", maxLength=MAX_PATH)]
-    notebook: Annotated[str, Field("A notebook's path: its folder is the default cwd.", maxLength=MAX_PATH)]
+    notebook: Annotated[str, Field("A notebook's path; its folder is the default cwd.", maxLength=MAX_PATH)]
     env: Annotated[
         dict[str, str],
         Field("Extra environment variables: an object of strings.", schema=_VARIABLES),
@@ -75,23 +75,23 @@ class StartRequest(TypedDict, total=False):
 class RunRequest(TypedDict):
     """The body of POST .../executions."""
 
-    code: Annotated[str, Field("What is run: a string of at most 16 MiB.", maxLength=MAX_CODE_BYTES)]
+    code: Annotated[str, Field("The code to run: a string of at most 16 MiB.", maxLength=MAX_CODE_BYTES)]
     ranks: NotRequired[Expression]
     cell_id: NotRequired[Annotated[str | None, Field("The notebook cell's id.", maxLength=200)]]
     notebook: NotRequired[Annotated[str | None, Field("The notebook's path.", maxLength=MAX_PATH)]]
     stop_on_error: NotRequired[
-        Annotated[bool, Field("Whether its failure aborts what the same notebook has queued behind it.")]
+        Annotated[bool, Field("Whether a failure aborts the cells of the same notebook queued after it.")]
     ]
     after: NotRequired[
         Annotated[
             str | None,
-            Field("An execution: if it has failed by now, this one is aborted as if queued behind it.", maxLength=100),
+            Field("An execution: if it has failed by now, this one is aborted as if queued after it.", maxLength=100),
         ]
     ]
-    silent: NotRequired[Annotated[bool, Field("Whether it is left out of the history.")]]
+    silent: NotRequired[Annotated[bool, Field("Whether to leave it out of the history.")]]
     empty_cache: NotRequired[
         Annotated[
-            bool, Field("Whether ranks collect garbage and empty the device cache when the cell changed its memory.")
+            bool, Field("Whether ranks collect garbage and empty the device cache if the cell changed their memory.")
         ]
     ]
 
@@ -106,7 +106,7 @@ class CompleteRequest(TypedDict):
 
 
 class RanksRequest(TypedDict, total=False):
-    """A body that names ranks; all, when it does not."""
+    """A body that selects ranks; default: all."""
 
     ranks: Expression
 

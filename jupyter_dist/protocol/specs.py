@@ -1,4 +1,4 @@
-"""What is asked for: a group, a rank, an execution. Frozen, JSON-safe, checked when they arrive."""
+"""The specs of a group, a rank and an execution. Frozen, JSON-safe, checked when they arrive."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any, TypeVar
 
 from .errors import bad_request
 
-# What agents of this version speak with their server, and the oldest that its servers speak with a living agent.
+# The protocol that agents of this version speak, and the oldest that servers of this version support.
 PROTOCOL_VERSION = 2
 OLDEST_PROTOCOL_VERSION = 1
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
-EXIT_DESCRIPTORS_CLOSED = 213  # of a rank whose cell closed the channel to the agent
+EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the channel to the agent
 
 S = TypeVar("S", bound="Spec")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A frozen message with a strict way in and out of JSON."""
+    """A frozen message with strict conversion from and to JSON."""
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return dataclasses.asdict(self)
 
     def sparse(self) -> dict[str, Any]:
-        """A JSON-safe dict without what has its default: an older version refuses fields that it does not know."""
+        """Return a JSON-safe dict without default values, because older versions refuse unknown fields."""
         return {
             field.name: value
             for field, value in zip(dataclasses.fields(self), self.to_dict().values(), strict=True)
@@ -36,10 +36,10 @@ class Spec:
 
     @classmethod
     def from_dict(cls: type[S], data: dict[str, Any]) -> S:
-        """Build from a dict that another process of ours wrote.
+        """Create from a dict that another of our processes wrote.
 
         Raises:
-            JupyterDistError: `bad_request`, when a field is missing or unknown.
+            JupyterDistError: `bad_request`, if a field is missing or unknown.
         """
         try:
             return cls(**data)
@@ -49,7 +49,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class GroupSpec(Spec):
-    """A group to start on one node, fully resolved: nothing here is `auto`."""
+    """A group to start on one node, fully resolved: no field is `auto`."""
 
     group_id: str
     name: str
@@ -62,8 +62,8 @@ class GroupSpec(Spec):
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
-    journal_bytes: int = 0  # quota of its journal; 0: what suits the file system
-    user_journal_bytes: int = 0  # of the journals of all groups beside it
+    journal_bytes: int = 0  # quota of its journal; 0: a default for the file system
+    user_journal_bytes: int = 0  # quota of the journals of all groups beside it
 
 
 @dataclass(frozen=True)
@@ -82,20 +82,20 @@ class RankSpec(Spec):
     cwd: str
     store_path: str  # a FileStore that no process group has used
     generation: int
-    env: dict[str, str] = field(default_factory=dict)  # the rank's whole extra environment, torchrun's included
+    env: dict[str, str] = field(default_factory=dict)  # the rank's extra environment, including torchrun's
     join_timeout_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
 class ExecutionSpec(Spec):
-    """One cell for a set of ranks. The code travels beside it."""
+    """One cell for a set of ranks. The code is sent beside it."""
 
     execution_id: str
     ranks: list[int]
     cell_id: str | None = None
     notebook: str | None = None
     owner: str | None = None
-    after: str | None = None  # do not run if that execution has failed by now
+    after: str | None = None  # do not run if this execution has failed by now
     stop_on_error: bool = True
     silent: bool = False
-    empty_cache: bool = False  # ranks give cached device memory back if the cell changed what is in use
+    empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use

@@ -1,13 +1,13 @@
-"""The states of groups, ranks and executions, and which may follow which.
+"""The states of groups, ranks and executions, and their transitions.
 
-Everything that affects a state is in this one file (the rule is h11's).
+Everything that defines a state is in this one file (as in h11).
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-# The last three are the server's: the agent lives and does not answer, lives and speaks another protocol, or ended.
+# The server sets the last three: the agent does not respond, speaks another protocol, or has ended.
 GroupState = Literal[
     "starting", "ready", "degraded", "restarting", "ending", "dead", "unresponsive", "incompatible", "lost"
 ]
@@ -32,7 +32,7 @@ RANK_TRANSITIONS: dict[str, frozenset[str]] = {
 
 
 def check_rank_transition(old: RankState, new: RankState) -> None:
-    """Assert that a rank may go from `old` to `new`; a violation is a bug of ours."""
+    """Assert that a rank may change from `old` to `new`; a violation is a bug."""
     assert new == old or new in RANK_TRANSITIONS[old], f"rank cannot go from {old} to {new}"
 
 

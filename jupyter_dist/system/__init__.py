@@ -1,1 +1,1 @@
-"""What agent, ranks and server ask of the Linux kernel. Standard library only: it runs in the user's environment."""
+"""Linux-specific code for agent, ranks and server. Standard library only: it runs in the user's environment."""

@@ -1,4 +1,4 @@
-"""The file system below a path: what kind it is, and what room it has."""
+"""The file system of a path: its type and free space."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def is_memory(path: Path) -> bool:
 
 
 def total_bytes(path: Path) -> int:
-    """How large the file system is."""
+    """Return the size of the file system."""
     found = os.statvfs(path)
     return found.f_blocks * found.f_frsize
 
 
 def free_bytes(path: Path) -> int:
-    """What this user can still write."""
+    """Return the free space for this user."""
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize
 
 
 def free_files(path: Path) -> int | None:
-    """How many more files this user can make; None where the file system does not count them."""
+    """Return how many more files this user can create; None if the file system does not limit them."""
     found = os.statvfs(path)
     return found.f_favail if found.f_files else None

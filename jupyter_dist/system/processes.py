@@ -1,4 +1,4 @@
-"""Processes as /proc shows them: who is below whom, is that still the same one, and how they are ended."""
+"""Processes from /proc: their descendants, their identity, and how to end them."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _POLL_SECONDS = 0.005
-# How long those that remove shared memory may take after everything that used it has ended.
+# How long processes that remove shared memory may take after all of its users have ended.
 CLEANER_SECONDS = 1.0
 END_SECONDS = 5.0
 
-# They end by themselves when the last process that uses them has ended, and remove what it left in /dev/shm.
+# They exit when the last process that uses them has ended, and remove what it left in /dev/shm.
 _CLEANER_CODE = re.compile(rb"from [\w.]*\bresource_tracker import main; ?main\(")  # multiprocessing, loky
 _CLEANER_PROGRAM = b"torch_shm_manager"
 
 
 class Process(NamedTuple):
-    """One line of /proc. Two with the same `pid` and `started` are the same process."""
+    """A process from /proc. Equal `pid` and `started` mean the same process."""
 
     pid: int
     parent: int
     session: int
     state: str  # a letter; Z: it has ended and was not waited for
-    started: int  # clock ticks since the machine came up
+    started: int  # clock ticks since boot
 
 
 def read_process(pid: int) -> Process | None:
-    """Return what /proc says of it; None when there is none."""
+    """Return the process from /proc; None if it does not exist."""
     try:
         line = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The command, in brackets, may hold spaces and brackets itself.
+    # The command, in parentheses, may itself contain spaces and parentheses.
     fields = line.rpartition(")")[2].split()
     return Process(pid, int(fields[1]), int(fields[3]), fields[0], int(fields[19]))
 
 
 def processes() -> dict[int, Process]:
-    """Every process that /proc shows, by pid."""
+    """Return all processes in /proc, by pid."""
     found = (read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
     return {process.pid: process for process in found if process is not None}
 
@@ -56,13 +56,13 @@ def processes() -> dict[int, Process]:
 def below(root: int, table: Mapping[int, Process]) -> Iterator[Process]:
     """Yield the living processes below `root`, children before grandchildren.
 
-    A zombie whose other threads still run has its children yet: it is looked below, but it is none itself.
+    A zombie whose other threads still run keeps its children: they are included, but the zombie is not.
     """
     children: dict[int, list[Process]] = {}
     for process in table.values():
         children.setdefault(process.parent, []).append(process)
     frontier = children.get(root, [])
-    for process in frontier:  # grows while it is read
+    for process in frontier:  # grows during the loop
         frontier.extend(children.get(process.pid, ()))
         if process.state not in "ZX":
             yield process
@@ -74,17 +74,17 @@ def descendants(root: int) -> list[int]:
 
 
 def children() -> list[int]:
-    """The direct children of this process, those that were not waited for among them."""
+    """Return the direct children of this process, including those not yet waited for."""
     me = os.getpid()
     try:
-        # One small read, where the kernel offers it.
+        # One small read, if the kernel supports it.
         return [int(pid) for pid in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
     except FileNotFoundError:
         return [process.pid for process in processes().values() if process.parent == me]
 
 
 def command_line(pid: int) -> list[bytes]:
-    """The arguments it was started with; empty when it has ended."""
+    """Return the arguments it was started with; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
     except OSError:
@@ -92,7 +92,7 @@ def command_line(pid: int) -> list[bytes]:
 
 
 def name_of(pid: int) -> str:
-    """The name that ps shows; empty when it is gone."""
+    """Return the name that ps shows; empty if it is gone."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
@@ -100,7 +100,7 @@ def name_of(pid: int) -> str:
 
 
 def usage_of(pid: int) -> tuple[int, float] | None:
-    """Return the memory it holds, in bytes, and the processor time it used, in seconds; None when it is gone."""
+    """Return its memory in bytes and its CPU time in seconds; None if it is gone."""
     try:
         resident = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -110,7 +110,7 @@ def usage_of(pid: int) -> tuple[int, float] | None:
 
 
 def is_same(pid: int, started: int) -> bool:
-    """Whether the process of that number still is the one that started then, and has not ended."""
+    """Whether the process with that pid is still the one that started then, and has not ended."""
     process = read_process(pid)
     return process is not None and process.started == started and process.state not in "ZX"
 
@@ -124,14 +124,14 @@ def adopt_orphans() -> None:
 
 
 def die_with(parent: int, sig: signal.Signals = signal.SIGKILL) -> None:
-    """Have the kernel send this process a signal when its parent ends, even by SIGKILL."""
+    """Make the kernel send this process a signal when its parent ends, even by SIGKILL."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, sig, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the kernel knew of our wish
+    if os.getppid() != parent:  # the parent exited before PR_SET_PDEATHSIG took effect
         os._exit(1)
 
 
 def reap(known: Collection[int] = ()) -> None:
-    """Collect the exit status of adopted orphans; `known` children are collected by their owners."""
+    """Reap adopted orphans; `known` children are reaped by their owners."""
     for pid in set(children()) - set(known):
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
@@ -141,15 +141,15 @@ def reap(known: Collection[int] = ()) -> None:
 
 
 def send_signal(pid: int, sig: signal.Signals) -> None:
-    """Signal a process of ours; one that is gone already is fine."""
+    """Signal one of our processes; ignored if it is gone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, sig)
 
 
 def signal_same(pid: int, started: int, sig: signal.Signals) -> bool:
-    """Signal a process only if it still is the one that started then; whether it was."""
+    """Signal a process only if it is still the one that started then; return whether it was."""
     try:
-        fd = os.pidfd_open(pid)  # whatever has the number later is another one
+        fd = os.pidfd_open(pid)  # a later process with this pid is another one
     except OSError:
         return False
     try:
@@ -164,7 +164,7 @@ def signal_same(pid: int, started: int, sig: signal.Signals) -> bool:
 
 
 def removes_shared_memory(pid: int) -> bool:
-    """Whether it only waits for its users' end, to remove what they left in /dev/shm (Python's resource tracker)."""
+    """Whether it only waits to remove what its users leave in /dev/shm (Python's resource tracker)."""
     arguments = command_line(pid)
     if not arguments:
         return False
@@ -173,9 +173,9 @@ def removes_shared_memory(pid: int) -> bool:
 
 
 class Ending:
-    """Ends what is below some process: all but its cleaners at once, these when they had their time.
+    """Ends all processes below a process: cleaners after a delay, all others at once.
 
-    Call `step` until it is True. What is to be reaped is the caller's, who is its parent.
+    Call `step` until it returns True. The caller, as the parent, reaps them.
     """
 
     def __init__(self, root: int, spare: Collection[int] = (), cleaner_seconds: float = CLEANER_SECONDS) -> None:
@@ -186,7 +186,7 @@ class Ending:
         self._num_empty = self._num_without_victims = 0
 
     def step(self) -> bool:
-        """Kill what is there now; whether nothing was, twice: who loses its parent while /proc is read is not seen."""
+        """Kill all; return True if there were none twice in a row, because reading /proc can miss orphans."""
         left = [process.pid for process in below(self._root, processes()) if process.pid not in self._spare]
         patient = time.monotonic() < self._cleaners_until
         victims = [pid for pid in left if pid in self.killed or not (patient and removes_shared_memory(pid))]
@@ -199,12 +199,12 @@ class Ending:
 
     @property
     def is_counted(self) -> bool:
-        """Whether all but the cleaners have ended."""
+        """Whether all processes except the cleaners have ended."""
         return self._num_without_victims >= 2
 
 
 def end_orphans(known: Collection[int]) -> None:
-    """Kill whom this process adopted, with all below them; `known` are its own children. Cleaners end by themselves."""
+    """Kill adopted orphans and all processes below them; `known` are own children. Cleaners exit by themselves."""
     orphans = set(children()) - set(known)
     if not orphans:
         return
@@ -216,10 +216,10 @@ def end_orphans(known: Collection[int]) -> None:
 
 
 def end_below(root: int, spare: Collection[int] = (), reap_known: Collection[int] | None = None) -> dict[int, str]:
-    """End everything below `root` but those to spare; return the names of what was killed, by pid.
+    """End all processes below `root` except `spare`; return the names of the killed ones, by pid.
 
-    Blocks until nothing is left, at most END_SECONDS. Orphans that this process adopted are reaped meanwhile, but
-    for the `reap_known` children; None: it is no parent of theirs.
+    Blocks until none is left, at most END_SECONDS. Adopted orphans are reaped meanwhile, except for the `reap_known`
+    children; None: this process is not their parent.
     """
     deadline = time.monotonic() + END_SECONDS
     ending = Ending(root, spare)

@@ -1,1 +1,1 @@
-"""How messages travel. Knows bytes, not meaning."""
+"""Transports messages as bytes, without knowing their meaning."""

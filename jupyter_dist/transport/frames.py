@@ -10,7 +10,7 @@ from typing import Any
 Header = dict[str, Any]
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-# NaN is no JSON: a browser would refuse the whole answer in which it stands.
+# NaN is not valid JSON: a browser would reject the whole answer.
 _decode = json.JSONDecoder(parse_constant=lambda _: None).decode
 
 LENGTHS = struct.Struct("!II")
@@ -19,24 +19,24 @@ MAX_PAYLOAD_BYTES = 1 << 28
 
 
 class FrameError(ValueError):
-    """The peer does not speak our framing; its connection must be closed."""
+    """The peer does not use our framing; the connection must be closed."""
 
 
 def encode_frame(header: Header, payload: bytes | memoryview = b"") -> bytes:
-    """Return one frame. Raises FrameError when a part is over its limit."""
+    """Return one frame. Raises FrameError if a part is over its limit."""
     head = _encode(header).encode()
     check_lengths(len(head), len(payload))
     return b"".join((LENGTHS.pack(len(head), len(payload)), head, payload))
 
 
 def pack(header: Header, fields: Header, payload: bytes = b"") -> tuple[Header, bytes]:
-    """Put the fields of a message before its payload: a header is small, whatever users write, name or compute."""
+    """Put the fields of a message before its payload, because the size of a header is limited."""
     content = _encode(fields).encode()
     return {**header, "json": len(content)}, content + payload
 
 
 def unpack(header: Header, payload: bytes) -> tuple[Header, bytes]:
-    """Return a message with all its fields, and its payload without them; one that was not packed as it is.
+    """Return a message with all its fields, and its payload without them; unchanged if it was not packed.
 
     Raises:
         FrameError: the payload does not begin with a JSON object of the length that the header says.
@@ -51,7 +51,7 @@ def unpack(header: Header, payload: bytes) -> tuple[Header, bytes]:
 
 
 def check_lengths(header_length: int, payload_length: int) -> None:
-    """Raise FrameError when a length is over its limit."""
+    """Raise FrameError if a length is over its limit."""
     if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:
         raise FrameError(f"frame too large: header {header_length} bytes, payload {payload_length} bytes")
 
@@ -74,7 +74,7 @@ class FrameDecoder:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[Header, bytes]]:
-        """Yield every frame that is complete. Raises FrameError on a broken stream."""
+        """Yield every complete frame. Raises FrameError on an invalid stream."""
         self._buffer += data
         start = 0
         try:

@@ -1,4 +1,4 @@
-"""Frames over an asyncio stream: the unix socket between server and agent, the socketpairs below it."""
+"""Frames over an asyncio stream: the unix socket between server and agent, and the socketpairs of ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FrameStream:
 
     @classmethod
     async def connect(cls, path: str, timeout_seconds: float) -> FrameStream:
-        """Connect to a unix socket. Raises OSError (TimeoutError included) when nobody answers."""
+        """Connect to a unix socket. Raises OSError (including TimeoutError) if there is no answer."""
         connection = asyncio.open_unix_connection(path)
         return cls(*await asyncio.wait_for(connection, timeout_seconds))
 
@@ -37,7 +37,7 @@ class FrameStream:
 
         Raises:
             EOFError: the peer closed the connection (asyncio.IncompleteReadError is one).
-            FrameError: the peer does not speak our framing.
+            FrameError: the peer does not use our framing.
             OSError: the connection broke.
         """
         while not self._frames:
@@ -52,22 +52,22 @@ class FrameStream:
         self._writer.write(encode_frame(header, payload))
 
     def send_encoded(self, frames: Iterable[bytes]) -> None:
-        """Queue frames that are already encoded, in one piece."""
+        """Queue encoded frames, in one piece."""
         self._writer.writelines(frames)
 
     async def drain(self) -> None:
-        """Wait until the peer has taken most of what was sent. Raises OSError when the connection broke."""
+        """Wait until the peer has read most of what was sent. Raises OSError if the connection broke."""
         await self._writer.drain()
 
     @property
     def is_closing(self) -> bool:
-        """Whether this end was closed or lost."""
+        """Whether the connection was closed or lost."""
         return self._writer.is_closing()
 
     def close(self) -> None:
-        """Close the connection; what was sent is still delivered."""
+        """Close the connection after queued frames were sent."""
         self._writer.close()
 
     def abort(self) -> None:
-        """Drop the connection and what was not delivered."""
+        """Close the connection and drop queued frames."""
         self._writer.transport.abort()

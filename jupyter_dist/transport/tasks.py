@@ -1,4 +1,4 @@
-"""Tasks that nobody awaits: one that fails is logged, and its owner told, instead of being silently missed."""
+"""Background tasks whose failures are logged and reported to their owner."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ log = logging.getLogger(__name__)
 def start_task(
     work: Coroutine[Any, Any, None], name: str, on_failure: Callable[[BaseException], None] | None = None
 ) -> asyncio.Task[None]:
-    """Run in the background; the caller keeps the task and cancels it in the end.
+    """Start a background task; the caller keeps it and cancels it eventually.
 
-    `on_failure` gets the exception that ended it: what the task did for its owner is not done any more.
+    `on_failure` gets the exception that ended the task.
     """
     task = asyncio.create_task(work, name=name)
 

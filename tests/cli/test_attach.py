@@ -68,7 +68,7 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     terminal.until("43")
     terminal.until("from-shell 0-1>")
     terminal.process.sendeof()
-    assert "Group 'from-shell' goes on" in terminal.until("comes back.")
+    assert "Group 'from-shell' keeps running" in terminal.until("jupyter dist attach from-shell")
     assert terminal.end() == 0
     assert group.status()["state"] == "ready"
     history = tmp_path / "data" / "jupyter_dist" / "history"

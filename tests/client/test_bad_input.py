@@ -40,7 +40,7 @@ def cell(client, shared_group, tmp_path_factory):
     [
         ("attach('sharde')", r"There is no group 'sharde'. Did you mean 'shared'\?"),
         ("group.run('1', '0-7')", r"There is no rank 7 .* This group has ranks 0 to 1"),
-        ("group.push({'lock': threading.Lock()})", r"'lock' \(lock\) cannot be sent: .* Send what it is made of"),
+        ("group.push({'lock': threading.Lock()})", r"'lock' \(lock\) cannot be sent: .* Send its data"),
         ("group.scatter('x', range(3))", r"'x' has 3 parts for 2 ranks. Split it first: numpy.array_split\(x, 2\)"),
         ("group.scatter('x', 5)", r"'x' is of type int, which has no parts for 2 ranks. Split it first"),
         ("group.pull('x = 1')", "'x = 1' is not an expression"),

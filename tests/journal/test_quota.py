@@ -93,11 +93,11 @@ def test_people_are_told_before_the_disk_is_full(mounted):
     assert journal.disk == ""
     fill(journal, 9 * MIB)
     assert "The journal's memory (a tmpfs) has " in journal.disk
-    assert "make room, or output will not be kept" in journal.disk
+    assert "free space, or output will not be kept" in journal.disk
     fill(journal, 10 * MIB)
     assert "disk is full" in journal.disk
     journal.close()
-    assert any("make room" in text for text in notes(journal.directory))
+    assert any("free space" in text for text in notes(journal.directory))
 
 
 def test_people_are_told_before_there_is_no_room_for_files(mounted):

@@ -1,4 +1,4 @@
-"""JSON schemas, made from the types in protocol/{models,requests,messages}.py: handlers validate with them."""
+"""JSON schemas for validation, generated from the types in protocol/{models,requests,messages}.py."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _PLAIN: dict[Any, Schema] = {
 
 
 def ref(model: Any) -> Schema:
-    """A reference to a type of `models`, as answers have it."""
+    """Return a reference to a type of `models`, for answers."""
     return {"$ref": f"#/components/schemas/{model.__name__}"}
 
 
 def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
-    """The type of each field of a TypedDict, and whether the field is required."""
-    # `__required_keys__` knows nothing of a NotRequired that nobody has looked up.
+    """Return the type of each field of a TypedDict, and whether the field is required."""
+    # `__required_keys__` does not include NotRequired in string annotations.
     hints = get_type_hints(model, localns={"NotRequired": NotRequired}, include_extras=True)
     optional: Any = NotRequired
     return {
@@ -49,7 +49,7 @@ def fields_of(model: Any) -> dict[str, tuple[Any, bool]]:
 
 
 def object_schema(model: Any, *, closed: bool = False) -> Schema:
-    """The schema of a TypedDict; `closed`: fields that are not known are refused, before anything else is looked at."""
+    """Return the schema of a TypedDict; `closed`: refuse unknown fields before anything else is checked."""
     fields = fields_of(model)
     return {
         "type": "object",
@@ -60,7 +60,7 @@ def object_schema(model: Any, *, closed: bool = False) -> Schema:
 
 
 def schema_of(hint: Any) -> Schema:
-    """The schema of a type."""
+    """Return the schema of a type."""
     if get_origin(hint) is Annotated:
         inner, *extras = get_args(hint)
         field = extras[-1]
@@ -92,17 +92,17 @@ def _composed(origin: Any, inner: tuple[Any, ...]) -> Schema:
 
 @functools.cache
 def body_schema(model: Any) -> Schema:
-    """The schema of a request's body."""
+    """Return the schema of a request's body."""
     return object_schema(model, closed=True)
 
 
 @functools.cache
 def components() -> dict[str, Schema]:
-    """Every type of `models` and `messages`, by name."""
+    """Return every type of `models` and `messages`, by name."""
     named = {model.__name__: object_schema(model) for module in (models, messages) for model in types_in(module)}
     return {**named, "ServerMessage": schema_of(messages.ServerMessage)}
 
 
 def types_in(module: Any) -> list[Any]:
-    """The TypedDicts of one of these modules, in order."""
+    """Return the TypedDicts of one of these modules, in order."""
     return [found for found in vars(module).values() if is_typeddict(found) and found.__module__ == module.__name__]

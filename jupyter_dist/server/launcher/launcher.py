@@ -1,4 +1,4 @@
-"""What a launcher is: it starts the agents of groups, and finds those that an earlier server left."""
+"""The interface of launchers, which start the agents of groups and find those that an earlier server left."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ OWN = {"local": "jupyter_dist.server.launcher.local:LocalLauncher"}
 
 
 class Launcher(ABC):
-    """Starts agents; the ranks are the agent's business. One object for each server, made when the server starts.
+    """Starts agents, which start their ranks. One object per server, created when the server starts.
 
-    Today a group is one directory on this machine that holds the agent's socket and journal, however its process came
-    to be there. A launcher for other machines needs more than this, and this interface will grow for it.
+    A group is currently one directory on this machine with the agent's socket and journal, however its process is
+    started. This interface will be extended for launchers on other machines.
     """
 
     def __init__(self, parent: Path, preload: Sequence[str]) -> None:
@@ -34,40 +34,40 @@ class Launcher(ABC):
 
     @classmethod
     def problem(cls) -> str | None:
-        """Why it cannot be used on this machine, and what to do, as a sentence; None where it can.
+        """Return why it cannot be used on this machine, and what to do, as a sentence; None if it can.
 
-        Called when the server starts, and ahead of each launch: it must not take long.
+        Called when the server starts and before each launch, so it must be fast.
         """
         return None
 
     @abstractmethod
     def directories(self) -> list[GroupDirectory]:
-        """The directories of all groups, also of earlier servers. Called when the server starts, and now and then."""
+        """Return the directories of all groups, also of earlier servers. Called at start, and now and then."""
 
     @abstractmethod
     async def launch(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
-        """Start an agent in that interpreter; return its directory, once its socket is there.
+        """Start an agent in that interpreter; return its directory when its socket exists.
 
-        The directory is this server's (`GroupDirectory.create`), and is removed when this raises.
+        The directory is locked by this server (`GroupDirectory.create`), and is removed if this raises.
 
         Raises:
-            JupyterDistError: `bad_environment` with the agent's last words, `bad_directory`, `timed_out`.
+            JupyterDistError: `bad_environment` with the end of the agent's log, `bad_directory`, `timed_out`.
         """
 
     @abstractmethod
     def reap_soon(self) -> None:
-        """A group was shut down: collect its processes, without waiting for them."""
+        """Reap the processes of a group that was shut down, without waiting for them."""
 
     @abstractmethod
     def detach(self) -> None:
-        """The server ends, and the agents that still run stay for the next one."""
+        """Leave running agents to the next server, when this one ends."""
 
 
 def find(name: str) -> type[Launcher]:
-    """The launcher of that name.
+    """Return the launcher with that name.
 
     Raises:
-        JupyterDistError: `bad_request`, naming those that there are; `bad_environment`, when it cannot be used here.
+        JupyterDistError: `bad_request`, listing the known ones; `bad_environment`, if it cannot be used here.
     """
     found = points.load(GROUP, Launcher, OWN)
     if name not in found:
@@ -81,8 +81,8 @@ def find(name: str) -> type[Launcher]:
 
 
 def check_usable(launcher: type[Launcher]) -> None:
-    """Raise JupyterDistError `bad_environment` where it cannot be used."""
+    """Raise JupyterDistError `bad_environment` if it cannot be used."""
     problem = launcher.problem()
     if problem is not None:
         message = f"The launcher {launcher.__name__} cannot be used here: {problem}"
-        raise JupyterDistError("bad_environment", message, "Choose another one by DistApp.launcher.")
+        raise JupyterDistError("bad_environment", message, "Choose another one with DistApp.launcher.")

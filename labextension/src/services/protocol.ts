@@ -21,26 +21,26 @@ export const FINAL_STATES: ReadonlySet<ExecutionState> = new Set(['ok', 'error',
 /** The MIME type of what a rank cell saves in the notebook. */
 export const RANKS_MIME = 'application/vnd.jupyter-dist.ranks+json';
 
-/** An error: a stable code, one sentence, and what to do about it. */
+/** An error: a stable code, one sentence, and a hint on what to do. */
 export interface IErrorBody {
   code: string;
   message: string;
   hint: string;
 }
 
-/** The body of every answer that is an error. */
+/** The body of every error response. */
 export interface IErrorAnswer {
   error: IErrorBody;
 }
 
 /** An accelerator that an environment's torch was built for. */
 export interface IAccelerator {
-  /** What a start names, and a device has. */
+  /** The name in start requests and devices. */
   name: string;
-  /** For people: the same in every language. */
+  /** The display name, the same in every language. */
   label: string;
   version: string;
-  /** Of its groups; the first is the default. */
+  /** Backends for its groups; the first is the default. */
   backends: string[];
 }
 
@@ -58,7 +58,7 @@ export interface IEnvironment {
   problem: string | null;
 }
 
-/** The environment that a group was started in; empty where its agent cannot be asked and left no word of it. */
+/** The environment that a group was started in; empty if its agent cannot be reached and did not store it. */
 export interface IGroupEnvironment {
   name?: string;
   display_name?: string;
@@ -69,14 +69,14 @@ export interface IGroupEnvironment {
 
 /** How a rank's process ended. */
 export interface IRankExit {
-  /** The exit code; null when a signal ended it. */
+  /** The exit code; null if a signal ended it. */
   code: number | null;
   /** The number of the signal that ended it. */
   signal: number | null;
   reason: string;
-  /** The last lines that it wrote there. */
+  /** The last lines of its stderr. */
   stderr: string;
-  /** The most memory that it ever held. */
+  /** Its peak resident memory. */
   peak_bytes?: number | null;
 }
 
@@ -90,11 +90,11 @@ export interface IRank {
   /** When it entered that state. */
   state_at: number;
   execution_id: string | null;
-  /** As of its last cell: `none` when user code destroyed it. */
+  /** As of its last cell; `none` if user code destroyed it. */
   process_group: 'ok' | 'broken' | 'none';
   exit: IRankExit | null;
   message: string | null;
-  /** Asked to stop seconds ago, it still runs its cell; missing from agents of older versions. */
+  /** Whether its cell still runs seconds after an interrupt; missing from older agents. */
   ignores_interrupt?: boolean;
 }
 
@@ -127,15 +127,15 @@ export interface IGroup {
   queued: string[];
 }
 
-/** How far some ranks are with an execution. */
+/** The status of an execution on some ranks. */
 export interface IRanksStatus {
   ranks: RankSet;
   status: ExecutionState;
-  /** The slowest rank's; null until they have ended. */
+  /** Of the slowest rank; null until they have ended. */
   seconds: number | null;
 }
 
-/** One cell on its way through the ranks. */
+/** One cell that is queued, running or done on a set of ranks. */
 export interface IExecution {
   id: string;
   group: string;
@@ -149,25 +149,25 @@ export interface IExecution {
   started_at: number | null;
   ended_at: number | null;
   statuses: IRanksStatus[];
-  /** By rank, of those that have ended. */
+  /** By rank, for ranks that have ended. */
   rank_seconds: Record<string, number>;
   silent: boolean;
   error: IErrorBody | null;
   /** Not in lists. */
   code?: string | null;
-  /** In lists, instead of the code: its first line. */
+  /** In lists, instead of the code: the first line. */
   line?: string | null;
-  /** What another notebook's cell holds, while it is queued. */
+  /** The cell of another notebook that it waits for, while queued. */
   waits_for?: string | null;
 }
 
-/** How much is left out of a view; the log has it. */
+/** How much is left out of a view; it is in the log. */
 export interface IElided {
   bytes: number;
   lines: number;
 }
 
-/** What some ranks said: an output, or what was left out. */
+/** An output of some ranks, or what was left out. */
 export interface IViewItem {
   id: number;
   seq: number;
@@ -176,27 +176,27 @@ export interface IViewItem {
   elided?: IElided;
 }
 
-/** An item as a `view` message carries it. */
+/** An item in a `view` message. */
 export interface IViewChange {
   id: number;
   seq: number;
   ranks: RankSet;
   output?: IOutput;
   elided?: IElided;
-  /** The id of the item before it; null: it is the first. */
+  /** The id of the item before it; null if it is the first. */
   after?: number | null;
   /** Text to add to the item's stream, instead of `output`. */
   append?: string;
 }
 
-/** An execution and what its ranks said, folded. */
+/** An execution and the folded output of its ranks. */
 export interface IView {
   execution: IExecution;
   seq: number;
   items: IViewItem[];
 }
 
-/** What fits at a cursor, in the words of Jupyter's complete_reply; positions are in characters. */
+/** Completions at a cursor, in the format of Jupyter's complete_reply; positions are in characters. */
 export interface ICompletion {
   matches: string[];
   cursor_start: number;
@@ -232,7 +232,7 @@ export interface IRanksBundle {
   error?: IErrorBody | null;
 }
 
-/** One entry of a rank's log; which of the last fields it has depends on its kind. */
+/** One entry of a rank's log; its kind decides which of the last fields it has. */
 export interface ILogRecord {
   seq: number;
   at: number;
@@ -263,9 +263,9 @@ export interface ILogPage {
   records: ILogRecord[];
   /** Of the last record. */
   seq: number;
-  /** Of the first one: ask for what is `before` it. */
+  /** Of the first record; pass it as `before` to get older ones. */
   first: number | null;
-  /** Whether there are older ones. */
+  /** Whether there are older records. */
   more: boolean;
 }
 
@@ -279,7 +279,7 @@ export interface IDeviceProcess {
   mine: boolean;
 }
 
-/** An accelerator; null is what it does not tell. */
+/** An accelerator; null where it does not report a value. */
 export interface IDevice {
   accelerator: string;
   index: number;
@@ -324,20 +324,20 @@ export interface IRankMemory {
   cpu_percent: number;
 }
 
-/** What all ranks of a group held at one moment. */
+/** The memory of all ranks of a group at one moment. */
 export interface IMemorySample {
   at: number;
   ranks: IRankMemory[];
 }
 
-/** What runs here. */
+/** The versions of the server. */
 export interface IVersions {
   jupyter_dist: string;
   protocol: number;
   api: number;
 }
 
-/** All environments, and which one is taken where a start names none. */
+/** All environments, and the default for a start. */
 export interface IEnvironments {
   environments: IEnvironment[];
   default: string;
@@ -352,12 +352,12 @@ export interface IGroups {
   groups: IGroup[];
 }
 
-/** What of a group had to be killed: sentences. */
+/** A sentence for each process that had to be killed. */
 export interface IShutdown {
   killed: string[];
 }
 
-/** Which ranks ran something. */
+/** The ranks that were running a cell. */
 export interface IInterrupted {
   interrupted: RankSet;
   idle: RankSet;
@@ -379,9 +379,9 @@ export interface IExecutions {
   executions: IExecution[];
 }
 
-/** The body of POST /groups; every field may be left out. */
+/** The body of POST /groups; all fields are optional. */
 export interface IStartRequest {
-  /** A name for the group, unique among those that live. */
+  /** A name for the group, unique among running groups. */
   name?: string;
   /** The name of an environment of GET /environments. */
   environment?: string;
@@ -397,7 +397,7 @@ export interface IStartRequest {
   backend?: string;
   /** A directory, absolute or relative to the server's root. */
   cwd?: string;
-  /** A notebook's path: its folder is the default cwd. */
+  /** A notebook's path; its folder is the default cwd. */
   notebook?: string;
   /** Extra environment variables: an object of strings. */
   env?: Record<string, string>;
@@ -405,7 +405,7 @@ export interface IStartRequest {
 
 /** The body of POST .../executions. */
 export interface IRunRequest {
-  /** What is run: a string of at most 16 MiB. */
+  /** The code to run: a string of at most 16 MiB. */
   code: string;
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
   ranks?: string;
@@ -413,13 +413,13 @@ export interface IRunRequest {
   cell_id?: string | null;
   /** The notebook's path. */
   notebook?: string | null;
-  /** Whether its failure aborts what the same notebook has queued behind it. */
+  /** Whether a failure aborts the cells of the same notebook queued after it. */
   stop_on_error?: boolean;
-  /** An execution: if it has failed by now, this one is aborted as if queued behind it. */
+  /** An execution: if it has failed by now, this one is aborted as if queued after it. */
   after?: string | null;
-  /** Whether it is left out of the history. */
+  /** Whether to leave it out of the history. */
   silent?: boolean;
-  /** Whether ranks collect garbage and empty the device cache when the cell changed its memory. */
+  /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
 }
 
@@ -431,7 +431,7 @@ export interface ICompleteRequest {
   cursor_pos?: number | null;
 }
 
-/** A body that names ranks; all, when it does not. */
+/** A body that selects ranks; default: all. */
 export interface IRanksRequest {
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
   ranks?: string;

@@ -143,7 +143,7 @@ function termRanks(
     );
     if (first > last) {
       throw bad(
-        `'${term}' runs backwards; did you mean '${last}-${first}'?`,
+        `'${term}' is reversed; did you mean '${last}-${first}'?`,
         worldSize
       );
     }
