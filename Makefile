@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside matrix generate lint docs bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside matrix generate lint docs third-party bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -49,6 +49,24 @@ test-beside: .venv/beside browser ui-tests/node_modules
 .venv/beside: .venv/ready pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt --editable ".[test,beside]"
 	touch $@
+
+# An extension of somebody else, against the package as npm would have it; ui-tests/tests/thirdparty.spec.ts installs it.
+THIRD := ui-tests/third-party
+PACKAGE := $(THIRD)/node_modules/jupyter-dist
+
+third-party: $(THIRD)/labextension/package.json
+
+$(THIRD)/labextension/package.json: $(PACKAGE)/package.json $(THIRD)/package.json $(THIRD)/tsconfig.json $(THIRD)/src/index.ts
+	cd $(THIRD) && npm run --silent build
+
+$(PACKAGE)/package.json: package.json lib/index.js labextension/src/tokens.ts
+	rm -rf $(PACKAGE) && mkdir -p $(PACKAGE)
+	npm pack --silent --pack-destination $(THIRD) > /dev/null
+	tar xzf $(THIRD)/jupyter-dist-*.tgz -C $(PACKAGE) --strip-components 1 && rm $(THIRD)/jupyter-dist-*.tgz
+	touch $@
+
+lib/index.js:
+	npm run --silent build:lib
 
 ui-tests/node_modules: ui-tests/package-lock.json
 	cd ui-tests && npm ci --silent --no-audit --no-fund

@@ -71,7 +71,8 @@ export default defineConfig([
       'docs/',
       'jupyter_dist/',
       'ui-tests/test-results/',
-      'ui-tests/playwright-report/'
+      'ui-tests/playwright-report/',
+      'ui-tests/third-party/labextension/'
     ]
   },
   js.configs.recommended,

@@ -18,6 +18,7 @@ import { sidebarPlugin } from './plugins/shell/sidebar';
 import { statusPlugin } from './plugins/shell/statusbar';
 
 export * from './tokens';
+export type * from './services/protocol';
 
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   servicePlugin,

@@ -2,6 +2,7 @@
  * What the plugins provide to each other, and what other extensions can
  * build on: interfaces, tokens, command ids.
  */
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import type {
   INotebookCellExecutor,
   INotebookModel
@@ -9,11 +10,13 @@ import type {
 import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
+import type { Widget } from '@lumino/widgets';
 import type {
   IErrorBody,
   IExecution,
   IGroup,
   IRunRequest,
+  ISavedItem,
   IViewItem
 } from './services/protocol';
 import type { IService } from './services/service';
@@ -181,4 +184,77 @@ export interface IDistGuard {
 export const IDistGuard = new Token<IDistGuard>(
   'jupyter-dist:IDistGuard',
   'Whether cells of this page can run on ranks and, if not, why.'
+);
+
+/** What other extensions add to a place of this one. */
+export interface IContribution {
+  /** Unique in its place, for example `my-extension:queue`. */
+  readonly id: string;
+  /** Where it stands among others: low numbers first; 100 where it is left out. */
+  readonly rank?: number;
+}
+
+/** A place that other extensions add to. */
+export interface IContributions<T extends IContribution> {
+  /** In order. */
+  readonly items: readonly T[];
+  readonly changed: ISignal<IContributions<T>, void>;
+  /** Add one; dispose to take it away. Throws when there is one of that id. */
+  add(item: T): IDisposable;
+}
+
+/** A section of the Ranks sidebar, below the groups. */
+export interface ISidebarSection extends IContribution {
+  readonly title: string;
+  /** Its content. Called each time the section is opened or the sidebar is shown; disposed when it is not seen any more. */
+  createWidget(): Widget;
+}
+
+export type IDistSidebarSections = IContributions<ISidebarSection>;
+
+export const IDistSidebarSections = new Token<IDistSidebarSections>(
+  'jupyter-dist:IDistSidebarSections',
+  'Sections that other extensions add to the Ranks sidebar.'
+);
+
+/** A badge in the corner of code cells, beside the one that says where a cell runs. */
+export interface ICellBadge extends IContribution {
+  /** What it says of a cell; null: nothing. Asked again when the cell's metadata changed, or `changed` was emitted. */
+  describe(cell: ICodeCellModel): { text: string; title?: string } | null;
+  readonly changed?: ISignal<unknown, void>;
+}
+
+export type IDistCellBadges = IContributions<ICellBadge>;
+
+export const IDistCellBadges = new Token<IDistCellBadges>(
+  'jupyter-dist:IDistCellBadges',
+  'Badges that other extensions add to cells.'
+);
+
+/** The output of ranks below a cell, as it is shown at this moment. Never change it. */
+export interface IRanksOutput {
+  /** The execution's id. */
+  readonly execution: string;
+  readonly group: { readonly id: string; readonly name: string };
+  /** The ranks that it went to. */
+  readonly ranks: string;
+  readonly state: IExecution['state'];
+  readonly items: readonly ISavedItem[];
+  /** Whether the notebook is trusted; if not, anybody may have written this. */
+  readonly trusted: boolean;
+}
+
+/** A button above the output of ranks. */
+export interface IOutputAction extends IContribution {
+  readonly label: string;
+  /** Whether it is there for this output; it is, where this is left out. */
+  isVisible?(output: IRanksOutput): boolean;
+  execute(output: IRanksOutput): void;
+}
+
+export type IDistOutputActions = IContributions<IOutputAction>;
+
+export const IDistOutputActions = new Token<IDistOutputActions>(
+  'jupyter-dist:IDistOutputActions',
+  'Buttons that other extensions add to the output of ranks.'
 );

@@ -6,9 +6,10 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { Contributions } from '../../model/contributions';
 import { WaitingModel } from '../../model/executions/waiting';
 import { RANKS_MIME } from '../../services/protocol';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistOutputActions, IDistService, IOutputAction } from '../../tokens';
 import { notesOf } from '../../widgets/rankoutput/header/ranknotes';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 
@@ -16,12 +17,13 @@ const ID = 'jupyter-dist:rank-output';
 const DEFAULT_LINES = 30;
 
 /** A plugin, not a mimeExtension: those are given no services. */
-export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
+export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   id: ID,
   description: 'Renders the output of ranks: folded, and rank by rank.',
   autoStart: true,
   requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry],
   optional: [INotebookTracker, ITranslator, ISettingRegistry],
+  provides: IDistOutputActions,
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
@@ -31,7 +33,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
     tracker: INotebookTracker | null,
     translator: ITranslator | null,
     settings: ISettingRegistry | null
-  ): void => {
+  ): IDistOutputActions => {
+    const actions = new Contributions<IOutputAction>();
     void followSettings(settings);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
@@ -51,6 +54,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
             new RanksRenderer({
               rendermime: registry,
               executions,
+              actions,
               trans,
               openLog,
               isConnected: () => groups.connected,
@@ -70,6 +74,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<void> = {
       (_, panel) => add(panel.content.rendermime),
       app
     );
+    return actions;
   }
 };
 

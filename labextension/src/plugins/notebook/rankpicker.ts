@@ -11,8 +11,9 @@ import {
 } from '@jupyterlab/translation';
 import type { ReactiveToolbar } from '@jupyterlab/ui-components';
 import type { Widget } from '@lumino/widgets';
+import { Contributions } from '../../model/contributions';
 import type { IGroup } from '../../services/protocol';
-import { CommandIDs, IDistGroups, IDistGuard } from '../../tokens';
+import { CommandIDs, ICellBadge, IDistCellBadges, IDistGroups, IDistGuard } from '../../tokens';
 import { CellBadges } from '../../widgets/rankpicker/cellbadge';
 import { PickerModel } from '../../widgets/rankpicker/pickermodel';
 import { RankChoice } from '../../widgets/rankpicker/rankchoice';
@@ -24,12 +25,13 @@ import { focusPicker } from '../../widgets/rankpicker/layout/toolbarkeys';
 const SELECT_ITEM = 'rank-target';
 const CHOICE_ITEM = 'rank-choice';
 
-export const rankPickerPlugin: JupyterFrontEndPlugin<void> = {
+export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
   id: 'jupyter-dist:rank-picker',
   description: 'The rank picker in the notebook toolbar.',
   autoStart: true,
   requires: [IDistGroups, INotebookTracker, IToolbarWidgetRegistry],
   optional: [ICommandPalette, ITranslator, IDistGuard],
+  provides: IDistCellBadges,
   activate: (
     app: JupyterFrontEnd,
     groups: IDistGroups,
@@ -38,14 +40,15 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null,
     translator: ITranslator | null,
     guard: IDistGuard | null
-  ): void => {
+  ): IDistCellBadges => {
+    const added = new Contributions<ICellBadge>();
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const models = new WeakMap<NotebookPanel, PickerModel>();
     toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel => {
       const model = new PickerModel(panel, groups);
       models.set(panel, model);
       showChoice(panel, model, choiceOf(model, guard, trans));
-      const badges = new CellBadges(panel, trans);
+      const badges = new CellBadges(panel, trans, added);
       panel.disposed.connect(() => badges.dispose(), badges);
       return new TargetSelect({ model, trans, startGroup: () => void startGroupFor(app, panel, model) });
     });
@@ -55,6 +58,7 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<void> = {
     const category = trans.__('Ranks');
     palette?.addItem({ command: CommandIDs.overrideCell, category });
     palette?.addItem({ command: CommandIDs.focusPicker, category });
+    return added;
   }
 };
 

@@ -4,10 +4,11 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { Contributions } from '../../model/contributions';
 import { Clock } from '../../model/format/clock';
 import { DevicesModel } from '../../model/groups/devices';
 import { GroupMonitors } from '../../model/groups/monitor';
-import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
+import { CommandIDs, IDistGroups, IDistService, IDistSidebarSections, ISidebarSection } from '../../tokens';
 import { ranksIcon } from '../../widgets/icons';
 import type { IGroupActions } from '../../widgets/sidebar/context';
 import { RanksSidebar } from '../../widgets/sidebar/sidebar';
@@ -15,11 +16,12 @@ import { RanksSidebar } from '../../widgets/sidebar/sidebar';
 const ID = 'jupyter-dist:sidebar';
 
 /** The Ranks sidebar. */
-export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
+export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
   id: ID,
   description: 'The Ranks sidebar: devices, groups, ranks, and the form to start a group.',
   autoStart: true,
   requires: [IDistService, IDistGroups],
+  provides: IDistSidebarSections,
   optional: [INotebookTracker, ILayoutRestorer, ISettingRegistry, IThemeManager, ICommandPalette, ILauncher, ITranslator],
   activate: (
     app: JupyterFrontEnd,
@@ -32,7 +34,8 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null,
     launcher: ILauncher | null,
     translator: ITranslator | null
-  ): void => {
+  ): IDistSidebarSections => {
+    const sections = new Contributions<ISidebarSection>();
     const clock = new Clock();
     const sidebar: RanksSidebar = new RanksSidebar({
       service,
@@ -40,6 +43,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
       devices: new DevicesModel(service),
       monitors: new GroupMonitors(service, clock),
       clock,
+      sections,
       actions: actionsByCommands(app),
       trans: (translator ?? nullTranslator).load('jupyter_dist'),
       themeChanged: themes?.themeChanged ?? null,
@@ -49,6 +53,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
     restorer?.add(sidebar, sidebar.id);
     addCommands(app, sidebar, translator, palette, launcher);
     void followSettings(sidebar, settings);
+    return sections;
   }
 };
 

@@ -16,10 +16,11 @@ import {
   IRanksBundle,
   RANKS_MIME
 } from '../../services/protocol';
-import type { IDistExecutions, IFollowedExecution } from '../../tokens';
+import type { IDistExecutions, IDistOutputActions, IFollowedExecution } from '../../tokens';
 import { createHelpLink } from '../errornote';
 import { ItemList } from './itemlist';
 import { fromBundle, fromFollowed, IShown } from './shown';
+import { ActionButtons } from './header/actionbuttons';
 import { IRankNote, RankNotes } from './header/ranknotes';
 import { summarize } from './header/summary';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
@@ -36,6 +37,8 @@ export interface IRanksRendererOptions {
   rendermime: IRenderMimeRegistry;
   executions: IDistExecutions;
   trans: TranslationBundle;
+  /** What other extensions add. */
+  actions: IDistOutputActions;
   openLog(group: string, rank: number): void;
   /** Whether the server can tell what is new. */
   isConnected(): boolean;
@@ -73,7 +76,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     hint.textContent = foldedHint(options.trans);
     const kill = (rank: number | null): void => options.killRank(this._bundle!.group.id, rank);
     this._notes = new RankNotes({ trans: options.trans, kill });
-    header.node.append(this._tabs.node, this._summary, hint, this._notes.node);
+    this._actions = new ActionButtons(options.actions);
+    header.node.append(this._tabs.node, this._summary, this._actions.node, hint, this._notes.node);
+    options.actions.changed.connect(this._schedule, this);
     this._content.addWidget(header);
     this.node.append(this._error);
     options.executions.followed.connect(this._onFollowed, this);
@@ -104,6 +109,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       return;
     }
     this._options.executions.followed.disconnect(this._onFollowed, this);
+    this._options.actions.changed.disconnect(this._schedule, this);
     this._followed?.changed.disconnect(this._schedule, this);
     this._followed = null;
     this._tabs.dispose();
@@ -199,6 +205,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._summary.textContent = summary;
     }
     this._notes.update(isStale ? [] : this._rankNotes());
+    this._actions.update(shown, this._trusted);
     this._drawError(shown);
     this._drawPane(shown);
     const took = performance.now() - start;
@@ -289,6 +296,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
   }
 
+  private readonly _actions: ActionButtons;
   private _bundle: IRanksBundle | null = null;
   private _clock: ReturnType<typeof setTimeout> | undefined;
   private _content: PanelLayout;

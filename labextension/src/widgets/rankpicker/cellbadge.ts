@@ -1,19 +1,27 @@
-/** Shows on a cell that it goes somewhere else than its notebook. */
-import type { Cell } from '@jupyterlab/cells';
+/** Badges of cells: that a cell goes somewhere else than its notebook, and what other extensions say of it. */
+import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import { getCellTarget, METADATA_KEY } from '../../model/notebooks/target';
+import { getCellTarget } from '../../model/notebooks/target';
+import type { ICellBadge, IDistCellBadges } from '../../tokens';
 import { rankSetLabel } from '../rankoutput/itemrow';
+
+interface IBadge {
+  readonly text: string;
+  readonly title?: string;
+}
 
 /** The badges of one notebook. */
 export class CellBadges implements IDisposable {
-  constructor(panel: NotebookPanel, trans: TranslationBundle) {
+  constructor(panel: NotebookPanel, trans: TranslationBundle, added: IDistCellBadges) {
     this._panel = panel;
     this._trans = trans;
+    this._added = added;
     panel.content.modelContentChanged.connect(this._follow, this);
-    void panel.revealed.then(() => this._follow());
+    added.changed.connect(this._onAdded, this);
+    void panel.revealed.then(() => this._onAdded());
   }
 
   get isDisposed(): boolean {
@@ -25,6 +33,21 @@ export class CellBadges implements IDisposable {
     Signal.clearData(this);
   }
 
+  private _onAdded(): void {
+    for (const badge of this._added.items) {
+      // Connecting again does nothing.
+      badge.changed?.connect(this._updateAll, this);
+    }
+    this._updateAll();
+  }
+
+  private _updateAll(): void {
+    this._follow();
+    for (const cell of this._isDisposed ? [] : this._panel.content.widgets) {
+      this._update(cell);
+    }
+  }
+
   /** Cells come and go; each is followed once. */
   private _follow(): void {
     if (this._isDisposed) {
@@ -33,48 +56,74 @@ export class CellBadges implements IDisposable {
     for (const cell of this._panel.content.widgets) {
       if (cell.model?.type === 'code' && !this._badges.has(cell)) {
         this._badges.set(cell, null);
-        cell.model.metadataChanged.connect((_, { key }) => {
-          if (key === METADATA_KEY) {
-            this._update(cell);
-          }
-        }, this);
+        cell.model.metadataChanged.connect(() => this._update(cell), this);
         this._update(cell);
       }
     }
   }
 
   private _update(cell: Cell): void {
-    const own = getCellTarget(cell.model);
-    let badge = this._badges.get(cell) ?? null;
-    if (!own) {
-      badge?.remove();
-      this._badges.set(cell, null);
+    if (!this._badges.has(cell)) {
       return;
     }
-    if (!badge) {
-      badge = document.createElement('div');
-      badge.className = 'jpd-CellBadge';
-      badge.setAttribute('role', 'note');
-      cell.node.append(badge);
-      this._badges.set(cell, badge);
+    const model = cell.model as ICodeCellModel;
+    const badges = [this._target(model), ...this._added.items.map(added => describe(added, model))];
+    const shown = badges.filter(badge => badge !== null);
+    let node = this._badges.get(cell) ?? null;
+    if (shown.length > 0 && !node) {
+      node = document.createElement('div');
+      node.className = 'jpd-CellBadges';
+      cell.node.append(node);
+    } else if (shown.length === 0) {
+      node?.remove();
+      node = null;
+    }
+    this._badges.set(cell, node);
+    node?.replaceChildren(...shown.map(badgeNode));
+  }
+
+  private _target(cell: ICodeCellModel): IBadge | null {
+    const own = getCellTarget(cell);
+    if (!own) {
+      return null;
     }
     const { _trans: trans } = this;
-    const name =
+    const text =
       'target' in own
         ? trans.__('kernel')
         : own.ranks === 'all'
           ? trans.__('all ranks')
           : rankSetLabel(trans, own.ranks);
-    badge.textContent = name;
-    badge.title =
+    const title =
       'group' in own && own.group
-        ? trans.__('This cell runs on: %1 of %2', name, own.group)
-        : trans.__('This cell runs on: %1', name);
-    badge.setAttribute('aria-label', badge.title);
+        ? trans.__('This cell runs on: %1 of %2', text, own.group)
+        : trans.__('This cell runs on: %1', text);
+    return { text, title };
   }
 
+  private readonly _added: IDistCellBadges;
   private _badges = new WeakMap<Cell, HTMLElement | null>();
   private _isDisposed = false;
   private _panel: NotebookPanel;
   private _trans: TranslationBundle;
+}
+
+function badgeNode({ text, title }: IBadge): HTMLElement {
+  const node = document.createElement('div');
+  node.className = 'jpd-CellBadge';
+  node.setAttribute('role', 'note');
+  node.textContent = text;
+  node.title = title ?? text;
+  node.setAttribute('aria-label', node.title);
+  return node;
+}
+
+/** What another extension does must not take the other badges away. */
+function describe(badge: ICellBadge, cell: ICodeCellModel): IBadge | null {
+  try {
+    return badge.describe(cell);
+  } catch (reason) {
+    console.error(`jupyter_dist: the cell badge '${badge.id}' failed`, reason);
+    return null;
+  }
 }

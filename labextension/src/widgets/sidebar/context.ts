@@ -6,7 +6,7 @@ import type { Clock } from '../../model/format/clock';
 import type { DevicesModel } from '../../model/groups/devices';
 import type { GroupMonitors } from '../../model/groups/monitor';
 import type { IGroup } from '../../services/protocol';
-import type { IDistGroups, IDistService } from '../../tokens';
+import type { IDistGroups, IDistService, IDistSidebarSections } from '../../tokens';
 
 /** What can be done to a group; asks before it destroys. */
 export interface IGroupActions {
@@ -38,6 +38,8 @@ export interface ISidebarContext {
   readonly monitors: GroupMonitors;
   readonly clock: Clock;
   readonly actions: IGroupActions;
+  /** What other extensions add. */
+  readonly sections: IDistSidebarSections;
   readonly trans: TranslationBundle;
   /** Emitted when colours must be read anew. */
   readonly themeChanged: ISignal<unknown, unknown> | null;

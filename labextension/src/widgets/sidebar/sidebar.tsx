@@ -1,5 +1,5 @@
 /** The Ranks sidebar: the machine, the groups on it, and the form for a new one. */
-import { addIcon, Button, caretDownIcon, caretRightIcon, ReactWidget } from '@jupyterlab/ui-components';
+import { addIcon, Button, ReactWidget } from '@jupyterlab/ui-components';
 import { PromiseDelegate } from '@lumino/coreutils';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
@@ -16,6 +16,8 @@ import {
 } from './context';
 import { DevicesSection } from './devices';
 import { GroupCard, IconButton } from './groupcard';
+import { AddedSections } from './addedsections';
+import { Section } from './section';
 import { StartForm } from './startform/startform';
 
 export class RanksSidebar extends ReactWidget {
@@ -129,7 +131,7 @@ function Sidebar({ widget }: { widget: RanksSidebar }): React.ReactElement | nul
 }
 
 function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
-  const { devices, groups, trans } = useSidebar();
+  const { devices, groups, sections, trans } = useSidebar();
   useSignal(groups.changed);
   useEffect(() => {
     const watching = devices.watch();
@@ -160,6 +162,7 @@ function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
         )}
         <Groups widget={widget} />
       </Section>
+      <AddedSections sections={sections} />
     </div>
   );
 }
@@ -202,35 +205,5 @@ function Connection(): React.ReactElement | null {
     <p className="jpd-Sidebar-offline" role="status">
       {trans.__('Not connected to the server. Showing the last known state; reconnecting\u2026')}
     </p>
-  );
-}
-
-interface ISectionProps {
-  readonly title: string;
-  readonly button?: React.ReactElement;
-  readonly children: React.ReactNode;
-}
-
-function Section({ title, button, children }: ISectionProps): React.ReactElement {
-  const [isOpen, setOpen] = useState(true);
-  const Caret = isOpen ? caretDownIcon : caretRightIcon;
-  return (
-    <section className="jpd-Section" aria-label={title}>
-      <header className="jpd-Section-header">
-        <h2>
-          <button
-            type="button"
-            className="jpd-Section-toggle"
-            aria-expanded={isOpen}
-            onClick={() => setOpen(!isOpen)}
-          >
-            <Caret.react tag="span" width="14px" />
-            {title}
-          </button>
-        </h2>
-        {button}
-      </header>
-      {isOpen && children}
-    </section>
   );
 }

@@ -1,0 +1,43 @@
+/** Sections of the sidebar that other extensions add. */
+import { Widget } from '@lumino/widgets';
+import React, { useLayoutEffect, useRef } from 'react';
+import type { IContributions, ISidebarSection } from '../../tokens';
+import { useSignal } from '../hooks';
+import { Section } from './section';
+
+export function AddedSections({ sections }: { sections: IContributions<ISidebarSection> }): React.ReactElement {
+  useSignal(sections.changed);
+  return (
+    <>
+      {sections.items.map(section => (
+        <Section key={section.id} title={section.title}>
+          <Hosted section={section} />
+        </Section>
+      ))}
+    </>
+  );
+}
+
+/** A Lumino widget among React's: attached while it is seen. */
+function Hosted({ section }: { section: ISidebarSection }): React.ReactElement {
+  const node = useRef<HTMLDivElement>(null);
+  // A layout effect: it is cleaned up while the node is still in the page, where Lumino wants it.
+  useLayoutEffect(() => {
+    let widget: Widget | null = null;
+    guarded(section, () => {
+      widget = section.createWidget();
+      Widget.attach(widget, node.current!);
+    });
+    return () => guarded(section, () => widget?.dispose());
+  }, [section]);
+  return <div ref={node} className="jpd-Section-added" />;
+}
+
+/** What another extension does must not take the sidebar away. */
+function guarded({ id }: ISidebarSection, act: () => void): void {
+  try {
+    act();
+  } catch (reason) {
+    console.error(`jupyter_dist: the section '${id}' of the sidebar failed`, reason);
+  }
+}

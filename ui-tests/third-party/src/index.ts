@@ -1,0 +1,63 @@
+/** What another extension may add: a section of the sidebar, a badge on cells, a button above the output of ranks. */
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Widget } from '@lumino/widgets';
+import {
+  IDistCellBadges,
+  IDistGroups,
+  IDistOutputActions,
+  IDistSidebarSections,
+  type IRanksOutput
+} from 'jupyter-dist';
+
+/** How many groups there are. */
+class Count extends Widget {
+  constructor(groups: IDistGroups) {
+    super();
+    this._groups = groups;
+    groups.changed.connect(this._draw, this);
+    this._draw();
+  }
+
+  dispose(): void {
+    this._groups.changed.disconnect(this._draw, this);
+    super.dispose();
+  }
+
+  private _draw(): void {
+    this.node.textContent = `${this._groups.groups.length} groups, counted by another extension`;
+  }
+
+  private readonly _groups: IDistGroups;
+}
+
+const plugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-third-party:plugin',
+  description: 'Adds to the sidebar, to cells and to the output of ranks.',
+  autoStart: true,
+  requires: [IDistGroups],
+  // Each of the three can be disabled by the user.
+  optional: [IDistSidebarSections, IDistCellBadges, IDistOutputActions],
+  activate: (
+    _: JupyterFrontEnd,
+    groups: IDistGroups,
+    sections: IDistSidebarSections | null,
+    badges: IDistCellBadges | null,
+    actions: IDistOutputActions | null
+  ) => {
+    sections?.add({ id: 'third-party:count', title: 'Count', createWidget: () => new Count(groups) });
+    badges?.add({
+      id: 'third-party:slow',
+      describe: cell => (cell.getMetadata('slow') ? { text: 'slow', title: 'This cell takes its time' } : null)
+    });
+    actions?.add({
+      id: 'third-party:lines',
+      label: 'Count items',
+      isVisible: ({ state }) => state === 'ok',
+      execute: ({ group, ranks, items }: IRanksOutput) => {
+        document.title = `${items.length} items of ranks ${ranks} of ${group.name}`;
+      }
+    });
+  }
+};
+
+export default plugin;
