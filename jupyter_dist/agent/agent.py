@@ -126,7 +126,7 @@ class Agent:
         if group.dispatcher.queue.in_state("running"):
             message = "The other ranks are running a cell; a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
-        group.reform.begin_replacing()  # who asked hears of it, and of no state before
+        group.begin_replacing()  # who asked hears of it, and of no state before
         self._begin_work(self._replace(group))
 
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
@@ -172,17 +172,14 @@ class Agent:
     def _work_failed(self, error: BaseException) -> None:
         """Handle an internal error: the group must not be shown as starting forever."""
         group = self.need_group()
-        group.error = JupyterDistError("internal", f"The agent failed: {error!r:.500}", "See agent.log.")
-        group.dispatcher.close(group.error)
-        group.set_state("dead")
+        group.fail(JupyterDistError("internal", f"The agent failed: {error!r:.500}", "See agent.log."))
 
     async def _first_start(self, group: Group) -> None:
         """Start the group; a start that fails ends the agent once the server knows why."""
         try:
             await group.start(await self._starters.get(group))
         except JupyterDistError as err:
-            group.error = err
-            group.set_state("dead")
+            group.fail(err)
             self._push_group()
             await self._link.flush(LAST_MESSAGE_SECONDS)
             self.stop()
@@ -191,18 +188,16 @@ class Agent:
         try:
             await group.restart(await self._starters.get(group))
         except JupyterDistError as err:  # the journal can still be read, and a restart tried again
-            group.error = err
-            group.set_state("dead")
+            group.fail(err)
 
     async def _replace(self, group: Group) -> None:
         try:
             starter = await self._starters.get(group)
         except JupyterDistError as err:
-            group.tell(f"The dead ranks could not be replaced: {err}")
-            group.reform.end_replacing()
+            group.not_replaced(err)
         else:
             await starter.settle()  # processes that dead ranks started may still hold device memory
-            await group.reform.replace_dead(starter)
+            await group.replace_dead(starter)
 
     async def _process_exited(self, pid: int, ending: Ending) -> None:
         if self.group is not None:

@@ -149,7 +149,7 @@ class Requests:
         return answer(group=self._agent.status())
 
     async def _reform(self, _header: Header, _: bytes) -> Answer:
-        self._agent.need_group().reform.on_request()
+        self._agent.need_group().recreate_process_group()
         return answer(group=self._agent.status())
 
     async def _shutdown(self, _header: Header, _: bytes) -> Answer:

@@ -1,10 +1,13 @@
-"""The states of groups, ranks and executions, and their transitions.
+"""The states of groups, ranks, executions and process groups, and their transitions.
 
-Everything that defines a state is in this one file (as in h11).
+Everything that defines a state is in this one file (as in h11). docs/messaging.md shows these tables, and a test compares
+them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 # The server sets the last three: the agent does not respond, speaks another protocol, or has ended.
@@ -14,26 +17,79 @@ GroupState = Literal[
 RankState = Literal["starting", "importing", "joining", "idle", "busy", "unresponsive", "dead"]
 ExecutionState = Literal["queued", "running", "ok", "error", "interrupted", "aborted", "lost"]
 RankStatus = Literal["queued", "running", "ok", "error", "interrupted", "aborted", "lost"]
+# Of the agent alone. closed: ranks start, are replaced or end; held: it is broken, and cells that run end first.
+ProcessGroupState = Literal["closed", "open", "held", "rejoining"]
 
-FINAL_EXECUTION_STATES = frozenset({"ok", "error", "interrupted", "aborted", "lost"})
 STARTING_RANK_STATES = frozenset({"starting", "importing", "joining"})
 GONE_GROUP_STATES = frozenset({"ending", "dead", "lost"})
 UNREACHABLE_GROUP_STATES = frozenset({"unresponsive", "incompatible"})
 
-RANK_TRANSITIONS: dict[str, frozenset[str]] = {
-    "starting": frozenset({"importing", "joining", "idle", "dead"}),
-    "importing": frozenset({"joining", "idle", "dead"}),
-    "joining": frozenset({"idle", "unresponsive", "dead"}),
-    "idle": frozenset({"busy", "unresponsive", "joining", "dead"}),
-    "busy": frozenset({"idle", "unresponsive", "joining", "dead"}),
-    "unresponsive": frozenset({"idle", "busy", "joining", "dead"}),
-    "dead": frozenset({"starting"}),
-}
+
+class IllegalTransitionError(RuntimeError):
+    """Something went from one state to another that cannot follow it: a bug of ours, or a rank that makes things up."""
 
 
-def check_rank_transition(old: RankState, new: RankState) -> None:
-    """Assert that a rank may change from `old` to `new`; a violation is a bug."""
-    assert new == old or new in RANK_TRANSITIONS[old], f"rank cannot go from {old} to {new}"
+@dataclass(frozen=True)
+class LifeCycle:
+    """The states of one kind of thing, in order, each with those that may follow it; staying is always allowed."""
+
+    thing: str
+    transitions: Mapping[str, frozenset[str]]
+
+    def check(self, old: str, new: str) -> None:
+        """Raise IllegalTransitionError unless `new` may follow `old`."""
+        if new != old and new not in self.transitions[old]:
+            message = f"A {self.thing} cannot go from '{old}' to '{new}'."
+            raise IllegalTransitionError(message)
+
+    @property
+    def final(self) -> frozenset[str]:
+        """The states that nothing follows."""
+        return frozenset(state for state, following in self.transitions.items() if not following)
+
+
+def _life(thing: str, **transitions: str) -> LifeCycle:
+    return LifeCycle(thing, {state: frozenset(following.split()) for state, following in transitions.items()})
+
+
+GROUP_LIFE = _life(
+    "group",
+    starting="ready ending dead",
+    ready="degraded restarting ending dead",
+    degraded="restarting ending dead",
+    restarting="ready degraded ending dead",
+    ending="dead",
+    dead="restarting ending",
+)
+RANK_LIFE = _life(
+    "rank",
+    starting="importing joining idle dead",
+    importing="joining idle dead",
+    joining="idle unresponsive dead",
+    idle="busy unresponsive joining dead",
+    busy="idle unresponsive joining dead",
+    unresponsive="idle busy joining dead",
+    dead="",
+)
+EXECUTION_LIFE = _life(
+    "execution",
+    queued="running aborted",
+    running="ok error interrupted aborted lost",
+    ok="",
+    error="",
+    interrupted="",
+    aborted="",
+    lost="",
+)
+PROCESS_GROUP_LIFE = _life(
+    "process group",
+    closed="open",
+    open="held rejoining closed",
+    held="open rejoining closed",
+    rejoining="open closed",
+)
+
+FINAL_EXECUTION_STATES = EXECUTION_LIFE.final
 
 
 def outcome(statuses: list[str]) -> ExecutionState:

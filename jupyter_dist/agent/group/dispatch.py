@@ -13,15 +13,17 @@ from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.transport.frames import encode_frame
 
 from .execution import Execution, ExecutionQueue
+from .process_group import ProcessGroup
 
 
 class Dispatcher:
     """Runs queued cells on the ranks it is given."""
 
-    def __init__(self, journal: JournalWriter, on_change: Callable[[Execution], None]) -> None:
+    def __init__(
+        self, journal: JournalWriter, process_group: ProcessGroup, on_change: Callable[[Execution], None]
+    ) -> None:
         self.queue = ExecutionQueue()
-        self.is_open = False  # set by the group: the ranks are up and have joined the process group
-        self.holds = False  # set by the reform: it waits until no cell runs, and queued cells wait for it
+        self._process_group = process_group
         self._ranks: dict[int, RankProcess] = {}
         self._journal = journal
         self._on_change = on_change
@@ -46,7 +48,7 @@ class Dispatcher:
             _check_same(known, execution)  # a retry: the first answer was lost
             return known
         # While the group restarts, the ranks that die now are not those that will run it.
-        if self.is_open and (dead := self._dead_ranks(execution)):
+        if self._process_group.is_formed and (dead := self._dead_ranks(execution)):
             raise _dead_error(dead)
         self.queue.add(execution)
         before = self.queue.find(execution.spec.after)
@@ -59,7 +61,7 @@ class Dispatcher:
 
     def pump(self) -> None:
         """Start every queued cell that can run now."""
-        if not self.is_open or self.holds:
+        if not self._process_group.may_begin:
             return
         for execution in self.queue.startable():
             if dead := self._dead_ranks(execution):
@@ -85,9 +87,8 @@ class Dispatcher:
                 )
                 self._rank_ended(execution, rank.rank, "lost", None)
 
-    def close(self, error: JupyterDistError) -> None:
-        """End running and queued cells with this reason, and start none until it is opened again."""
-        self.is_open = False
+    def end_all(self, error: JupyterDistError) -> None:
+        """End running and queued cells with this reason."""
         self.abort(self.queue.in_state("queued"), "aborted", error)
         self.abort(self.queue.in_state("running"), "lost", error)
 

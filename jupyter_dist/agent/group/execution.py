@@ -11,7 +11,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import ExecutionSpec
-from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
+from jupyter_dist.protocol.states import EXECUTION_LIFE, FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
 
 MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200
@@ -68,7 +68,7 @@ class Execution:
 
     def start(self, execution_count: int) -> None:
         """Mark it as running on every rank."""
-        self.state, self.waits_for = "running", None
+        self._enter("running")
         self.execution_count = execution_count
         self.started_at = time.time()
         self.statuses = dict.fromkeys(self.spec.ranks, ("running", None))
@@ -87,9 +87,8 @@ class Execution:
                 rank: (state, seconds) if status in unfinished else (status, seconds)
                 for rank, (status, seconds) in self.statuses.items()
             }
-        self.state = state or outcome([status for status, _ in self.statuses.values()])
+        self._enter(state or outcome([status for status, _ in self.statuses.values()]))
         self.error = error or self.error
-        self.waits_for = None
         self.ended_at = time.time()
 
     def model(self) -> dict[str, Any]:
@@ -114,6 +113,10 @@ class Execution:
             "begin_seq": self.begin_seq,
             "end_seq": self.end_seq,
         }
+
+    def _enter(self, state: ExecutionState) -> None:
+        EXECUTION_LIFE.check(self.state, state)
+        self.state, self.waits_for = state, None
 
     def _folded_statuses(self) -> list[dict[str, Any]]:
         """Return one entry per status, with the seconds of the slowest rank."""

@@ -8,26 +8,28 @@ import dataclasses
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
-from jupyter_dist.agent.processes.ending import end_ranks, sweep
+from jupyter_dist.agent.processes.ending import DIE_SECONDS, end_ranks, sweep, wait_gone
 from jupyter_dist.agent.processes.environment import free_port, rank_spec
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starter import Starter
 from jupyter_dist.agent.processes.stores import Stores
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import GroupSpec
-from jupyter_dist.protocol.states import GONE_GROUP_STATES, GroupState
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, STARTING_RANK_STATES, GroupState
 from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.tasks import start_task
 
 from .dispatch import Dispatcher
 from .execution import Execution
-from .failures import died_early, too_late
-from .reform import Reform
+from .process_group import ProcessGroup, Todo
+from .rejoin import give_up_waiting_for, rejoin
 
 STARTS_AT_ONCE = 16
 
@@ -47,7 +49,8 @@ class Group:
         self.journal = JournalWriter(
             directory / "journal", on_records, on_group, spec.journal_bytes, spec.user_journal_bytes
         )
-        self.dispatcher = Dispatcher(self.journal, on_execution)
+        self.process_group = ProcessGroup()
+        self.dispatcher = Dispatcher(self.journal, self.process_group, on_execution)
         self.ranks: list[RankProcess] = []
         self.state: GroupState = "starting"
         self.generation = 0
@@ -58,7 +61,7 @@ class Group:
         self.stores = Stores(directory)
         self._on_group = on_group
         self._formed: asyncio.Future[None] | None = None
-        self.reform = Reform(self)
+        self._rejoining: asyncio.Task[None] | None = None
         self._by_pid: dict[int, RankProcess] = {}
         self._out_of_memory = OutOfMemory()
         self._starting_since = time.monotonic()
@@ -68,7 +71,8 @@ class Group:
     def prepare(self) -> None:
         """Create the ranks of a new generation, without processes."""
         store_path = self.stores.new()
-        self.reform.forget()
+        if self._rejoining is not None:
+            self._rejoining.cancel()
         master = free_port()
         self.ranks = [
             RankProcess(rank_spec(self.spec, rank, store_path, self.generation, master), self.journal, self)
@@ -89,9 +93,7 @@ class Group:
         except JupyterDistError as err:
             await self._fail(err)
         self.ready_seconds = time.monotonic() - self._starting_since
-        self.dispatcher.is_open = True
-        self.set_state("ready")
-        self.dispatcher.pump()
+        self._use_formed()
 
     async def start_ranks(self, starter: Starter, ranks: list[RankProcess]) -> None:
         """Start the processes of these ranks and wait until every rank of the group is idle.
@@ -109,9 +111,49 @@ class Group:
                     raise outcome
             await asyncio.wait_for(self._formed, self.spec.start_timeout_seconds)
         except asyncio.TimeoutError as err:
-            raise too_late(self.ranks, self.spec.start_timeout_seconds) from err
+            raise _too_late(self.ranks, self.spec.start_timeout_seconds) from err
         finally:
             self._formed = None
+
+    def recreate_process_group(self) -> None:
+        """Re-create it in the same processes, even if nothing is broken; every variable is kept.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
+        """
+        if self.state != "ready":
+            hint = "Replace the dead ranks instead." if self.state == "degraded" else "Wait until it is ready."
+            raise JupyterDistError("group_not_ready", f"Not all ranks of group '{self.spec.name}' are ready.", hint)
+        self._do(self.process_group.requested(bool(self.dispatcher.queue.in_state("running"))))
+
+    def begin_replacing(self) -> None:
+        """Hold cells back, and show it, as soon as it is requested."""
+        self.process_group.close()
+        self.set_state("restarting")
+
+    async def replace_dead(self, starter: Starter) -> None:
+        """Start a new process for every dead rank; the others keep theirs, and their variables; note how it went."""
+        survivors, store_path = self.living(), self.stores.new()
+        fresh = self.renew_dead(store_path)
+        numbers = format_ranks(rank.rank for rank in fresh)
+        rejoining = asyncio.create_task(rejoin(survivors, store_path), name="rejoin")
+        try:
+            await self.start_ranks(starter, fresh)
+        except JupyterDistError as err:
+            for rank in fresh:
+                rank.kill()
+            # A death reported later would be attributed to the next attempt.
+            await wait_gone(fresh, DIE_SECONDS)
+            self.tell(f"Rank {numbers} could not be replaced: {err.message}")
+        else:
+            self.tell(f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs.")
+        await asyncio.gather(rejoining, return_exceptions=True)
+        self._use_formed()
+
+    def not_replaced(self, error: JupyterDistError) -> None:
+        """Go on with the ranks that are alive."""
+        self.tell(f"The dead ranks could not be replaced: {error}")
+        self._use_formed()
 
     def renew_dead(self, store_path: Path) -> list[RankProcess]:
         """Replace every dead rank by a new one without a process; return the new ranks."""
@@ -149,8 +191,14 @@ class Group:
         """Close the journal."""
         self.journal.close()
 
+    def fail(self, error: JupyterDistError) -> None:
+        """Be dead, with the reason: no cell may wait for ranks that do not come."""
+        self.error = error
+        self._stop_cells("dead", error)
+
     def set_state(self, state: GroupState) -> None:
         """Enter a state and tell the server."""
+        GROUP_LIFE.check(self.state, state)
         self.state = state
         self._on_group()
 
@@ -172,22 +220,22 @@ class Group:
 
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """Handle a rank that finished its part of a cell."""
-        self.reform.heard(reply)
+        self.process_group.replied(reply)
         self.dispatcher.rank_replied(rank, reply)
-        self.reform.poll()
+        self._settle()
 
     def rank_died(self, rank: RankProcess) -> None:
         """Handle the end of a rank's process."""
-        self.reform.rank_died(rank)
+        if self.state != "ending" and rank in self.ranks:
+            give_up_waiting_for(rank, self.living(), self.stores.current())
         if self._formed is not None:
             if not self._formed.done():
-                self._formed.set_exception(died_early(rank))
+                self._formed.set_exception(_died_early(rank))
             return
         self.dispatcher.rank_died(rank)
-        self.reform.poll()
+        self._settle()
         if self.state in ("ready", "degraded"):
-            all_dead = all(other.state == "dead" for other in self.ranks)
-            self.set_state("dead" if all_dead else "degraded")
+            self.set_state("degraded" if self.living() else "dead")
             self.dispatcher.pump()
 
     def tell(self, text: str) -> None:
@@ -240,6 +288,43 @@ class Group:
             self._by_pid[born.pid] = rank
             await rank.started(born.pid, born.started)
 
+    # -- the process group --------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        is_running = bool(self.dispatcher.queue.in_state("running"))
+        self._do(self.process_group.settle(self.living(), self.spec.world_size, is_running))
+
+    def _do(self, todo: Todo) -> None:
+        for text in todo.tell:
+            self.tell(text)
+        if todo.note is not None:
+            self.note = todo.note
+            self._on_group()
+        if todo.rejoin:
+            self._rejoining = start_task(self._rejoin(), "rejoin", self._rejoin_failed)
+        if todo.pump:
+            self.dispatcher.pump()
+
+    async def _rejoin(self) -> None:
+        try:
+            num_models = await rejoin(self.living(), self.stores.new())
+        except JupyterDistError as err:
+            is_whole = len(self.living()) == self.spec.world_size
+            self._do(self.process_group.not_rejoined(err.message, is_whole))
+        else:
+            self._do(self.process_group.rejoined(num_models))
+
+    def _rejoin_failed(self, error: BaseException) -> None:
+        """Handle an internal error: cells must not wait forever for a new process group."""
+        self._do(self.process_group.not_rejoined(f"{error!r:.200}", is_whole=True))
+
+    def _use_formed(self) -> None:
+        """Give cells to the ranks that are alive from now on."""
+        todo = self.process_group.formed()
+        living = len(self.living())
+        self.set_state("ready" if living == self.spec.world_size else "degraded" if living else "dead")
+        self._do(todo)
+
     async def _fail(self, error: JupyterDistError) -> None:
         self.error = error
         self._stop_cells("ending", error)
@@ -250,4 +335,19 @@ class Group:
 
     def _stop_cells(self, state: GroupState, error: JupyterDistError) -> None:
         self.set_state(state)
-        self.dispatcher.close(error)
+        self.process_group.close()
+        self.dispatcher.end_all(error)
+
+
+def _died_early(rank: RankProcess) -> JupyterDistError:
+    """Return the error for a rank that died before the process group was formed."""
+    assert rank.exit is not None
+    because = f" ({rank.failure})" if rank.failure else ""
+    message = f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}."
+    return JupyterDistError("start_failed", message, rank.last_words.lines())
+
+
+def _too_late(ranks: Sequence[RankProcess], seconds: float) -> JupyterDistError:
+    """Return the error for a process group that was not formed in time."""
+    late = [f"rank {rank.rank} is {rank.state}" for rank in ranks if rank.state in STARTING_RANK_STATES]
+    return JupyterDistError("start_failed", f"The group did not form within {seconds:g} s: {', '.join(late[:4])}.")

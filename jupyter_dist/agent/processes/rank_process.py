@@ -13,7 +13,7 @@ from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, RankState, check_rank_transition
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, RANK_LIFE, STARTING_RANK_STATES, RankState
 from jupyter_dist.system.processes import signal_same
 from jupyter_dist.transport.frames import Header, unpack
 from jupyter_dist.transport.stream import FrameStream
@@ -189,7 +189,7 @@ class RankProcess:
 
     def set_state(self, state: RankState, message: str | None = None) -> None:
         """Enter a state and tell the listener."""
-        check_rank_transition(self.state, state)
+        RANK_LIFE.check(self.state, state)
         if (state, message) != (self.state, self.message):
             if state != self.state:
                 self.state_at = time.time()
@@ -229,6 +229,8 @@ class RankProcess:
         self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, because)
 
     def _on_phase(self, header: Header, _: bytes) -> None:
+        if header["phase"] not in STARTING_RANK_STATES:
+            raise ValueError("not a phase of a start")
         self.set_state(header["phase"])
 
     def _on_ready(self, header: Header, _: bytes) -> None:

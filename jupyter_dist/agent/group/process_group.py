@@ -1,0 +1,142 @@
+"""The process group as the agent knows it: whether cells may begin, and when it must be re-created.
+
+A state machine without I/O: it is told what happened and returns what to do, which the group then does. The states and
+their transitions are in protocol/states.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.states import PROCESS_GROUP_LIFE, ProcessGroupState
+
+
+class Member(Protocol):
+    """What it looks at of a living rank, as of the rank's last cell."""
+
+    @property
+    def rank(self) -> int:
+        """Its number."""
+
+    @property
+    def collective_seq(self) -> int | None:
+        """How many collectives it has begun."""
+
+    @property
+    def process_group(self) -> str:
+        """Either ok, broken, or none when user code destroyed it."""
+
+
+@dataclass(frozen=True)
+class Todo:
+    """What the group is to do now, in this order."""
+
+    tell: tuple[str, ...] = ()  # users, in the group and in its journal
+    note: str | None = None  # shown in the group
+    rejoin: bool = False  # have all ranks leave and join again, and report how that ended
+    pump: bool = False  # start the cells that can start
+
+
+class ProcessGroup:
+    """The one owner of whether cells may begin."""
+
+    def __init__(self) -> None:
+        self.state: ProcessGroupState = "closed"
+        self._broken = False
+        self._interrupted = False  # a cell was, and may have left a collective half done
+        self._left: list[int] = []  # ranks that had destroyed it when that was told last
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether cells may begin."""
+        return self.state == "open"
+
+    @property
+    def is_formed(self) -> bool:
+        """Whether the ranks that are there now are those that will run what is queued."""
+        return self.state in ("open", "held")
+
+    def close(self) -> None:
+        """Ranks start, restart, are replaced or end: nothing begins until `formed`."""
+        self._enter("closed")
+
+    def formed(self) -> Todo:
+        """All ranks that live have joined."""
+        self._broken = self._interrupted = False
+        self._left = []
+        self._enter("open")
+        return Todo(pump=True)
+
+    def replied(self, reply: dict[str, Any]) -> None:
+        """A rank ended its part of a cell: look whether that broke the process group, or may have."""
+        if not self.is_formed:
+            return
+        if reply.get("process_group") == "broken":
+            self._broken = True
+            self._enter("held")
+        if reply["status"] == "interrupted":
+            self._interrupted = True
+
+    def settle(self, living: Sequence[Member], world_size: int, is_running: bool) -> Todo:
+        """A cell or a rank has ended: once no cell runs, go on, or re-create what is broken."""
+        if is_running or not self.is_formed:
+            return Todo()
+        # Ranks that began different numbers of collectives would pair the next one wrongly, or wait forever.
+        uneven = len({member.collective_seq for member in living}) > 1
+        is_needed = self._broken or (self._interrupted and uneven)
+        self._broken = self._interrupted = False
+        tell = self._who_left(living)
+        if is_needed and len(living) == world_size:
+            self._enter("rejoining")
+            return Todo(tell, rejoin=True)
+        self._enter("open")
+        note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
+        return Todo(tell, note if is_needed else None, pump=True)
+
+    def requested(self, is_running: bool) -> Todo:
+        """Re-create it even if nothing is broken, or after user code destroyed it.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, while ranks are not there or run cells.
+        """
+        if is_running:
+            message = "A cell is running; ranks can only join when they are idle."
+            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
+        if not self.is_formed:
+            raise JupyterDistError("group_not_ready", "The ranks are joining already.", "Wait until they are ready.")
+        self._enter("rejoining")
+        return Todo(rejoin=True)
+
+    def rejoined(self, num_models: int) -> Todo:
+        """All ranks have joined the new one."""
+        models = f" {num_models} DistributedDataParallel models were moved to it." if num_models else ""
+        return self._go_on(f"The process group was re-created; all variables are kept.{models}")
+
+    def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
+        """Ranks could not join, all of them alive or not: cells go on without collectives."""
+        hint = "Restart the group" if is_whole else "Replace the dead rank"
+        return self._go_on(f"The process group is broken and could not be re-created ({reason}). {hint}.")
+
+    def _go_on(self, text: str) -> Todo:
+        if self.state != "rejoining":  # restarted or ended meanwhile: these ranks run no cell any more
+            return Todo()
+        self._left = []
+        self._enter("open")
+        return Todo((text,), pump=True)
+
+    def _who_left(self, living: Sequence[Member]) -> tuple[str, ...]:
+        left = [member.rank for member in living if member.process_group == "none"]
+        before, self._left = self._left, left
+        if left and left != before:
+            who = f"Rank{'s' if len(left) > 1 else ''} {format_ranks(left)} destroyed the process group"
+            hint = "Run torch.distributed.init_process_group() in a cell on all ranks, or re-create it with 'reform'"
+            return (f"{who}: collectives fail. {hint}; all variables are kept.",)
+        return ("All ranks are in the process group again.",) if before and not left else ()
+
+    def _enter(self, state: ProcessGroupState) -> None:
+        PROCESS_GROUP_LIFE.check(self.state, state)
+        self.state = state

@@ -1,0 +1,50 @@
+"""Having ranks leave their process group and join a new one; and those that cannot come be waited for by nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from jupyter_dist.agent.processes.rank_process import RankProcess
+
+REJOIN_SECONDS = 60.0
+
+
+async def rejoin(ranks: list[RankProcess], store_path: Path) -> int:
+    """Make these ranks join over this store; return how many DDP models were moved to the new process group.
+
+    Raises:
+        JupyterDistError: what the first rank that could not join said.
+    """
+    for rank in ranks:
+        rank.set_state("joining")
+    joins = (_rejoin_one(rank, str(store_path)) for rank in ranks)
+    outcomes = await asyncio.gather(*joins, return_exceptions=True)  # wait for all: none is left half-joined
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return sum(revived for revived in outcomes if isinstance(revived, int))
+
+
+def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], store: Path) -> None:
+    """Make collectives with a dead rank fail at once, and also a rendezvous that it will not reach."""
+    assert dead.exit is not None
+    for rank in living:
+        rank.send({"t": "peer_lost", "rank": dead.rank, "reason": dead.exit["reason"]})
+    # torch waits for a missing file, but not for a symlink to itself.
+    with contextlib.suppress(OSError):
+        store.unlink(missing_ok=True)
+        store.symlink_to(store)
+
+
+async def _rejoin_one(rank: RankProcess, store_path: str) -> int:
+    rank.collective_seq, rank.process_group = 0, "broken"  # until it has joined the new one
+    try:
+        answer = await rank.request("rejoin", REJOIN_SECONDS, store_path=store_path)
+        rank.process_group = "ok"
+    finally:
+        if not rank.gone.is_set():
+            rank.set_state("idle")
+    return int(answer["revived"])

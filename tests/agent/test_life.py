@@ -1,0 +1,169 @@
+"""The life cycles: what may follow what, that the docs draw the same, and when the process group is re-created."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.process_group import ProcessGroup
+from jupyter_dist.protocol import states
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import ExecutionSpec
+from jupyter_dist.protocol.states import IllegalTransitionError
+
+STATES = {
+    "group": states.GroupState,
+    "rank": states.RankState,
+    "execution": states.ExecutionState,
+    "process group": states.ProcessGroupState,
+}
+LIVES = [states.GROUP_LIFE, states.RANK_LIFE, states.EXECUTION_LIFE, states.PROCESS_GROUP_LIFE]
+OF_THE_SERVER = {"unresponsive", "incompatible", "lost"}  # the last three of a group
+PAGE = (Path(__file__).parents[2] / "docs" / "messaging.md").read_text()
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.thing)
+def test_a_table_has_every_state_and_leads_to_no_other(life):
+    known = set(get_args(STATES[life.thing])) - (OF_THE_SERVER if life.thing == "group" else set())
+    assert set(life.transitions) == known
+    assert set().union(*life.transitions.values()) <= known
+    first = next(iter(life.transitions))
+    reached, new = set(), {first}
+    while new:
+        reached |= new
+        new = set().union(*(life.transitions[state] for state in new)) - reached
+    assert reached == known
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.thing)
+def test_what_is_not_in_the_table_is_refused(life):
+    for old in life.transitions:
+        for new in life.transitions:
+            if new == old or new in life.transitions[old]:
+                life.check(old, new)
+            else:
+                with pytest.raises(IllegalTransitionError, match=f"{life.thing} cannot go from '{old}' to '{new}'"):
+                    life.check(old, new)
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.thing)
+def test_the_docs_draw_the_same_table(life):
+    part = PAGE.split(f"### Life of {'an' if life.thing[0] == 'e' else 'a'} {life.thing}\n", 1)[1].split("\n#", 1)[0]
+    drawn = {
+        state: frozenset(re.findall(r"`(\w+)`", following))
+        for state, following in re.findall(r"^\| `(\w+)` \|(.*?)\|", part, re.M)
+    }
+    assert drawn == dict(life.transitions)
+
+
+def test_an_execution_never_leaves_its_end():
+    execution = Execution(ExecutionSpec(execution_id="e", ranks=[0]), b"")
+    execution.finish("aborted", JupyterDistError("cancelled", "Cancelled."))
+    for step in (lambda: execution.start(1), lambda: execution.finish("lost")):
+        with pytest.raises(IllegalTransitionError):
+            step()
+    assert execution.state == "aborted"
+
+
+@dataclass
+class Rank:
+    rank: int
+    collective_seq: int | None = 3
+    process_group: str = "ok"
+
+
+def formed():
+    group = ProcessGroup()
+    assert group.formed().pump
+    return group
+
+
+def test_cells_begin_only_when_the_ranks_have_joined():
+    group = ProcessGroup()
+    assert not group.may_begin
+    assert not group.is_formed
+    group.formed()
+    assert group.may_begin
+    group.close()
+    assert not group.may_begin
+
+
+def test_a_broken_process_group_is_re_created_when_no_cell_runs():
+    group = formed()
+    group.replied({"status": "error", "process_group": "broken"})
+    assert not group.may_begin
+    assert group.is_formed
+    assert group.settle([Rank(0), Rank(1)], 2, is_running=True) == group.settle([], 2, is_running=True)
+    todo = group.settle([Rank(0), Rank(1)], 2, is_running=False)
+    assert (todo.rejoin, todo.pump, group.state) == (True, False, "rejoining")
+    todo = group.rejoined(1)
+    assert "1 DistributedDataParallel" in todo.tell[0]
+    assert todo.pump
+    assert group.may_begin
+
+
+def test_it_is_not_re_created_without_all_ranks():
+    group = formed()
+    group.replied({"status": "error", "process_group": "broken"})
+    todo = group.settle([Rank(0)], 2, is_running=False)
+    assert not todo.rejoin
+    assert "A rank is dead" in todo.note
+    assert group.may_begin
+
+
+def test_an_interrupt_matters_only_where_collectives_are_uneven():
+    group = formed()
+    group.replied({"status": "interrupted"})
+    assert not group.settle([Rank(0), Rank(1)], 2, is_running=False).rejoin
+    group.replied({"status": "interrupted"})
+    assert group.settle([Rank(0, 3), Rank(1, 4)], 2, is_running=False).rejoin
+
+
+def test_who_left_is_told_once_and_who_came_back_too():
+    group = formed()
+    left = [Rank(0), Rank(1, process_group="none")]
+    assert "Rank 1 destroyed" in group.settle(left, 2, is_running=False).tell[0]
+    assert group.settle(left, 2, is_running=False).tell == ()
+    assert "again" in group.settle([Rank(0), Rank(1)], 2, is_running=False).tell[0]
+
+
+def test_a_restart_while_ranks_rejoin_opens_nothing_for_the_old_ranks():
+    for outcome in (lambda group: group.rejoined(0), lambda group: group.not_rejoined("died", is_whole=False)):
+        group = formed()
+        assert group.requested(is_running=False).rejoin
+        with pytest.raises(JupyterDistError, match="joining already"):
+            group.requested(is_running=False)
+        group.close()
+        assert not outcome(group).pump
+        assert not group.may_begin
+
+
+RANKS = [Rank(0), Rank(1)]
+EVENTS = {
+    "close": lambda group: group.close(),
+    "formed": lambda group: group.state == "closed" and group.formed(),
+    "broken": lambda group: group.replied({"status": "error", "process_group": "broken"}),
+    "interrupted": lambda group: group.replied({"status": "interrupted"}),
+    "ended": lambda group: group.settle(RANKS, 2, is_running=False),
+    "ended on some": lambda group: group.settle(RANKS, 2, is_running=True),
+    "died": lambda group: group.settle(RANKS[:1], 2, is_running=False),
+    "requested": lambda group: group.is_formed and group.requested(is_running=False),
+    "rejoined": lambda group: group.rejoined(0),
+    "not rejoined": lambda group: group.not_rejoined("why", is_whole=True),
+}
+
+
+@given(st.lists(st.sampled_from(list(EVENTS)), max_size=30))
+def test_whatever_happens_in_whatever_order_no_cell_waits_for_ever(events):
+    group = formed()
+    for event in events:
+        EVENTS[event](group)
+    # However it stands: the end of what it waits for opens it again.
+    for event in ("formed", "ended", "rejoined"):
+        EVENTS[event](group)
+    assert group.may_begin
