@@ -16,10 +16,10 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, RANK_LIFE, STARTING_RANK_STATES, RankState
 from jupyter_dist.system.processes import signal_same
 from jupyter_dist.transport.frames import Header, unpack
+from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.stream import FrameStream
 
 from .death import Ending, LastWords, describe_companions, exit_model
-from .pending import Pending
 from .pipes import RankPipes
 
 # A process without its channel (after execv, for example) cannot be used any more.
@@ -74,7 +74,7 @@ class RankProcess:
         self._sock: socket.socket | None = None
         self._pipes = RankPipes(self._on_text)
         self._reader: asyncio.Task[None] | None = None
-        self._pending = Pending()
+        self._questions: Questions[Header] = Questions()
         self._handlers = {
             "phase": self._on_phase,
             "ready": self._on_ready,
@@ -113,7 +113,7 @@ class RankProcess:
         self._pipes.drain()
         self.exit = exit_model(ending, out_of_memory, self._killed_because, self.last_words.lines())
         self.release()
-        self._pending.fail(JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
+        self._questions.fail(lambda: JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
         self._forget_interrupt()
         text = f"Rank {self.rank} {self.exit['reason']}."
         self.ended_with_it = ending.killed
@@ -177,13 +177,10 @@ class RankProcess:
             raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
         ask = lambda number: self.send({"t": kind, "id": number, **fields}, payload)  # noqa: E731
         try:
-            header = await self._pending.ask(ask, timeout_seconds)
+            return await self._questions.ask(ask, timeout_seconds)
         except asyncio.TimeoutError as err:
             message = f"Rank {self.rank} did not answer '{kind}' within {timeout_seconds:g} s."
             raise JupyterDistError("timed_out", message) from err
-        if not header.get("ok"):
-            raise JupyterDistError.from_dict(header.get("error"))
-        return header
 
     # -- state --------------------------------------------------------------------------------------
 
@@ -275,7 +272,11 @@ class RankProcess:
         self.send({"t": "synced", "id": header["id"]})
 
     def _on_answer(self, header: Header, payload: bytes) -> None:
-        self._pending.answered(unpack(header, payload)[0])
+        answer, _ = unpack(header, payload)
+        if answer.get("ok"):
+            self._questions.answer(answer["id"], answer)
+        else:
+            self._questions.refuse(answer["id"], JupyterDistError.from_dict(answer.get("error")))
 
     def _on_text(self, name: str, data: bytes) -> None:
         self._keep_text(name, data, self._last_execution_id)

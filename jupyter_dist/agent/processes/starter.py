@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import os
 import signal
 import socket
@@ -20,6 +19,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.processes import CLEANER_SECONDS
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, pack
+from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
 
@@ -27,6 +27,7 @@ from .death import SHIM_KILLED, ZYGOTE_KILLED, Ending
 
 OnExit = Callable[[int, Ending], Coroutine[Any, Any, None]]  # pid, how it ended
 
+FORK_SECONDS = 10.0
 SETTLE_SECONDS = CLEANER_SECONDS + 1.0
 
 _BOOT = str(Path(__file__).parents[1] / "boot.py")
@@ -66,12 +67,11 @@ class Zygote:
         self._preload = preload
         self._on_exit = on_exit
         self._decoder = FrameDecoder()
-        self._forks: dict[int, asyncio.Future[Born]] = {}
+        self._forks: Questions[Born] = Questions()
         self._living: set[int] = set()  # ranks
         self._shims: set[int] = set()
         self._ended_shims = asyncio.Event()
         self.is_lost = False
-        self._ids = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
         self._sock, child = socket.socketpair()
@@ -81,16 +81,15 @@ class Zygote:
 
     async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
         """Ask the zygote to fork. Raises JupyterDistError `start_failed` if it does not."""
-        number = next(self._ids)
-        forked = self._forks[number] = asyncio.get_running_loop().create_future()
-        frame = encode_frame(*pack({"t": "fork", "id": number}, {"spec": spec.to_dict()}))
-        try:
+
+        def fork(number: int) -> None:
+            frame = encode_frame(*pack({"t": "fork", "id": number}, {"spec": spec.to_dict()}))
             socket.send_fds(self._sock, [frame], list(fds))
-            return await asyncio.wait_for(forked, 10.0)
+
+        try:
+            return await self._forks.ask(fork, FORK_SECONDS)
         except (OSError, asyncio.TimeoutError) as err:
-            raise _not_forked("its zygote, the process that it is forked from, did not respond") from err
-        finally:
-            del self._forks[number]
+            raise _not_forked("its zygote, the process that it is forked from, does not answer") from err
 
     def children(self) -> set[int]:
         """Return its own process; ranks and shims are children of the zygote."""
@@ -121,19 +120,16 @@ class Zygote:
             self._on_message(header, payload)
 
     def _on_message(self, header: Header, payload: bytes) -> None:
-        forked = self._forks.get(header.get("id", 0))
         if header["t"] == "forked":
             self._living.add(header["pid"])
             self._shims.add(header["shim"])
-            if forked is not None and not forked.done():
-                forked.set_result(Born(header["pid"], header["started"]))
+            self._forks.answer(header["id"], Born(header["pid"], header["started"]))
         elif header["t"] == "exited":
             self._tell_exit(header["pid"], ending_of(header))
         elif header["t"] in ("settled", "not_forked"):
             self._shims.discard(header.get("shim", 0))
             self._ended_shims.set()
-            if forked is not None and not forked.done():
-                forked.set_exception(_not_forked(header.get("reason", "its process ended at once")))
+            self._forks.refuse(header.get("id"), _not_forked(header.get("reason", "its process ended at once")))
         elif not self.warm.done():
             self.warm.set_result({**header, "traceback": payload.decode("utf-8", "replace")})
 
@@ -142,9 +138,7 @@ class Zygote:
         self.is_lost = True
         if not self.warm.done():
             self.warm.set_result({"t": "failed", "traceback": message})
-        for forked in self._forks.values():
-            if not forked.done():
-                forked.set_exception(_not_forked("its zygote, the process that it is forked from, ended"))
+        self._forks.fail(lambda: _not_forked("its zygote, the process that it is forked from, ended"))
         self._shims.clear()
         self._ended_shims.set()
         for pid in list(self._living):  # their shims end them and the processes they had started, without reporting it

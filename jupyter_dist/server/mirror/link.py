@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.transport.frames import FrameError, Header, pack, unpack
+from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
 
@@ -47,8 +47,7 @@ class AgentLink:
         self.protocol = PROTOCOL_VERSION  # the protocol version in use
         self.heard_at = 0.0  # monotonic time of its last message
         self.is_silent = False  # alive, but did not answer in time
-        self._answers: dict[int, tuple[asyncio.Future[tuple[Header, bytes]], Take | None]] = {}
-        self._ids = itertools.count(1)
+        self._questions: Questions[tuple[Header, bytes]] = Questions()
 
     @property
     def is_open(self) -> bool:
@@ -95,17 +94,18 @@ class AgentLink:
         """
         if self._stream is None:
             raise self._unreachable()
-        request_id = next(self._ids)
-        answer: asyncio.Future[tuple[Header, bytes]] = asyncio.get_running_loop().create_future()
-        self._answers[request_id] = answer, take
-        header = {"t": t, "id": request_id}
-        try:
+        stream = self._stream
+
+        def send(number: int) -> None:
+            header = {"t": t, "id": number}
             # Every version understands a hello.
             if self.protocol < PACKED_PROTOCOL or t == "hello":
-                self._stream.send({**header, **fields}, payload)
+                stream.send({**header, **fields}, payload)
             else:
-                self._stream.send(*pack(header, fields, payload))
-            return await asyncio.wait_for(answer, timeout_seconds)
+                stream.send(*pack(header, fields, payload))
+
+        try:
+            return await self._questions.ask(send, timeout_seconds, take and (lambda answer: take(*answer)))
         except FrameError as err:
             raise JupyterDistError("too_large", f"The request is too large: {err}.") from err
         except asyncio.TimeoutError as err:
@@ -114,8 +114,6 @@ class AgentLink:
                 f"The group's agent did not answer '{t}' within {timeout_seconds:g} s.",
                 "The machine may be overloaded. The request may still be carried out: check before you retry.",
             ) from err
-        finally:
-            self._answers.pop(request_id, None)
 
     async def close(self) -> None:
         """Close the connection; the agent keeps running. Idempotent; `on_lost` is not called."""
@@ -126,7 +124,7 @@ class AgentLink:
             self._reader = None
         if stream is not None:
             stream.close()
-        self._fail_requests()
+        self._questions.fail(self._unreachable)
 
     async def _read(self, stream: FrameStream) -> None:
         with contextlib.suppress(EOFError, OSError, FrameError):
@@ -145,7 +143,7 @@ class AgentLink:
         stream.abort()
         if self._stream is stream:
             self._stream = None
-            self._fail_requests()
+            self._questions.fail(self._unreachable)
             self._on_lost()
 
     def _dispatch(self, header: Header, payload: bytes) -> None:
@@ -155,23 +153,10 @@ class AgentLink:
             except Exception:  # the outermost level of the reading task: one bad message must not end the connection
                 log.exception("jupyter_dist: cannot handle a '%s' message", header.get("t"))
             return
-        answer, take = self._answers.get(header.get("id", 0), (None, None))
-        if answer is None or answer.done():
-            return  # it arrived after its deadline
-        if not header.get("ok"):
-            answer.set_exception(JupyterDistError.from_dict(header.get("error")))
-            return
-        try:
-            if take is not None:
-                take(header, payload)
-            answer.set_result((header, payload))
-        except Exception as err:  # as above; the caller gets the error
-            answer.set_exception(err)
-
-    def _fail_requests(self) -> None:
-        for answer, _ in self._answers.values():
-            if not answer.done():
-                answer.set_exception(self._unreachable())
+        if header.get("ok"):
+            self._questions.answer(header.get("id"), (header, payload))
+        else:
+            self._questions.refuse(header.get("id"), JupyterDistError.from_dict(header.get("error")))
 
     def _unreachable(self) -> JupyterDistError:
         return JupyterDistError(

@@ -1,0 +1,63 @@
+"""Asking a peer with a number and waiting for the answer that has it: the same on every connection of an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+A = TypeVar("A")
+
+
+class Questions(Generic[A]):
+    """What a peer has not answered yet; each question ends with an answer, a time limit, or the peer."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[asyncio.Future[A], Callable[[A], None] | None]] = {}
+        self._numbers = itertools.count(1)
+
+    async def ask(
+        self, send: Callable[[int], None], timeout_seconds: float, take: Callable[[A], None] | None = None
+    ) -> A:
+        """Have a question sent with its number, and return the answer; `take` gets it in its place among what is heard.
+
+        Raises:
+            asyncio.TimeoutError: there was none in this time; one that comes later is dropped.
+            Exception: what `send`, `take`, `refuse` or `fail` gave.
+        """
+        number = next(self._numbers)
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._open[number] = answer, take
+        try:
+            send(number)
+            return await asyncio.wait_for(answer, timeout_seconds)
+        finally:
+            del self._open[number]
+
+    def answer(self, number: object, answer: A) -> None:
+        """Take an answer; one that nobody waits for any more is dropped."""
+        waiting, take = self._waiting(number)
+        if waiting is None:
+            return
+        try:
+            if take is not None:
+                take(answer)
+            waiting.set_result(answer)
+        except Exception as err:  # the edge of who reads: whoever asked hears of it, and reading goes on
+            waiting.set_exception(err)
+
+    def refuse(self, number: object, error: Exception) -> None:
+        """Answer with an error."""
+        waiting, _ = self._waiting(number)
+        if waiting is not None:
+            waiting.set_exception(error)
+
+    def fail(self, make_error: Callable[[], Exception]) -> None:
+        """The peer is gone: answer all that is open with an error, each with its own."""
+        for number in list(self._open):
+            self.refuse(number, make_error())
+
+    def _waiting(self, number: object) -> tuple[asyncio.Future[A] | None, Callable[[A], None] | None]:
+        waiting, take = self._open.get(number, (None, None)) if isinstance(number, int) else (None, None)
+        return (None, None) if waiting is None or waiting.done() else (waiting, take)
