@@ -1,7 +1,7 @@
 """The states of groups, ranks, executions and process groups, and their transitions.
 
-Everything that defines a state is in this one file (as in h11). docs/messaging.md shows these tables, and a test compares
-them.
+Everything that defines a state is in this one file (as in h11). docs/messaging.md shows the
+same tables, as a test checks.
 """
 
 from __future__ import annotations
