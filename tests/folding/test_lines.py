@@ -1,5 +1,10 @@
 """Carriage returns and backspaces, and that it does not matter how text was cut into chunks."""
 
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,7 +50,16 @@ def test_an_endless_line_comes_in_pieces() -> None:
     assert len(buffer.text) == MAX_LINE_CHARS
 
 
-TEXT = st.text(alphabet="ab\r\b\n\x1b", max_size=40)
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "terminal.json").read_text())
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+def test_shared_vectors(vector: dict[str, Any]) -> None:
+    assert shown(*vector["chunks"]) == vector["shown"]
+    assert shown(*"".join(vector["chunks"])) == vector["shown"]
+
+
+TEXT = st.text(alphabet="ab\r\b\n\x1b[K2", max_size=40)
 
 
 @given(st.lists(TEXT, max_size=5))

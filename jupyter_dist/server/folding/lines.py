@@ -1,4 +1,7 @@
-"""The unfinished line of one rank's stream, with carriage returns and backspaces applied like in a terminal."""
+"""The unfinished line of one rank's stream, with carriage returns, backspaces and erasing applied like in a terminal.
+
+The TypeScript twin is labextension/src/model/log/terminal.ts; both run tests/vectors/terminal.json.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ import re
 # A line without end is split into pieces of this many characters, so that units are bounded.
 MAX_LINE_CHARS = 16384
 
-_CONTROLS = re.compile("([\r\b\n])")
+_ERASE = re.compile(r"\x1b\[[0-2]?K")
+_CONTROLS = re.compile(r"([\r\x08\n]|\x1b\[[0-2]?K)")
+_BEGUN = re.compile(r"\x1b(?:\[[0-2]?)?\Z")  # may become an erase with the next chunk
+_LONGEST_BEGUN = 3
 
 
 class LineBuffer:
@@ -15,12 +21,15 @@ class LineBuffer:
 
     def __init__(self) -> None:
         self.text = ""  # the unfinished line
+        self.held = ""  # what follows it and may be the beginning of a control sequence
         self._column: int | None = None  # column of the next character; None: at the end
-        self._erase = False  # the next character replaces the rest of the line
+        self._replaces = False  # the next character replaces the rest of the line
 
     def feed(self, data: str) -> list[str]:
         """Return the lines that are now complete, each with its newline (or split at the maximum)."""
-        if self._column is None and "\r" not in data and "\b" not in data:
+        if self.held or "\x1b" in data[-_LONGEST_BEGUN:]:
+            data = self._hold_back(self.held + data)
+        if self._is_plain(data):
             return self._feed_plain(data)
         lines: list[str] = []
         for part in _CONTROLS.split(data):
@@ -31,6 +40,8 @@ class LineBuffer:
                 self._return()
             elif part == "\b":
                 self._column = max(0, (len(self.text) if self._column is None else self._column) - 1)
+            elif _ERASE.fullmatch(part):
+                self._erase(part)
             elif part:
                 self._write(part)
                 lines += self._cut()
@@ -41,7 +52,7 @@ class LineBuffer:
 
         The unfinished line goes with them. Splits off nothing if the text has control characters or overlong lines.
         """
-        if self._column is not None or "\r" in data or "\b" in data:
+        if self.held or "\x1b" in data[-_LONGEST_BEGUN:] or not self._is_plain(data):
             return "", data
         end = len(data)
         for _ in range(keep + 1):
@@ -56,7 +67,7 @@ class LineBuffer:
 
     def reset(self) -> None:
         """Drop the unfinished line."""
-        self.text, self._column, self._erase = "", None, False
+        self.text, self.held, self._column, self._replaces = "", "", None, False
 
     def _feed_plain(self, data: str) -> list[str]:
         *complete, last = (self.text + data).split("\n")
@@ -72,17 +83,35 @@ class LineBuffer:
     def _return(self) -> None:
         self._column = 0 if self.text else None
         # Escape sequences take no column, so a line with some cannot be overwritten, only replaced.
-        self._erase = "\x1b" in self.text
+        self._replaces = "\x1b" in self.text
 
     def _write(self, text: str) -> None:
         if self._column is None:
             self.text += text
             return
         end = self._column + len(text)
-        rest = "" if self._erase else self.text[end:]
+        rest = "" if self._replaces or "\x1b" in text else self.text[end:]
         self.text = self.text[: self._column] + text + rest
         self._column = end if rest else None
-        self._erase = False
+        self._replaces = False
+
+    def _erase(self, sequence: str) -> None:
+        if "2" in sequence:
+            self.text, self._column = "", None
+        elif "1" not in sequence and self._column is not None:
+            self.text, self._column = self.text[: self._column], None
+        self._replaces = False
+
+    def _is_plain(self, data: str) -> bool:
+        """Whether it only adds to the line, and makes new ones."""
+        if self._column is not None or "\r" in data or "\b" in data:
+            return False
+        return "\x1b" not in data or _ERASE.search(data) is None
+
+    def _hold_back(self, data: str) -> str:
+        begun = _BEGUN.search(data)
+        self.held = begun[0] if begun else ""
+        return data[: begun.start()] if begun else data
 
     def _cut(self) -> list[str]:
         pieces: list[str] = []

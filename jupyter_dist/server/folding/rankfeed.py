@@ -156,7 +156,7 @@ class RankFeed:
             self._kind = kind
 
     def _settle_line(self, seq: int) -> None:
-        text = self._line.text
+        text = self._line.text + self._line.held
         self._line.reset()
         if text:
             self._append(self._kind, text, len(text.encode("utf-8", "replace")), seq)

@@ -1,19 +1,22 @@
 import { describe, expect, it } from 'vitest';
+import vectors from '../../../../tests/vectors/terminal.json';
 import { coloursAfter, settle, writeText } from './terminal';
 
+function shown(chunks: string[]): string {
+  let open = '';
+  let text = '';
+  for (const chunk of chunks) {
+    const written = writeText(open, chunk);
+    text += written.lines.map(line => `${line}\n`).join('');
+    open = written.open;
+  }
+  return text + settle(open);
+}
+
 describe('writeText', () => {
-  it.each([
-    ['', 'a\nb', ['a'], 'b'],
-    ['b', 'c\n', ['bc'], ''],
-    ['', '10%\r20%\r30%', [], '20%\r30%'],
-    ['10%\r', '9%', [], '10%\r9%'],
-    ['', 'dos\r\nnext', ['dos'], 'next'],
-    ['', 'done\r', [], 'done\r'],
-    ['done\r', '\n', ['done'], ''],
-    ['', 'abc\b\bx\n', ['ax'], ''],
-    ['', 'a long line\r\x1b[Kshort\n', ['short'], '']
-  ])('%j + %j', (open, text, lines, rest) => {
-    expect(writeText(open, text)).toEqual({ lines, open: rest });
+  it.each(vectors)('shows $name', vector => {
+    expect(shown(vector.chunks)).toBe(vector.shown);
+    expect(shown(Array.from(vector.chunks.join('')))).toBe(vector.shown);
   });
 
   it('gives the same lines however the text is cut', () => {
@@ -25,10 +28,6 @@ describe('writeText', () => {
       expect([...first.lines, ...second.lines]).toEqual(whole.lines);
     }
   });
-});
-
-it('replaces a coloured line as a whole', () => {
-  expect(settle('\x1b[31mred and long\x1b[0m\rab')).toBe('ab');
 });
 
 it('knows the colours in force', () => {

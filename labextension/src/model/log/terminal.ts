@@ -2,6 +2,7 @@
  * What a terminal would show of a stream: carriage returns, backspaces and "erase to the end of the line" applied.
  *
  * The log keeps bytes exactly as they were written, so that a progress bar is thousands of `\r`; the panel shows the last.
+ * The Python twin is jupyter_dist/server/folding/lines.py; both run tests/vectors/terminal.json.
  */
 
 /** Complete lines, and the last one, that more text may still change: show `settle(open)`. */
@@ -10,18 +11,18 @@ export interface ITerminalText {
   readonly open: string;
 }
 
-const CONTROL = /[\r\b]|\x1b\[[0-2]?K/; // eslint-disable-line no-control-regex
-const ESCAPE = '\x1b[';
-const SGR = /\x1b\[([\d;]*)m/g; // eslint-disable-line no-control-regex
+/* eslint-disable no-control-regex */
+const CONTROL = /[\r\x08]|\x1b\[[0-2]?K/;
+const CONTROLS = /([\r\x08]|\x1b\[[0-2]?K)/;
+const ESCAPE = '\x1b';
+const SGR = /\x1b\[([\d;]*)m/g;
+/* eslint-enable no-control-regex */
 
 /** Append `text` to a line that is not complete; returns the lines completed and what is left open. */
 export function writeText(open: string, text: string): ITerminalText {
   const parts = (open + text).split('\n');
   const last = parts.pop() ?? '';
-  return {
-    lines: parts.map(part => settle(part.endsWith('\r') ? part.slice(0, -1) : part)),
-    open: compact(last)
-  };
+  return { lines: parts.map(settle), open: compact(last) };
 }
 
 /** Shorten an open line to what it shows and what has been written over it so far: the column must not be lost. */
@@ -35,29 +36,57 @@ export function settle(line: string): string {
   if (!CONTROL.test(line)) {
     return line;
   }
-  return line.split('\r').reduce((shown, written) => overwrite(shown, written), '');
-}
-
-function overwrite(shown: string, written: string): string {
-  const erase = /^\x1b\[[0-2]?K/.test(written); // eslint-disable-line no-control-regex
-  const text = backspaces(written.replace(/\x1b\[[0-2]?K/g, '')); // eslint-disable-line no-control-regex
-  if (erase || text.length >= shown.length || shown.includes(ESCAPE) || text.includes(ESCAPE)) {
-    // With colours in it, the columns of a line cannot be counted by its length: the newer text wins as a whole.
-    return text.length > 0 || erase ? text : shown;
+  const shown = new Line();
+  for (const part of line.split(CONTROLS)) {
+    shown.take(part);
   }
-  return text + shown.slice(text.length);
+  return shown.text;
 }
 
-function backspaces(text: string): string {
-  let result = text;
-  while (result.includes('\b')) {
-    const next = result.replace(/[^\b]\x08|^\x08+/, ''); // eslint-disable-line no-control-regex
-    if (next === result) {
-      break;
+class Line {
+  text = '';
+
+  take(part: string): void {
+    if (part === '\r') {
+      this._column = this.text === '' ? null : 0;
+      // Escape sequences take no column: a line that has some cannot be overlaid, only replaced.
+      this._replaces = this.text.includes(ESCAPE);
+    } else if (part === '\b') {
+      this._column = Math.max(0, (this._column ?? this.text.length) - 1);
+    } else if (CONTROL.test(part)) {
+      this._erase(part);
+    } else if (part !== '') {
+      this._write(part);
     }
-    result = next;
   }
-  return result;
+
+  private _erase(sequence: string): void {
+    if (sequence.includes('2')) {
+      this.text = '';
+      this._column = null;
+    } else if (!sequence.includes('1') && this._column !== null) {
+      this.text = this.text.slice(0, this._column);
+      this._column = null;
+    }
+    this._replaces = false;
+  }
+
+  private _write(text: string): void {
+    if (this._column === null) {
+      this.text += text;
+      return;
+    }
+    const end = this._column + text.length;
+    const rest = this._replaces || text.includes(ESCAPE) ? '' : this.text.slice(end);
+    this.text = this.text.slice(0, this._column) + text + rest;
+    this._column = rest ? end : null;
+    this._replaces = false;
+  }
+
+  /** Where the next character goes; null: at the end. */
+  private _column: number | null = null;
+  /** The next character replaces the rest of the line. */
+  private _replaces = false;
 }
 
 /** The colour codes in force after `text`, when `before` were in force: what a block cut here must begin with. */
