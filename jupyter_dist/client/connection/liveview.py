@@ -15,8 +15,11 @@ class LiveView:
         self.seq = 0
 
     def apply(self, message: dict[str, Any]) -> None:
-        """Apply a `view` message."""
-        if message.get("reset") or not message["since"]:
+        """Apply a `view` message; one that brings nothing new is ignored."""
+        is_whole = message.get("reset") or not message["since"]
+        if not is_whole and message["seq"] <= self.seq:
+            return
+        if is_whole:
             self.items = []
         if message["removed"]:
             removed = set(message["removed"])

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { IExecution, IViewItem } from '../../services/protocol';
+import vectors from '../../../../tests/vectors/bundles.json';
 import { fallbackText, makeBundle } from './bundle';
 
 const group = { id: 'g-1', name: 'train', world_size: 2 };
@@ -20,12 +21,25 @@ const execution: IExecution = {
   error: null
 };
 
+interface IBundleVector {
+  group: typeof group;
+  execution: IExecution;
+  items: IViewItem[];
+}
+
 function said(id: number, ranks: string, text: string): IViewItem {
   const output = { output_type: 'stream', name: 'stdout', text };
   return { id, seq: id, ranks, output };
 }
 
 describe('a bundle', () => {
+  it.each(vectors)('is the same in Python: $name', vector => {
+    const { group, execution, items } = vector as unknown as IBundleVector;
+    const made = makeBundle(group, execution, items);
+    expect(made).toEqual(vector.bundle);
+    expect(fallbackText(made)).toBe(vector.text);
+  });
+
   it('has a text that names the ranks when they change', () => {
     const items = [
       said(1, '0-1', 'both\n'),

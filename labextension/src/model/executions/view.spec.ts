@@ -1,7 +1,13 @@
 import type { IStream } from '@jupyterlab/nbformat';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { IViewChange } from '../../services/protocol';
+import type { IViewChange, IViewItem, IViewMessage } from '../../services/protocol';
+import vectors from '../../../../tests/vectors/views.json';
 import { streamText, ViewModel } from './view';
+
+interface IStep {
+  message: IViewMessage;
+  items: IViewItem[];
+}
 
 function said(
   id: number,
@@ -15,6 +21,17 @@ function said(
 function texts(view: ViewModel): string[] {
   return view.items.map(item => streamText(item.output as IStream));
 }
+
+describe('a view, as in Python', () => {
+  it.each(vectors)('$name', ({ steps }) => {
+    const view = new ViewModel();
+    for (const { message, items } of steps as unknown as IStep[]) {
+      expect(view.apply(message)).not.toBe('gap');
+      // The seq of an item may grow without anything to send.
+      expect(view.items).toEqual(items.map(item => ({ ...item, seq: expect.any(Number) as number })));
+    }
+  });
+});
 
 describe('ViewModel', () => {
   let view: ViewModel;
