@@ -13,7 +13,9 @@ VECTORS = Path(__file__).parents[1] / "vectors"
 
 
 def vectors(name):
-    return pytest.mark.parametrize("vector", json.loads((VECTORS / name).read_text()), ids=lambda vector: vector["name"])
+    return pytest.mark.parametrize(
+        "vector", json.loads((VECTORS / name).read_text()), ids=lambda vector: vector["name"]
+    )
 
 
 @vectors("bundles.json")
