@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside matrix generate lint docs third-party bench screenshots clean setup browser
+.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench screenshots clean setup browser
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -14,7 +14,7 @@ lab: .venv/ready  ## Open the same notebook in JupyterLab
 	$(BIN)/jupyter lab examples/ddp_digits.ipynb
 
 test: .venv/ready browser  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
-	@$(PYTHON) .ci/parts.py test-python test-versions test-typescript test-browser
+	@$(PYTHON) .ci/parts.py test-python test-versions test-typescript test-browser test-package
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).
@@ -41,6 +41,13 @@ test-browser: .venv/ready browser ui-tests/node_modules
 
 test-browser-1 test-browser-2: test-browser-%:
 	cd ui-tests && JUPYTER_DIST_TEST_PORT=$(PORT)$* npx playwright test --shard $*/2 --output test-results/$*
+
+test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release does, and look into them
+	$(BIN)/python -m pytest tests/packaging
+
+.venv/package: .venv/ready pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt --editable ".[test,package]"
+	touch $@
 
 # By hand: beside jupyter-collaboration, in Notebook 7 and in JupyterHub. The other tests have these extensions switched off.
 test-beside: .venv/beside browser ui-tests/node_modules
