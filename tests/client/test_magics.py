@@ -186,7 +186,7 @@ def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
 
 
 def test_reset_gives_fresh_ranks_and_reload_keeps_them(kernel):
-    assert "2 fresh ranks" in kernel.run("%dist_reset").text
+    assert "2 new ranks" in kernel.run("%dist_reset").text
     assert kernel.run("new = 1\n'kept' in globals()").said == [("0-1", "False")]
     kernel.run("%reload_ext jupyter_dist")
     assert kernel.run("%%distributed\nnew").said == [("0-1", "1")]

@@ -57,7 +57,7 @@ def test_it_runs_with_another_first_line(client, tmp_path):
         "All 2 ranks are in sync",
         "here False",
         "there True",
-        "2 fresh ranks",
+        "2 new ranks",
         "has ended",
     ):
         assert line in text, text
