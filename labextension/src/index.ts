@@ -25,7 +25,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   groupsPlugin,
   executionsPlugin,
   notebooksPlugin,
-  // Of two plugins that provide one token JupyterLab takes the later: the first is for when the second is disabled.
+  // If two plugins provide a token, JupyterLab uses the later one: the first is for when the second is disabled.
   kernelExecutorPlugin,
   executorPlugin,
   guardPlugin,

@@ -1,6 +1,6 @@
 /**
- * What the plugins provide to each other, and what other extensions can
- * build on: interfaces, tokens, command ids.
+ * What the plugins provide to each other and to other extensions:
+ * interfaces, tokens, command ids.
  */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type {
@@ -31,11 +31,11 @@ export const CommandIDs = {
   interrupt: 'jupyter-dist:interrupt',
   /** Restart the ranks of the current notebook's group, or `{group}`. */
   restart: 'jupyter-dist:restart',
-  /** Give dead ranks new processes; args: `{group}`. */
+  /** Replace dead ranks by new processes; args: `{group}`. */
   replace: 'jupyter-dist:replace',
-  /** Kill one rank; the others are left alone; args: `{group, rank}`. */
+  /** Kill one rank; the others are not affected; args: `{group, rank}`. */
   killRank: 'jupyter-dist:kill-rank',
-  /** Form the process group anew in the same processes; args: `{group}`. */
+  /** Re-create the process group in the same processes; args: `{group}`. */
   reform: 'jupyter-dist:reform',
   /** Shut a group down; args: `{group}`. */
   shutdown: 'jupyter-dist:shutdown',
@@ -45,7 +45,7 @@ export const CommandIDs = {
   emptyCache: 'jupyter-dist:empty-cache',
   /** Show the Ranks sidebar. */
   showSidebar: 'jupyter-dist:show-sidebar',
-  /** Give the selected cells a target of their own. */
+  /** Set a target for the selected cells only. */
   overrideCell: 'jupyter-dist:override-cell',
   /** Focus the rank picker of the current notebook. */
   focusPicker: 'jupyter-dist:focus-picker'
@@ -59,17 +59,17 @@ export const IDistService = new Token<IDistService>(
   'The jupyter_dist server: its REST API and its WebSocket.'
 );
 
-/** All groups of the server, always current. */
+/** All groups of the server, kept up to date. */
 export interface IDistGroups {
-  /** Resolves when the groups were first heard of. */
+  /** Resolves when the groups are known. */
   readonly ready: Promise<void>;
-  /** The groups by name: nothing that happens to one moves it. Snapshots: never change them. */
+  /** The groups, sorted by name. Snapshots: do not modify them. */
   readonly groups: readonly IGroup[];
-  /** Whether the WebSocket is open; if not, `groups` is what was last known. */
+  /** Whether the WebSocket is open; if not, `groups` is the last known state. */
   readonly connected: boolean;
-  /** Emitted when a group came, went or changed, and with the connection. */
+  /** Emitted when a group is added, removed or changed, and when the connection changes. */
   readonly changed: ISignal<IDistGroups, void>;
-  /** The group of that name, else of that id, else null. */
+  /** The group with that name, else with that id, else null. */
   find(reference: string): IGroup | null;
 }
 
@@ -78,7 +78,7 @@ export const IDistGroups = new Token<IDistGroups>(
   'All groups of ranks on the server, with their state.'
 );
 
-/** What changed in a followed execution. */
+/** The parts of a followed execution that changed. */
 export interface IFollowedChange {
   /** The execution's state or its statuses. */
   execution: boolean;
@@ -86,41 +86,41 @@ export interface IFollowedChange {
   items: boolean;
 }
 
-/** An execution whose view is followed live; shared by all who follow it. */
+/** An execution whose view is followed live; shared by all followers. */
 export interface IFollowedExecution {
   readonly group: string;
   readonly id: string;
-  /** Null until the server was heard. */
+  /** Null until the server answers. */
   readonly execution: IExecution | null;
-  /** The items in order. Snapshots: never change them. */
+  /** The items in order. Snapshots: do not modify them. */
   readonly items: readonly IViewItem[];
   /** Why it cannot be followed, e.g. the server no longer knows it. */
   readonly error: IErrorBody | null;
-  /** Whether the execution is final (or unknown) and all items are here. */
+  /** Whether the execution is final (or unknown) and all items have arrived. */
   readonly isEnded: boolean;
   readonly changed: ISignal<IFollowedExecution, IFollowedChange>;
   /** Resolves when isEnded. */
   readonly ended: Promise<void>;
 }
 
-/** Holds a followed execution; dispose to let go. */
+/** A reference to a followed execution; dispose it when done. */
 export interface IFollower extends IDisposable {
   readonly followed: IFollowedExecution;
 }
 
-/** Cells on ranks: run them, follow what they say. */
+/** Runs cells on ranks and follows their output. */
 export interface IDistExecutions {
-  /** Emitted with an execution's id when its following begins. */
+  /** Emitted with the id of an execution when it is first followed. */
   readonly followed: ISignal<IDistExecutions, string>;
   /** Submit code; resolves when the server has queued it. */
   run(group: string, request: IRunRequest): Promise<IExecution>;
-  /** Whether it was submitted from this page: its output may do what the page's user may. */
+  /** Whether it was submitted from this page, so that its output is trusted. */
   isOwn(execution: string): boolean;
   /** Cancel if queued, interrupt if running. */
   cancel(group: string, execution: string): Promise<void>;
   /** Follow an execution's view. */
   follow(group: string, execution: string): IFollower;
-  /** The followed execution of that id, if somebody follows it now. */
+  /** The followed execution with that id, if there is one. */
   find(execution: string): IFollowedExecution | null;
 }
 
@@ -129,30 +129,30 @@ export const IDistExecutions = new Token<IDistExecutions>(
   'Runs code on ranks and follows their output.'
 );
 
-/** The notebooks that are open, and what their cells run on ranks. */
+/** The open notebooks, and the cells they run on ranks. */
 export interface IDistNotebooks {
-  /** Emitted when a cell begins or ends on ranks, and when one that runs is deleted or comes back. */
+  /** Emitted when a cell starts or ends on ranks, and when a running one is deleted or restored. */
   readonly changed: ISignal<IDistNotebooks, void>;
   /** Whether cells empty the device cache of the ranks whose memory they changed. */
   emptyCache: boolean;
-  /** Runs cells: on ranks where the notebook says so, else on the kernel. */
+  /** Runs cells, on ranks or on the kernel, as the notebook is set. */
   readonly executor: INotebookCellExecutor;
-  /** Have kernel cells run by another executor than JupyterLab's own. */
+  /** Run kernel cells with another executor than JupyterLab's own. */
   runKernelCellsBy(executor: INotebookCellExecutor): void;
   /**
-   * A notebook was opened and its content is here. Its cells are shown what
-   * they ran and run; dispose when it is closed.
+   * Call when a notebook was opened and loaded. Reconnects its cells to their
+   * executions; dispose the result when it is closed.
    */
   open(notebook: INotebookModel, file: INotebookFile): IDisposable;
-  /** Interrupt what the notebook's cells run on ranks. */
+  /** Interrupt the notebook's cells on ranks. */
   interrupt(notebook: INotebookModel): Promise<void>;
-  /** Whether cells of the notebook, deleted ones too, run or wait on ranks. */
+  /** Whether cells of the notebook, including deleted ones, run or wait on ranks. */
   isRunning(notebook: INotebookModel): boolean;
-  /** What deleted cells still run. */
+  /** Executions of deleted cells that are still running. */
   readonly deleted: readonly IDeletedRun[];
 }
 
-/** A cell that was deleted, and runs on. */
+/** A deleted cell that is still running. */
 export interface IDeletedRun {
   /** The execution. */
   readonly id: string;
@@ -162,9 +162,9 @@ export interface IDeletedRun {
   interrupt(): Promise<void>;
 }
 
-/** Where a notebook lies on the server. */
+/** A notebook file on the server. */
 export interface INotebookFile {
-  /** The path now: it can be renamed. */
+  /** The current path, which changes if it is renamed. */
   path(): string;
   /** When it was last saved, in seconds since the epoch. */
   readonly savedAt: number;
@@ -175,9 +175,9 @@ export const IDistNotebooks = new Token<IDistNotebooks>(
   'The open notebooks and the cells they run on ranks.'
 );
 
-/** Whether cells of this page can run on ranks at all. */
+/** Whether cells of this page can run on ranks. */
 export interface IDistGuard {
-  /** Why they cannot; null: they can. */
+  /** Why they cannot, or null. */
   readonly trouble: IErrorBody | null;
 }
 

@@ -1,8 +1,8 @@
-/** What all models do that tell of their changes. */
+/** The base of models with a `changed` signal. */
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-/** Tells when it changed, until it is disposed; then it hears nothing either. */
+/** Emits `changed` until it is disposed, which also disconnects its slots. */
 export class ChangingModel implements IDisposable {
   get changed(): ISignal<this, void> {
     return this._changed;

@@ -22,7 +22,7 @@ export const servicePlugin: JupyterFrontEndPlugin<IDistService> = {
   }
 };
 
-/** All groups, always current. */
+/** All groups, kept up to date. */
 export const groupsPlugin: JupyterFrontEndPlugin<IDistGroups> = {
   id: 'jupyter-dist:groups',
   description: 'Provides the groups of ranks and their state.',

@@ -1,6 +1,6 @@
 /**
- * The page's one WebSocket: topics multiplexed, cursors kept, reconnected
- * with back-off. Whoever subscribes never notices that the line was cut.
+ * The page's only WebSocket: multiplexes topics, keeps cursors, and reconnects
+ * with back-off, without subscribers noticing.
  */
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
@@ -16,26 +16,26 @@ import type {
 } from './protocol';
 import { translation } from './translation';
 
-/** Who follows a topic. */
+/** A follower of a topic. */
 export interface ITopicHandler {
   /**
-   * The highest `seq` already held: where to go on after a reconnection.
-   * Topics without a cursor leave it out.
+   * The highest known `seq`, from which to continue after a reconnection.
+   * Omitted for topics without a cursor.
    */
   since?(): number;
   /**
-   * Take a message. It may bring what is already held (two followers of one
-   * topic, each with its own cursor): ignore that by its `seq`.
+   * Handle a message. It may repeat known data, because two followers of a
+   * topic can have different cursors: ignore that by its `seq`.
    */
   receive(message: TopicMessage): void;
 }
 
 export interface ITopicSubscription extends IDisposable {
-  /** Ask again from `since()`: after a gap that should not have been. */
+  /** Subscribe again from `since()`, after an unexpected gap. */
   resubscribe(): void;
 }
 
-/** The server closes a connection that sends it more at once. */
+/** The server closes a connection that sends a larger message. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;
 
 export class Channel implements IDisposable {
@@ -49,12 +49,12 @@ export class Channel implements IDisposable {
     });
   }
 
-  /** All groups, whenever one changed. */
+  /** Emits all groups when one changed. */
   get groups(): ISignal<this, IGroup[]> {
     return this._groups;
   }
 
-  /** True: connected; false: the line was cut. */
+  /** Emits true when connected, false when disconnected. */
   get connection(): ISignal<this, boolean> {
     return this._connection;
   }
@@ -102,9 +102,8 @@ export class Channel implements IDisposable {
   }
 
   /**
-   * One turn of the poll: lasts as long as the connection, as the poll goes on
-   * to the next when it has ended. A connection that never opened rejects, and
-   * the poll backs off.
+   * One cycle of the poll, which lasts as long as the connection. A connection
+   * that never opened rejects, and the poll backs off.
    */
   private _connect(): Promise<void> {
     this._drop();
@@ -147,7 +146,7 @@ export class Channel implements IDisposable {
       try {
         handler.receive(message);
       } catch (reason) {
-        // One follower's failure must not silence the others.
+        // An error in one follower must not affect the others.
         console.error('Could not handle a jupyter_dist message', reason);
       }
     }
@@ -160,28 +159,28 @@ export class Channel implements IDisposable {
     const cursors = [...entry.handlers]
       .filter(handler => handler.since)
       .map(handler => handler.since!());
-    // The follower who has least decides: the others ignore what they have.
+    // Use the lowest cursor: the other followers ignore known data.
     const cursor = cursors.length ? { since: Math.min(...cursors) } : {};
     if (!this._send({ type: 'subscribe', ...entry.topic, ...cursor })) {
-      // Not now: whoever subscribes does not expect an answer before the subscription.
+      // Not now: subscribers do not expect an answer before they have the subscription.
       void Promise.resolve().then(() => this._refuse(entry));
     }
   }
 
-  /** Send when connected; false when the message is more than the server takes: it would close the connection. */
+  /** Send if connected; false if the message is too large, because the server would close the connection. */
   private _send(message: object): boolean {
     const text = JSON.stringify(message);
     if (new TextEncoder().encode(text).length > MAX_MESSAGE_BYTES) {
       return false;
     }
-    // When not connected nothing is lost: opening subscribes to everything.
+    // If not connected, nothing is lost: all topics are subscribed on connecting.
     if (this._socket?.readyState === 1) {
       this._socket.send(text);
     }
     return true;
   }
 
-  /** Tell who asked for too much, and leave the connection to the others. */
+  /** Report a request that is too large to its followers, and keep the connection. */
   private _refuse({ topic, handlers }: ITopicEntry): void {
     const trans = translation();
     const error = {
@@ -254,7 +253,7 @@ function messageKey(message: TopicMessage): string | null {
         ? topicKey(message.request as unknown as Topic)
         : null;
     default:
-      // A newer server's message.
+      // A message of a newer server.
       return null;
   }
 }

@@ -1,6 +1,6 @@
 import type { IErrorBody } from './protocol';
 
-/** An error the server named: a stable code, a sentence, what to do. */
+/** An error from the server: a stable code, a sentence and a hint. */
 export class DistError extends Error {
   constructor(body: IErrorBody, status: number | null = null) {
     super(body.message);
@@ -12,6 +12,6 @@ export class DistError extends Error {
 
   readonly code: string;
   readonly hint: string;
-  /** The HTTP status; null when the server was never asked or not reached. */
+  /** The HTTP status; null if the server was not reached. */
   readonly status: number | null;
 }

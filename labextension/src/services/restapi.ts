@@ -23,7 +23,7 @@ import { translation } from './translation';
 
 type Settings = ServerConnection.ISettings;
 
-/** Errors after which nobody knows whether a request was carried out. */
+/** Errors after which it is unknown whether a request was carried out. */
 const LOST_ANSWERS = ['server_unreachable', 'timed_out'];
 const MAX_ATTEMPTS = 3;
 const RETRY_MS = 500;
@@ -44,7 +44,7 @@ export function apiUrl(settings: Settings, ...parts: string[]): string {
   );
 }
 
-/** One step of a path, and never a step up, whoever made the id. */
+/** One segment of a path, and never "..", even from an untrusted id. */
 function segment(part: string): string {
   if (part === '' || part === '.' || part === '..') {
     const trans = translation();
@@ -214,14 +214,14 @@ export async function getLog(
   return request(settings, 'GET', path, undefined, query);
 }
 
-/** The address of a rank's whole log. Without a token: addresses stay in histories and in the logs of proxies. */
+/** The URL of a rank's full log. Without a token, because URLs end up in histories and logs of proxies. */
 export function logDownloadUrl(settings: Settings, group: string, rank: number): string {
   return apiUrl(settings, 'groups', group, 'ranks', String(rank), 'log', 'download');
 }
 
 /**
- * An address that the browser can download a rank's whole log from, with its cookie. Where the page has none, because
- * another server delivered it, the log is fetched with the token in a header, and lies in the page's memory until released.
+ * A URL from which the browser can download a rank's full log, with its cookie. If the page has none, because another
+ * server delivered it, the log is fetched with the token in a header, and kept in memory until released.
  */
 export async function logDownload(settings: Settings, group: string, rank: number): Promise<IDownload> {
   const url = logDownloadUrl(settings, group, rank);
@@ -243,14 +243,14 @@ async function hasCookie(settings: Settings, group: string): Promise<boolean> {
     const response = await fetch(url, { credentials: 'same-origin', redirect: 'manual' });
     return response.ok;
   } catch {
-    // Another origin, which lets only requests with the token through.
+    // Another origin, which requires the token.
     return false;
   }
 }
 
 /**
- * What starts or changes something, asked again when the answer got lost: the
- * server knows the key, and does nothing twice.
+ * POST a change, and retry if the answer is lost: the server recognizes the
+ * key and does not repeat the change.
  */
 async function requestOnce<T>(settings: Settings, path: string[], body: object): Promise<T> {
   const key = UUID.uuid4();
@@ -301,7 +301,7 @@ async function request<T>(
   return (text ? JSON.parse(text) : undefined) as T;
 }
 
-/** The error the server described, or what little can be said without. */
+/** The server's error, or a generic one if it sent none. */
 function errorBody(response: Response, text: string): IErrorBody {
   try {
     const { error } = JSON.parse(text) as { error?: IErrorBody };

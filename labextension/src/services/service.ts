@@ -1,6 +1,6 @@
 /**
- * The facade of the server: what the rest of the extension sees of REST and
- * WebSocket.
+ * The facade of the server, which hides REST and the WebSocket from the rest
+ * of the extension.
  */
 import { ServerConnection } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
@@ -23,11 +23,11 @@ import * as restapi from './restapi';
 
 export type { IDownload } from './restapi';
 
-/** The server, as one object. Every promise may reject with a DistError. */
+/** The server as one object. Promises reject with a DistError. */
 export interface IService extends IDisposable {
-  /** All groups, whenever one changed; the first soon after connecting. */
+  /** Emits all groups when one changed, and soon after connecting. */
   readonly groupsChanged: ISignal<unknown, IGroup[]>;
-  /** Emitted when the WebSocket opens (true) or is cut (false). */
+  /** Emitted when the WebSocket opens (true) or closes (false). */
   readonly connectionChanged: ISignal<unknown, boolean>;
   readonly connected: boolean;
   /** Follow a topic; the subscription survives reconnections. */
@@ -45,11 +45,11 @@ export interface IService extends IDisposable {
   startGroup(request: IStartRequest): Promise<IGroup>;
   shutdownGroup(group: string): Promise<void>;
   restartGroup(group: string): Promise<IGroup>;
-  /** New processes for dead ranks; the others keep theirs. */
+  /** Start new processes for dead ranks; the others keep theirs. */
   replaceRanks(group: string): Promise<IGroup>;
-  /** End one rank's process, whatever it does; the others are left alone. */
+  /** Kill one rank's process, even if it hangs; the others are not affected. */
   killRank(group: string, rank: number): Promise<IGroup>;
-  /** Form the process group anew in the same processes. */
+  /** Re-create the process group in the same processes. */
   reformGroup(group: string): Promise<IGroup>;
   interrupt(
     group: string,
@@ -57,7 +57,7 @@ export interface IService extends IDisposable {
   ): Promise<{ interrupted: string; idle: string }>;
   emptyCache(group: string, ranks?: string): Promise<Record<string, number>>;
   memory(group: string): Promise<IMemorySample[]>;
-  /** What fits at a cursor (in characters), of what one rank knows. */
+  /** Completions at a cursor position (in characters) on one rank. */
   complete(group: string, rank: number, code: string, cursorPos: number): Promise<ICompletion>;
 
   run(group: string, request: IRunRequest): Promise<IExecution>;
@@ -71,9 +71,9 @@ export interface IService extends IDisposable {
     rank: number,
     page: { tail?: number; before?: number }
   ): Promise<ILogPage>;
-  /** Where a rank's whole log lies; it takes the browser's cookie. */
+  /** The URL of a rank's full log; needs the browser's cookie. */
   logDownloadUrl(group: string, rank: number): string;
-  /** An address that the browser can download it from, whatever it needs. */
+  /** A URL that the browser can download it from, with or without a cookie. */
   logDownload(group: string, rank: number): Promise<restapi.IDownload>;
 }
 

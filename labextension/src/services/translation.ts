@@ -1,14 +1,14 @@
-/** The words that models and services say to people. One bundle: JupyterLab's language changes with a new page only. */
+/** The translator for texts in models and services. Global, because JupyterLab's language only changes on reload. */
 import { nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 
 let current: { trans: TranslationBundle } = { trans: nullTranslator.load('jupyter_dist') };
 
-/** The translator of the page; until one is set, the words are English. */
+/** Set the translator of the page; until then, texts are English. */
 export function setTranslation(trans: TranslationBundle): void {
   current = { trans };
 }
 
-/** The bundle as of now: ask when the words are needed. */
+/** The current translator; get it when a text is needed. */
 export function translation(): TranslationBundle {
   return current.trans;
 }

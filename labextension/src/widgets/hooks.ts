@@ -1,9 +1,9 @@
-/** What ties React leaves to models. */
+/** Hooks that connect React components to models. */
 import type { ISignal } from '@lumino/signaling';
 import { useEffect, useReducer } from 'react';
 import type { Clock } from '../model/format/clock';
 
-/** Render again when the signal is emitted; at most once a frame, however often that is. */
+/** Render again when the signal is emitted, at most once per frame. */
 export function useSignal<S, A>(signal: ISignal<S, A> | null): void {
   const [, again] = useReducer((n: number) => n + 1, 0);
   useEffect(() => {
@@ -22,7 +22,7 @@ export function useSignal<S, A>(signal: ISignal<S, A> | null): void {
   }, [signal]);
 }
 
-/** Render again with every beat of the clock, while `active`. */
+/** Render again with every tick of the clock, while `active`. */
 export function useClock(clock: Clock, active: boolean): void {
   useEffect(() => (active ? clock.hold() : undefined), [clock, active]);
   useSignal(active ? clock.ticked : null);

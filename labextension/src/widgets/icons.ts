@@ -1,4 +1,4 @@
-/** The extension's own icons; colours follow the theme by JupyterLab's icon classes. */
+/** The extension's own icons; colors follow the theme through JupyterLab's icon classes. */
 import { LabIcon } from '@jupyterlab/ui-components';
 
 /** Four ranks on one bus. */

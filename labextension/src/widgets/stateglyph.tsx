@@ -1,4 +1,4 @@
-/** A light: shape and colour say the state, so that colour alone never does. */
+/** A light that shows a state by shape and color, never by color alone. */
 import React from 'react';
 import type { RankState } from '../services/protocol';
 
@@ -19,7 +19,7 @@ const SHAPES: Record<RankState, React.ReactElement> = {
 
 export interface IStateGlyphProps {
   readonly state: RankState;
-  /** Said to screen readers; left out where the words stand beside it. */
+  /** For screen readers; omitted if the text is next to it. */
   readonly label?: string;
 }
 

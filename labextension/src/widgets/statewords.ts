@@ -1,4 +1,4 @@
-/** The words for states: one place, so that the sidebar, the status bar and the panels say the same. */
+/** The texts for states, shared by the sidebar, the status bar and the panels. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../model/format/quantities';
 import type { ExecutionState, GroupState, IGroup, IRank, RankState } from '../services/protocol';
@@ -25,11 +25,11 @@ export function stateWord(trans: TranslationBundle, state: RankState | GroupStat
     incompatible: trans.__('started by another version'),
     lost: trans.__('lost')
   };
-  // A newer server may know more states than this page.
+  // A newer server may have more states than this page knows.
   return words[state] ?? state;
 }
 
-/** Whether the state is one that passes: it is shown with the seconds it lasts. */
+/** Whether the state is temporary: it is shown with its duration. */
 export function isPassing(state: RankState): boolean {
   return state !== 'idle' && state !== 'dead';
 }
@@ -70,7 +70,7 @@ export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart
   return parts.join(', ');
 }
 
-/** The state that says most of a group, for one light. */
+/** The most important state in a group, for its light. */
 export function groupLight(group: IGroup): RankState {
   const light: Partial<Record<GroupState, RankState>> = {
     starting: 'starting',
@@ -90,11 +90,11 @@ export function groupLight(group: IGroup): RankState {
       return state;
     }
   }
-  // Ready and nothing else to say: but green only when every rank has answered.
+  // Ready, but green only if every rank has answered.
   return group.ranks.every(rank => rank.state === 'idle') ? 'idle' : 'starting';
 }
 
-/** What to say of a rank's end. */
+/** Why a rank ended. */
 export function exitReason(trans: TranslationBundle, rank: IRank): string {
   return rank.exit?.reason ?? rank.message ?? trans.__('It exited for an unknown reason.');
 }

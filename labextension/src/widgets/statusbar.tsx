@@ -1,4 +1,4 @@
-/** The group in a line: "train: 4 ranks, 2 busy". */
+/** The group in the status bar: "train: 4 ranks, 2 busy". */
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
@@ -13,7 +13,7 @@ export interface IStatusOptions {
   readonly groups: IDistGroups;
   readonly clock: Clock;
   readonly trans: TranslationBundle;
-  /** The group the user has to do with now, of several. */
+  /** Chooses the group to show. */
   readonly choose: () => IGroup | null;
   readonly open: () => void;
 }

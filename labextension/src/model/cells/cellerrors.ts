@@ -1,4 +1,4 @@
-/** How cells on ranks fail: as errors that JupyterLab knows from its kernels. */
+/** Errors of cells on ranks, in the form of kernel errors, which JupyterLab knows. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { KernelError } from '@jupyterlab/notebook';
 import type { DistError } from '../../services/errors';
@@ -7,7 +7,7 @@ import { asOutput } from './celloutput';
 import type { IOutcome } from './cellrun';
 import type { CellAborted } from './queue';
 
-/** The server did not take it: say why where the output would be. */
+/** Show why the server did not accept a cell, as its output. */
 export function refuse(model: ICodeCellModel | null, error: DistError): KernelError {
   const { message } = error;
   const output = asOutput({ code: error.code ?? 'internal', message, hint: hintFor(error) });
@@ -19,7 +19,7 @@ export function refuse(model: ICodeCellModel | null, error: DistError): KernelEr
   return kernelError(output.ename, output.evalue, output.traceback);
 }
 
-/** What to do about it on this page: the server speaks to programs too. */
+/** A hint for users of the page; the server's hints are for programs, too. */
 function hintFor({ code, hint }: DistError): string {
   const trans = translation();
   const words: Record<string, string> = {
@@ -28,7 +28,7 @@ function hintFor({ code, hint }: DistError): string {
   return words[code] ?? hint;
 }
 
-/** How a cell on ranks ended. */
+/** The error of a cell on ranks that failed. */
 export function failure({ execution, error }: IOutcome): KernelError {
   return kernelError(
     error?.ename ?? execution.state,
@@ -37,12 +37,12 @@ export function failure({ execution, error }: IOutcome): KernelError {
   );
 }
 
-/** It was queued and never ran. */
+/** The error of a cell that was queued and never ran. */
 export function aborted(reason: CellAborted): KernelError {
   return kernelError('Aborted', reason.message, []);
 }
 
-/** What makes NotebookActions stop quietly, as for a kernel's error. */
+/** An error on which NotebookActions stop without a message, as for a kernel's error. */
 function kernelError(
   ename: string,
   evalue: string,

@@ -1,4 +1,4 @@
-/** Runs the cells of notebooks: on ranks where the notebook says so. */
+/** Runs the cells of notebooks, on ranks if the notebook is set to ranks. */
 import type { CodeCell, ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookCellExecutor, INotebookModel, KernelError } from '@jupyterlab/notebook';
 import type { DistError } from '../../services/errors';
@@ -12,7 +12,7 @@ import { IRankTarget, resolveTarget } from '../notebooks/target';
 
 type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
 
-/** The lane of cells that go to the kernel; no group can have that name. */
+/** The lane of kernel cells; no group can have this name. */
 const KERNEL_LANE = '';
 
 export interface IExecutorOptions {
@@ -23,7 +23,7 @@ export interface IExecutorOptions {
   runOnKernel: INotebookCellExecutor['runCell'];
   /** Whether cells empty the device cache of the ranks whose memory they changed. */
   emptyCache(): boolean;
-  /** Where a notebook lies on the server. */
+  /** The path of a notebook on the server. */
   pathOf(notebook: INotebookModel): string | undefined;
 }
 
@@ -51,7 +51,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     return this._enqueueForRanks(queue, options, model, target);
   }
 
-  /** Stop what waits of a notebook's cells; what runs is not touched. */
+  /** Abort the waiting cells of a notebook; running ones are not affected. */
   abortWaiting(notebook: INotebookModel): void {
     this._queues.get(notebook)?.abortWaiting();
     this._interrupts.set(notebook, (this._interrupts.get(notebook) ?? 0) + 1);
@@ -63,7 +63,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     model: ICodeCellModel
   ): Promise<boolean> {
     if (!queue.isEmpty) {
-      // It may have to wait for ranks: show that it is on its way.
+      // It may have to wait for ranks: show it as running.
       model.executionState = 'running';
     }
     try {
@@ -143,7 +143,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     this._last.set(notebook, run);
     submitted();
     if (interrupts !== this._interrupts.get(notebook)) {
-      // It was on its way to the server when the notebook was interrupted.
+      // The notebook was interrupted while the cell was being submitted.
       void runs.cancel([run]);
     }
     const outcome = await run.done;
@@ -160,7 +160,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       ...(path === undefined ? {} : { notebook: path }),
       ...(this._options.emptyCache() ? { empty_cache: true } : {}),
       stop_on_error: !mayFail,
-      // It may have failed before this one reaches the server.
+      // The earlier one may fail before this one reaches the server.
       ...(before && !before.isDisposed ? { after: before.execution.id } : {})
     };
   }
@@ -181,13 +181,13 @@ export class RankCellExecutor implements INotebookCellExecutor {
 
   /** How often each notebook was interrupted. */
   private _interrupts = new WeakMap<INotebookModel, number>();
-  /** The run submitted last: what the next one comes after. */
+  /** The run submitted last, which the next one comes after. */
   private _last = new WeakMap<INotebookModel, CellRun>();
   private _options: IExecutorOptions;
   private _queues = new WeakMap<INotebookModel, CellQueue>();
 }
 
-/** A cell as it was when it was run: by the time its turn comes it may have been moved, changed or deleted. */
+/** A cell as it was when it was run; it may be moved, changed or deleted before its turn. */
 interface IJob {
   readonly notebook: INotebookModel;
   readonly cellId: string;
@@ -208,7 +208,7 @@ function newJob(options: IRunCellOptions, model: ICodeCellModel, target: IRankTa
   };
 }
 
-/** It will not run: `[ ]`, wherever the cell is now. */
+/** Show that it will not run: `[ ]`, wherever the cell is now. */
 function idle({ notebook, cellId }: IJob): void {
   const cell = findCell(notebook, cellId);
   if (cell) {
@@ -220,7 +220,7 @@ function clear(model: ICodeCellModel): void {
   model.sharedModel.transact(() => model.clearExecution(), false);
 }
 
-/** As a kernel's cell is begun: nothing to undo, trusted, `[*]`. */
+/** Prepare a cell like for a kernel: no undo, trusted, `[*]`. */
 function prepare(cell: CodeCell, model: ICodeCellModel): void {
   model.sharedModel.transact(
     () => {

@@ -1,6 +1,6 @@
 /**
- * A cell that is set to ranks runs there or not at all. In the wrong process
- * it would do its work all the same: `rm -rf` needs no rank.
+ * A cell that is set to run on ranks must never run in another process, where
+ * it would still have effects: `rm -rf` needs no rank.
  */
 import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookCellExecutor, Notebook, NotebookActions, runCell } from '@jupyterlab/notebook';
@@ -12,14 +12,14 @@ import { resolveTarget } from '../notebooks/target';
 
 type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
 
-/** The page's executor: that of ranks, or one that refuses their cells and says why. */
+/** The page's executor: that of ranks, or one that refuses rank cells with a reason. */
 export class CellGuard implements INotebookCellExecutor {
   constructor(inner: INotebookCellExecutor | IErrorBody) {
     this._inner = 'runCell' in inner ? inner : null;
     this.trouble = 'runCell' in inner ? null : inner;
   }
 
-  /** Why no cell can run on ranks; null: they can. */
+  /** Why cells cannot run on ranks; null if they can. */
   readonly trouble: IErrorBody | null;
 
   /** How kernel cells run while rank cells are refused. */
@@ -36,7 +36,7 @@ export class CellGuard implements INotebookCellExecutor {
     if (!resolveTarget(notebook, cell.model)) {
       return this._isStopped ? Promise.reject(aborted(new CellAborted('A cell before this one was refused.'))) : this.runOnKernel(options);
     }
-    // *Run All* asks for all cells at once: those after this one must not run.
+    // *Run All* submits all cells at once: those after this one must not run.
     this._isStopped = true;
     setTimeout(() => (this._isStopped = false));
     const error = refuse(cell.model as ICodeCellModel, new DistError(this.trouble!));
@@ -50,12 +50,12 @@ export class CellGuard implements INotebookCellExecutor {
 
 type Action = (notebook: Notebook, ...args: unknown[]) => Promise<boolean>;
 
-/** What runs the selected cells; the rest of NotebookActions' `run...` runs more of the notebook. */
+/** The actions that run the selected cells; the other `run...` actions run more of the notebook. */
 const RUNS_SELECTED = ['run', 'runAndAdvance', 'runAndInsert'];
 
 /**
- * Where another extension runs the cells: its executor cannot be replaced, so
- * that the actions before it are stopped when they mean a cell of ranks.
+ * For pages where another extension runs the cells: its executor cannot be
+ * replaced, so the actions are stopped if they include a rank cell.
  */
 export function blockRankCells(trouble: IErrorBody): void {
   const actions = NotebookActions as unknown as Record<string, Action>;

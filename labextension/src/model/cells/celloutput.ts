@@ -1,4 +1,4 @@
-/** All that a run writes into a notebook: the one place for it, so that one page can leave it to another. */
+/** Everything that a run writes into a notebook, in one place, so that one page can leave it to another. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IError } from '@jupyterlab/nbformat';
 import { helpUrl } from '../../services/help';
@@ -14,14 +14,14 @@ export class CellOutput {
 
   readonly cell: ICodeCellModel;
 
-  /** Put the output of ranks into the cell, in place of what is there. */
+  /** Replace the output of the cell by the output of ranks. */
   write(bundle: IRanksBundle): void {
     const { cell } = this;
     if (!this._mayWrite) {
       return;
     }
     const output = bundleOutput(bundle);
-    // Setting re-uses the renderer, so that nothing flickers.
+    // `set` reuses the renderer, which avoids flicker.
     if (savedBundle(cell)) {
       cell.outputs.set(0, output);
     } else {
@@ -30,21 +30,21 @@ export class CellOutput {
     }
   }
 
-  /** Leave no output. */
+  /** Clear the output. */
   clear(): void {
     if (this._mayWrite) {
       this.cell.outputs.clear();
     }
   }
 
-  /** `[*]`: anew at each write, as JupyterLab clears it when another cell fails. */
+  /** Show `[*]`, at each write, because JupyterLab clears it when another cell fails. */
   showRunning(): void {
     if (this._mayWrite && this.cell.executionState !== 'running') {
       this.cell.executionState = 'running';
     }
   }
 
-  /** Nothing runs here any more: `[7]`, or `[ ]`. */
+  /** Show that nothing is running: `[7]` or `[ ]`. */
   showEnded(executionCount: number | null): void {
     if (this._mayWrite) {
       this.cell.executionCount = executionCount;
@@ -52,7 +52,7 @@ export class CellOutput {
     }
   }
 
-  /** What JupyterLab records of a kernel's cell, under the same names. */
+  /** Record the timing like JupyterLab does for a kernel's cell, under the same names. */
   recordTiming(execution: IExecution): void {
     if (!this._mayWrite) {
       return;
@@ -78,18 +78,18 @@ export class CellOutput {
   }
 }
 
-/** What a cell has of an execution; null when its output is anything else. */
+/** The saved execution of a cell; null if its output is anything else. */
 export function savedBundle(cell: ICodeCellModel): IRanksBundle | null {
   return cell.outputs.length === 1 ? readBundle(cell.outputs.get(0).toJSON()) : null;
 }
 
-/** What a cell has of an execution that was not at its end. */
+/** The saved execution of a cell, if it had not ended. */
 export function openBundle(cell: ICodeCellModel): IRanksBundle | null {
   const bundle = savedBundle(cell);
   return bundle && !FINAL_STATES.has(bundle.state) ? bundle : null;
 }
 
-/** An error of the product, as an output that any notebook can show. */
+/** One of our errors, as an output that any notebook can show. */
 export function asOutput({ code, message, hint }: IErrorBody): IError {
   return {
     output_type: 'error',

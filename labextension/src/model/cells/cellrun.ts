@@ -1,4 +1,4 @@
-/** One execution in one cell: keeps the cell's output, prompt and metadata, wherever the cell goes. */
+/** One execution in one cell: updates the cell's output, prompt and metadata, even if the cell is moved. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IError, IOutput } from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
@@ -24,28 +24,28 @@ import { lostError } from './reattach';
 
 /** The notebook is written at most this often while a cell runs. */
 const WRITE_INTERVAL_MS = 500;
-/** ... and not so often that writing takes more than this share of the time. */
+/** ... and so that writing takes at most this share of the time. */
 const WRITE_SHARE = 0.05;
 
 /** How an execution ended. */
 export interface IOutcome {
   execution: IExecution;
-  /** What stopped it: a rank's exception, or why it was lost. */
+  /** Why it failed: a rank's exception, or why it was lost. */
   error: Pick<IError, 'ename' | 'evalue' | 'traceback'> | null;
 }
 
 export interface ICellRunOptions {
   executions: IDistExecutions;
-  /** The pages that have the notebook: one of them writes. Null: this one alone has it. */
+  /** The pages that have the notebook, one of which writes; null if only this one has it. */
   authors: Authors | null;
   notebook: INotebookModel;
-  /** The id of the cell: models come and go as the cell is moved, deleted and restored. */
+  /** The id of the cell; its model changes when the cell is moved, deleted or restored. */
   cellId: string;
-  /** The cell as it is now; null: it was deleted. */
+  /** The current model of the cell; null if it was deleted. */
   cell: ICodeCellModel | null;
   group: Pick<IGroup, 'id' | 'name' | 'world_size'>;
   execution: IExecution;
-  /** What the cell has from before a reload: shown until the server is heard. */
+  /** The saved output from before a reload, shown until the server answers. */
   saved?: IRanksBundle | null;
   recordTiming?: boolean;
 }
@@ -71,7 +71,7 @@ export class CellRun implements IDisposable {
     }
   }
 
-  /** Resolves when the execution has ended and the cell says so. */
+  /** Resolves when the execution has ended and the cell shows it. */
   readonly done: Promise<IOutcome>;
 
   get notebook(): INotebookModel {
@@ -82,7 +82,7 @@ export class CellRun implements IDisposable {
     return this._cellId;
   }
 
-  /** The cell as it is now; null while it is deleted. */
+  /** The current model of the cell; null while it is deleted. */
   get cell(): ICodeCellModel | null {
     return this._output?.cell ?? null;
   }
@@ -91,12 +91,12 @@ export class CellRun implements IDisposable {
     return this._options.group;
   }
 
-  /** The execution as last heard of. */
+  /** The last known state of the execution. */
   get execution(): IExecution {
     return this._execution;
   }
 
-  /** Whether the cell was left to somebody else. */
+  /** Whether the cell was left to another run. */
   get isDetached(): boolean {
     return this._isDetached;
   }
@@ -105,7 +105,7 @@ export class CellRun implements IDisposable {
     return this._isDisposed;
   }
 
-  /** The cell has a new model, in this notebook or another; or, with null, none for now. */
+  /** Set the new model of the cell, in this notebook or another; null if it was deleted. */
   moveTo(cell: ICodeCellModel | null, notebook: INotebookModel): void {
     this._notebook = notebook;
     this._cellId = cell?.id ?? this._cellId;
@@ -115,7 +115,7 @@ export class CellRun implements IDisposable {
     }
   }
 
-  /** Leave the cell to somebody else; `done` still resolves. */
+  /** Leave the cell to another run; `done` still resolves. */
   detach(): void {
     this._isDetached = true;
     clearTimeout(this._timer);
@@ -151,12 +151,12 @@ export class CellRun implements IDisposable {
     return outcome;
   }
 
-  /** Whether the cell is this run's to write, and this page's. */
+  /** Whether this run, on this page, writes the cell. */
   private get _mayWrite(): boolean {
     return !this._isDetached && this._output !== null && (this._options.authors?.isAuthor(this._execution.id) ?? true);
   }
 
-  /** Resolves when this page has to write the end, or another one has; a page that goes leaves it to the next. */
+  /** Resolves when this page must write the end, or another one has; a page that is closed leaves it to the next. */
   private async _leftToUs(): Promise<void> {
     const { authors } = this._options;
     const isOpen = (): boolean => {
@@ -187,7 +187,7 @@ export class CellRun implements IDisposable {
     }
     const { execution } = this;
     if (execution.state === 'aborted' && (!error || error.code === 'aborted')) {
-      // Never ran, because a cell before it failed: as a kernel leaves such a cell.
+      // Never ran, because an earlier cell failed: leave the cell like a kernel would.
       this._output.clear();
     } else {
       this._write(error);
@@ -206,7 +206,7 @@ export class CellRun implements IDisposable {
     const { group, saved } = this._options;
     const bundle = makeBundle(group, this._execution, this._followed.items, error);
     if (saved && bundle.items.length === 0 && (this._followed.error || !this._followed.execution)) {
-      // The server has not been heard, or knows nothing of it: what was saved is all there is.
+      // The server has not answered, or does not know it: keep the saved items.
       bundle.items = saved.items;
       bundle.statuses = saved.statuses;
     }

@@ -1,4 +1,4 @@
-/** The executions that cells of this page wait for. They belong to a notebook and a cell's id; its model is looked up. */
+/** The executions that cells of this page wait for, by notebook and cell id; the cell model is looked up. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import { ISignal, Signal } from '@lumino/signaling';
@@ -8,7 +8,7 @@ import { openBundle } from './celloutput';
 import { CellRun, ICellRunOptions } from './cellrun';
 
 export interface IStartOptions extends Omit<ICellRunOptions, 'executions' | 'cell' | 'authors'> {
-  /** This page submitted it, and is the one that writes its output. */
+  /** This page submitted it, and writes its output. */
   isSubmitted?: boolean;
 }
 
@@ -18,12 +18,12 @@ export class CellRuns {
     this._authorsOf = authorsOf;
   }
 
-  /** Emitted when a run begins or ends, and when its cell goes or comes back. */
+  /** Emitted when a run begins or ends, and when its cell is deleted or restored. */
   get changed(): ISignal<this, void> {
     return this._changed;
   }
 
-  /** The runs of which the cell was deleted. */
+  /** The runs whose cell was deleted. */
   get deleted(): CellRun[] {
     return [...this._runs].filter(run => run.cell === null && !run.isDetached);
   }
@@ -54,7 +54,7 @@ export class CellRuns {
     return this.executionOf(notebook, cellId) !== undefined;
   }
 
-  /** Whether a cell of a notebook waits for an execution, or a deleted one would. */
+  /** Whether a cell of a notebook, even a deleted one, waits for an execution. */
   isRunning(notebook: INotebookModel): boolean {
     return this._of(notebook).length > 0;
   }
@@ -64,7 +64,7 @@ export class CellRuns {
     return this._of(notebook).find(run => run.cellId === cellId && !run.isDetached)?.execution.id;
   }
 
-  /** The cell is run anew: older executions no longer write into it. */
+  /** Detach older executions from a cell that is run again. */
   detach(notebook: INotebookModel, cellId: string): void {
     this._of(notebook)
       .filter(run => run.cellId === cellId)
@@ -72,8 +72,8 @@ export class CellRuns {
   }
 
   /**
-   * Cells of a notebook were moved, deleted, restored or pasted: each run finds its cell again, by the cell's id or, where
-   * it was pasted under another one, by the execution that the cell's output is of.
+   * Handle cells that were moved, deleted, restored or pasted: each run finds its cell again, by the cell's id or, for
+   * pasted cells, by the execution in the cell's output.
    */
   follow(notebook: INotebookModel, added: readonly ICodeCellModel[]): void {
     const cells = new Map(codeCells(notebook).map(cell => [cell.id, cell]));
@@ -91,7 +91,7 @@ export class CellRuns {
     this._changed.emit();
   }
 
-  /** This notebook was closed; its executions go on without it. Those of deleted cells can still be interrupted. */
+  /** Handle a closed notebook: its executions continue. Those of deleted cells can still be interrupted. */
   release(notebook: INotebookModel): void {
     for (const run of this._of(notebook).filter(run => run.cell !== null || run.isDetached)) {
       this._runs.delete(run);
@@ -100,12 +100,12 @@ export class CellRuns {
     this._changed.emit();
   }
 
-  /** Interrupt what the cells of a notebook run, the deleted ones too. */
+  /** Interrupt the cells of a notebook, including deleted ones. */
   interrupt(notebook: INotebookModel): Promise<void> {
     return this.cancel(this._of(notebook));
   }
 
-  /** Interrupt runs. What is queued goes first, so that nothing starts in between. */
+  /** Interrupt runs, queued ones first, so that none starts in between. */
   async cancel(runs: readonly CellRun[]): Promise<void> {
     const queued = runs.filter(run => run.execution.state === 'queued');
     const running = runs.filter(run => run.execution.state !== 'queued');
@@ -130,7 +130,7 @@ export function codeCells(notebook: INotebookModel): ICodeCellModel[] {
     : ([...notebook.cells].filter(cell => cell?.type === 'code') as ICodeCellModel[]);
 }
 
-/** The cell of that id as it is now; null: it was deleted. */
+/** The current model of the cell with that id; null if it was deleted. */
 export function findCell(notebook: INotebookModel, id: string): ICodeCellModel | null {
   return codeCells(notebook).find(cell => cell.id === id) ?? null;
 }

@@ -1,26 +1,26 @@
 /**
- * The order of a notebook's cells. *Run All* asks for every cell at once and
- * trusts the kernel to queue: with ranks there is more than one queue, and a
- * cell must wait for those before it that went elsewhere.
+ * The order of a notebook's cells. *Run All* submits every cell at once and
+ * relies on the kernel to queue them. With ranks there is more than one queue,
+ * and a cell must wait for earlier cells that run elsewhere.
  *
- * Cells of the same lane (the kernel, or one group) follow each other at once:
- * that lane queues and aborts by itself, also when the page is closed.
+ * Cells of the same lane (the kernel, or one group) are submitted at once: the
+ * lane queues and aborts by itself, even if the page is closed.
  */
 import { PromiseDelegate } from '@lumino/coreutils';
 
 export interface IQueuedCell {
-  /** Where it goes. */
+  /** Where it runs. */
   lane: string;
-  /** Its failure does not stop the cells behind it. */
+  /** Its failure does not stop the cells after it. */
   mayFail: boolean;
   /**
-   * Run it; call `submitted` when its lane has it. Rejects when the cells
-   * behind it must not run.
+   * Run it; call `submitted` when its lane has it. Rejects if the cells
+   * after it must not run.
    */
   run(submitted: () => void): Promise<boolean>;
 }
 
-/** Why a cell was not run: one before it failed. */
+/** A cell was not run because an earlier one failed. */
 export class CellAborted extends Error {}
 
 export class CellQueue {
@@ -54,14 +54,14 @@ export class CellQueue {
     }
   }
 
-  /** Abort what waits here; what was submitted is its lane's affair. */
+  /** Abort the cells that wait here; submitted ones are up to their lane. */
   abortWaiting(): void {
     this._epoch++;
   }
 
   /**
-   * What to wait for; null: nothing. The kernel's cells must not even wait
-   * for a microtask: JupyterLab expects them to be sent at once.
+   * What to wait for, or null. The kernel's cells must not even wait for a
+   * microtask, because JupyterLab expects them to be sent at once.
    */
   private _gate(lane: string): Promise<unknown> | null {
     const last = this._entries[this._entries.length - 1];

@@ -1,6 +1,6 @@
 /**
- * Which executions a notebook's cells belong to when it is opened: nothing
- * that runs, and nothing that ran while nobody looked, may be lost.
+ * Finds the executions of a notebook's cells when it is opened, so that no
+ * output is lost of cells that are running, or that ran while it was closed.
  */
 import { FINAL_STATES, IErrorBody, IExecution, IRanksBundle } from '../../services/protocol';
 import { translation } from '../../services/translation';
@@ -8,22 +8,22 @@ import { translation } from '../../services/translation';
 /** A cell as found in the file. */
 export interface IFoundCell {
   id: string;
-  /** What it has saved of an execution. */
+  /** Its saved execution. */
   bundle: IRanksBundle | null;
 }
 
-/** What the server says of its executions. */
+/** What the server knows of executions. */
 export interface IKnown {
-  /** All that it lists, of all groups. */
+  /** All listed executions, of all groups. */
   executions: readonly IExecution[];
-  /** The groups that could not be asked now: of them nothing can be said. */
+  /** The groups that could not be reached, so their executions are unknown. */
   silent: ReadonlySet<string>;
 }
 
-/** A cell that has to be shown an execution. */
+/** A cell to attach to an execution. */
 export interface IAttachment {
   id: string;
-  /** As the server lists it; null: the server does not know it, and never will. */
+  /** As listed by the server; null if the server does not have it any more. */
   execution: IExecution | null;
   saved: IRanksBundle | null;
 }
@@ -31,10 +31,10 @@ export interface IAttachment {
 /**
  * Match cells with what the server knows of this notebook.
  *
- * A cell is attached when its file says that it is not at its end; when the
- * server still runs it; and when it was run after the file was last saved, so
- * that the file cannot know. What a file says is only ever compared with what
- * the server lists: a file may name anything.
+ * A cell is attached if its saved execution had not ended, if the server
+ * still runs it, or if it was run after the file was last saved. Ids from a
+ * file are only compared with those that the server lists, because a file is
+ * untrusted.
  */
 export function findAttachments(
   cells: readonly IFoundCell[],
@@ -60,7 +60,7 @@ export function findAttachments(
   return attachments;
 }
 
-/** A bundle of which nobody will ever tell the end. */
+/** The bundle of an execution whose end will never be known. */
 export function lostBundle(bundle: IRanksBundle): IRanksBundle {
   const statuses = bundle.statuses.map(status =>
     FINAL_STATES.has(status.status) ? status : { ...status, status: 'lost' as const }
@@ -69,7 +69,7 @@ export function lostBundle(bundle: IRanksBundle): IRanksBundle {
   return { ...bundle, state: 'lost', statuses, error };
 }
 
-/** Why an execution cannot be followed, for who looks at its cell. */
+/** Why an execution cannot be followed, as an error for its cell. */
 export function lostError(error: IErrorBody): IErrorBody {
   if (error.code !== 'unknown_execution' && error.code !== 'unknown_group') {
     return error;
@@ -82,7 +82,7 @@ export function lostError(error: IErrorBody): IErrorBody {
   };
 }
 
-/** Whether the file cannot know of an execution, or of its end. */
+/** Whether an execution began or ended after the file was saved. */
 function isNews(execution: IExecution, savedAt: number): boolean {
   if (FINAL_STATES.has(execution.state)) {
     return execution.state !== 'aborted' && execution.queued_at > savedAt;

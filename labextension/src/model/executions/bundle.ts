@@ -11,7 +11,7 @@ import {
 } from '../../services/protocol';
 import { streamText } from './view';
 
-/** The fallback is for readers without this extension: enough to follow. */
+/** The fallback text is for readers without this extension. */
 const MAX_FALLBACK_CHARS = 16000;
 const MAX_FALLBACK_LINES = 200;
 
@@ -106,7 +106,7 @@ function withoutAnsi(text: string): string {
   return text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '');
 }
 
-/** The first lines and the last: an error stands at the end. */
+/** The first and last lines, because an error is at the end. */
 function bounded(lines: string[]): string {
   let kept = lines;
   if (lines.length > MAX_FALLBACK_LINES) {

@@ -1,4 +1,4 @@
-/** Cells on ranks: submitting them, and following what the ranks say. */
+/** Cells on ranks: submits them and follows their output. */
 import { PromiseDelegate } from '@lumino/coreutils';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
@@ -23,13 +23,13 @@ import type {
 } from '../../tokens';
 import { ViewModel } from './view';
 
-/** How often in a row a view is asked for anew before giving up. */
+/** How often a view is requested again before giving up. */
 const MAX_GAPS = 5;
 
-/** The server answers a subscription at once; when nothing came for this long, the question or the answer was lost. */
+/** The server answers a subscription at once; after this time, the request or the answer was lost. */
 const ANSWER_MS = 10000;
 
-/** What of the server this model needs. */
+/** The part of the service that this model needs. */
 type ExecutionsSource = Pick<IDistService, 'run' | 'cancel' | 'subscribe'>;
 
 export class ExecutionsModel implements IDistExecutions {
@@ -91,7 +91,7 @@ export class ExecutionsModel implements IDistExecutions {
   private _service: ExecutionsSource;
 }
 
-/** One execution, followed through the channel. */
+/** One execution, followed through the WebSocket. */
 export class FollowedExecution
   implements IFollowedExecution, ITopicHandler, IDisposable
 {
@@ -181,8 +181,8 @@ export class FollowedExecution
   }
 
   /**
-   * The server sends a final state after the last item of the view; but when
-   * the view was asked for anew, a state that was on its way comes before it.
+   * The server sends a final state after the last item of the view. But if the
+   * view was requested again, the state may arrive first.
    */
   private _endIfComplete(): void {
     const state = this._execution?.state;
@@ -206,7 +206,7 @@ export class FollowedExecution
       return;
     }
     console.warn('jupyter_dist: requesting a view again after a gap');
-    // What is here may be the cause: ask for all of it.
+    // The current items may be the cause: request everything.
     this._view.restart();
     this._subscription.resubscribe();
   }

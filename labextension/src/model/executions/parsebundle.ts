@@ -1,6 +1,6 @@
 /**
- * Reads what a notebook file says of a rank cell. A file may come from anybody: whatever is in it is checked here, once,
- * and what does not pass is shown as the text that stands beside it.
+ * Reads the bundle of a rank cell from a notebook file. A file is untrusted: its content is validated here, once, and an
+ * invalid bundle is shown as its fallback text.
  */
 import type { IOutput } from '@jupyterlab/nbformat';
 import {
@@ -12,23 +12,23 @@ import {
 } from '../../services/protocol';
 import { countRanks, isRankSet, MAX_RANKS } from '../format/ranks';
 
-/** As the server makes them: `secrets.token_hex` behind a letter. */
+/** As created by the server: `secrets.token_hex` after a letter. */
 const GROUP_ID = /^g-[0-9a-f]{1,32}$/;
 const EXECUTION_ID = /^e-[0-9a-f]{1,32}$/;
-/** A newer server may know more states than this page. */
+/** A newer server may have more states than this page knows. */
 const STATE = /^[a-z_]{1,32}$/;
-/** Names and sentences of a file; those of the server are far shorter. */
+/** Limit on names and sentences in a file; the server's are far shorter. */
 const MAX_TEXT = 65536;
-/** More than the server keeps in a view, by far. */
+/** Far more than the server keeps in a view. */
 const MAX_ITEMS = 100000;
 
-/** The bundle in an output, if it is one of ours and can be read. */
+/** The bundle in an output, if it is ours and valid. */
 export function readBundle(output: IOutput | undefined): IRanksBundle | null {
   const data = output?.data;
   return isObject(data) ? parseBundle(data[RANKS_MIME]) : null;
 }
 
-/** A bundle from a file, or null when anything in it is not what the server would have written. */
+/** A bundle from a file, or null if the server could not have written it. */
 export function parseBundle(value: unknown): IRanksBundle | null {
   if (!isObject(value) || !hasIdentity(value) || !hasContent(value)) {
     return null;
@@ -49,7 +49,7 @@ export function parseBundle(value: unknown): IRanksBundle | null {
   };
 }
 
-/** What became of it, and what was said. */
+/** Whether its result and output are valid. */
 function hasContent({ statuses, items, started_at, ended_at, error }: Fields): boolean {
   return (
     isTime(started_at ?? null) &&
@@ -61,7 +61,7 @@ function hasContent({ statuses, items, started_at, ended_at, error }: Fields): b
   );
 }
 
-/** Whose it is: what the page would ask the server about. */
+/** Whether its ids are valid, which the page sends to the server. */
 function hasIdentity({ version, group, execution_id, ranks, state }: Fields): boolean {
   return (
     version === 1 &&
@@ -96,7 +96,7 @@ function isElided(value: unknown): value is IElided {
   return isObject(value) && isCount(value.bytes) && isCount(value.lines);
 }
 
-/** An output of nbformat that ranks can have. */
+/** Whether it is an nbformat output that ranks can produce. */
 function isOutput(value: unknown): boolean {
   if (!isObject(value)) {
     return false;
@@ -148,7 +148,7 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** Seconds, or null. */
+/** Whether it is a time in seconds, or null. */
 function isTime(value: unknown): value is number | null {
   return value === null || (typeof value === 'number' && Number.isFinite(value));
 }

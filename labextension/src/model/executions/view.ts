@@ -9,7 +9,7 @@ import type {
   IViewMessage
 } from '../../services/protocol';
 
-/** What became of a message. */
+/** The result of applying a message. */
 export type Applied =
   /** The items changed (or at least the cursor). */
   | 'applied'
@@ -27,14 +27,14 @@ export class ViewModel {
     return this._seq;
   }
 
-  /** The items in order. Every change makes a new array; items are frozen in use. */
+  /** The items in order. Every change creates a new array; items are not changed in place. */
   get items(): readonly IViewItem[] {
     return this._items;
   }
 
   /** Apply a message: a difference between two moments, or a whole view. */
   apply(message: ViewUpdate): Applied {
-    // What is said since the beginning is everything.
+    // A message since the beginning has everything.
     const whole = message.reset === true || message.since === 0;
     if (!whole && message.seq <= this._seq) {
       return 'stale';
@@ -53,7 +53,7 @@ export class ViewModel {
     return 'applied';
   }
 
-  /** Forget the cursor: the next message must be whole. The items stay until then. */
+  /** Reset the cursor: the next message must be a whole view. The items stay until then. */
   restart(): void {
     this._seq = 0;
   }
@@ -73,9 +73,9 @@ function withoutIds(
   return items.filter(item => !ids.has(item.id));
 }
 
-/** Put an item where it belongs; false when what it builds on is missing. */
+/** Put an item in its place; false if what it depends on is missing. */
 function place(items: IViewItem[], change: IViewChange): boolean {
-  // Changes are mostly near the end.
+  // Most changes are near the end.
   let index = items.length - 1;
   while (index >= 0 && items[index].id !== change.id) {
     index--;
@@ -129,7 +129,7 @@ function merged(known: IViewItem | null, change: IViewChange): IViewItem | null 
   return output ? { id, seq, ranks, output } : null;
 }
 
-/** The text of a stream output: nbformat allows a list of lines. */
+/** The text of a stream output, which nbformat also allows as a list of lines. */
 export function streamText(output: IStream): string {
   return Array.isArray(output.text) ? output.text.join('') : output.text;
 }

@@ -1,23 +1,23 @@
-/** What a queued cell waits for: its group, cells before it, or ranks that are busy otherwise. */
+/** What a queued cell waits for: its group, earlier cells, or ranks that are busy with something else. */
 import { FINAL_STATES, IExecution, IGroup, IRank, RankState } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { expandRanks, formatRanks, includesRank } from '../format/ranks';
 
-/** What is awaited; `since` is in seconds since the epoch. */
+/** What a cell waits for; `since` is in seconds since the epoch. */
 export type Awaited =
-  /** The ranks come up: the step of the slowest. */
+  /** The ranks are starting: the step of the slowest one. */
   | { kind: 'ranks'; state: RankState; since: number }
   /** A cell before it has its ranks, and so many more. */
   | { kind: 'cell'; execution: IExecution; more: number }
   /** Ranks are at work, nobody says for whom. */
   | { kind: 'busy'; ranks: string };
 
-/** A list of executions is asked for at most this often. */
+/** The list of executions is requested at most this often. */
 const ASK_MS = 1000;
 /** The steps of a start, slowest first. */
 const COMING: readonly RankState[] = ['starting', 'importing', 'joining'];
 
-/** What a queued execution waits for; null when nothing that is known holds it up. */
+/** What a queued execution waits for; null if unknown. */
 export function awaited(
   execution: Pick<IExecution, 'id' | 'ranks' | 'notebook'>,
   group: IGroup,
@@ -35,7 +35,7 @@ export function awaited(
     if (!other || FINAL_STATES.has(other.state) || !own.some(rank => includesRank(other.ranks, rank))) {
       return false;
     }
-    // A rank that ended its part is free for the cells of other notebooks.
+    // A rank that finished its part is free for cells of other notebooks.
     const isShared = other.notebook !== null && other.notebook === execution.notebook;
     return other.state === 'queued' || isShared || mine.some(rank => rank.execution_id === other.id);
   };
@@ -54,14 +54,14 @@ function since(ranks: readonly IRank[], state: RankState): number {
   return Math.min(...ranks.filter(rank => rank.state === state).map(rank => rank.state_at));
 }
 
-/** Knows the cells of groups that others wait for; asks for them only when somebody waits. */
+/** Knows the cells that others wait for; requests them only when a cell waits. */
 export class WaitingModel {
   constructor(
     private readonly _groups: Pick<IDistGroups, 'find'>,
     private readonly _service: Pick<IDistService, 'executions'>
   ) {}
 
-  /** What it waits for as far as is known now; who asks again a second later may learn more. */
+  /** What it waits for, as far as is known; more may be known a second later. */
   of(execution: Pick<IExecution, 'id' | 'ranks' | 'group' | 'notebook'>): Awaited | null {
     const group = this._groups.find(execution.group);
     if (!group) {

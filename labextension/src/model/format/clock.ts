@@ -1,14 +1,13 @@
 /**
- * The server's clock, and a beat to redraw running times by.
- *
- * Times on the wire are the server's; a browser on another machine may disagree by minutes. What is live tells by how much:
- * a live message cannot be older than the network is slow, so that the smallest difference seen is the offset.
+ * The server's clock, and a tick to redraw running times. Times in messages are the server's; the clock of a browser on
+ * another machine may differ by minutes. Live messages show by how much: they are only delayed by the network, so the
+ * smallest difference seen is the offset.
  */
 import { ISignal, Signal } from '@lumino/signaling';
 
 const BEAT_MS = 500;
 
-/** Ticks only while somebody holds it. */
+/** Ticks only while it is held. */
 export class Clock {
   constructor(local: () => number = () => Date.now() / 1000) {
     this._local = local;
@@ -28,7 +27,7 @@ export class Clock {
     return at === null ? 0 : Math.max(0, this.now() - at);
   }
 
-  /** Learn from the time in a message that was sent just now. */
+  /** Update the offset from the time of a message that was just sent. */
   observe(at: number): void {
     const offset = this._local() - at;
     this._offset = this._offset === null ? offset : Math.min(this._offset, offset);

@@ -1,9 +1,9 @@
-/** Numbers as people read them: sizes, durations, ages. Pure, and the same everywhere in the interface. */
+/** Formats sizes, durations and percentages, the same everywhere in the interface. Pure. */
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 const STEP = 1024;
 
-/** "412 MB", "1.24 GB": three figures, so that columns of them align. */
+/** "412 MB", "1.24 GB": three digits, so that columns align. */
 export function formatBytes(bytes: number | null | undefined): string {
   if (bytes === null || bytes === undefined || !Number.isFinite(bytes)) {
     return '-';
@@ -48,7 +48,7 @@ export function formatPercent(percent: number | null | undefined): string {
     : `${Math.round(percent)} %`;
 }
 
-/** Part of a whole, between 0 and 1; 0 when either is unknown. */
+/** A fraction between 0 and 1; 0 if either value is unknown. */
 export function fraction(
   part: number | null | undefined,
   whole: number | null | undefined

@@ -1,8 +1,6 @@
 /**
- * Rank expressions: "all", "0-3,7", "::2", "!0". Parsed, never evaluated.
- *
- * The Python twin is jupyter_dist/protocol/ranks.py; both run
- * tests/vectors/rank_expressions.json.
+ * Rank expressions: "all", "0-3,7", "::2", "!0". Parsed, never evaluated. The Python counterpart is
+ * jupyter_dist/protocol/ranks.py; both run tests/vectors/rank_expressions.json.
  */
 import { DistError } from '../../services/errors';
 
@@ -71,25 +69,25 @@ export function formatRanks(ranks: Iterable<number>): string {
   return parts.join(',');
 }
 
-/** No group comes near to this many ranks: a file that names more is damaged or means harm. */
+/** More ranks than any group has: a file that names more is damaged or malicious. */
 export const MAX_RANKS = 4096;
 
 const CANONICAL = /^([0-9]{1,7})(?:-([0-9]{1,7}))?$/;
 
-/** Whether a value from elsewhere is the canonical expression of at least one rank, and of not too many. */
+/** Whether an untrusted value is the canonical expression of at least one rank, and of not too many. */
 export function isRankSet(value: unknown): value is string {
   return typeof value === 'string' && rangesOf(value).length > 0;
 }
 
 /**
  * The ranks of a canonical expression, which needs no world size. Never
- * throws: none for what is not canonical, or names too many.
+ * throws: returns none if it is not canonical, or has too many ranks.
  */
 export function expandRanks(canonical: string): number[] {
   return rangesOf(canonical).flatMap(([first, last]) => span(first, last + 1));
 }
 
-/** The lowest rank of a canonical expression; null when it names none. */
+/** The lowest rank of a canonical expression; null if it names none. */
 export function lowestRank(canonical: string): number | null {
   return rangesOf(canonical)[0]?.[0] ?? null;
 }
@@ -104,9 +102,9 @@ export function countRanks(canonical: string): number {
   return rangesOf(canonical).reduce((sum, [first, last]) => sum + last - first + 1, 0);
 }
 
-/** The ranges of a canonical expression: ascending, apart from each other; none when it is anything else. */
+/** The ranges of a canonical expression, ascending and separate; none if it is not canonical. */
 function rangesOf(canonical: string): [number, number][] {
-  // What is too long names too many: it is not even split.
+  // Too long means too many ranks: do not even split it.
   const parts = canonical.length <= 8 * MAX_RANKS ? canonical.split(',') : [];
   const ranges: [number, number][] = [];
   let end = -1;

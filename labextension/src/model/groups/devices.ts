@@ -1,10 +1,10 @@
-/** The machine's devices and host, followed while somebody looks. */
+/** The devices and the host, followed while they are watched. */
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { IDevice, IDeviceProcess, IDevices, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
 
-/** Who holds a device: a rank of ours, named, or others. */
+/** Processes on a device: one of our ranks, by name, or others. */
 export interface IHolder {
   readonly group: string | null;
   readonly rank: number | null;
@@ -22,12 +22,12 @@ export class DevicesModel {
     return this._changed;
   }
 
-  /** What was last heard; null until then. */
+  /** The last known devices, or null. */
   get devices(): IDevices | null {
     return this._devices;
   }
 
-  /** Follow until disposed. The first to watch also asks at once, rather than wait for the next beat. */
+  /** Follow until disposed. The first watcher also requests at once, without waiting for the next message. */
   watch(): IDisposable {
     this._watchers += 1;
     if (this._watchers === 1) {
@@ -40,7 +40,7 @@ export class DevicesModel {
     return new DisposableDelegate(() => this._release());
   }
 
-  /** Ask once. A failure leaves what was known: the channel says when the server is gone. */
+  /** Request once. A failure keeps the last known devices; the WebSocket reports if the server is gone. */
   async refresh(): Promise<IDevices | null> {
     try {
       this._set(await this._service.devices());
@@ -82,7 +82,7 @@ export class DevicesModel {
   private readonly _changed = new Signal<this, void>(this);
 }
 
-/** The processes on a device: each rank of ours by itself, all others together. Largest first, others last. */
+/** The processes on a device: each of our ranks separately, all others together. Largest first, others last. */
 export function holders(device: IDevice): IHolder[] {
   const ours = device.processes.filter(process => process.group !== null);
   const others = device.processes.filter(process => process.group === null);

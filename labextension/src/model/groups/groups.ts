@@ -1,10 +1,10 @@
-/** All groups of the server: what every view of them shows. */
+/** All groups of the server. */
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
 
-/** What of the server this model needs. */
+/** The part of the service that this model needs. */
 type GroupsSource = Pick<
   IDistService,
   'groupsChanged' | 'connectionChanged' | 'connected'
@@ -45,14 +45,14 @@ export class GroupsModel extends ChangingModel implements IDistGroups {
   private _service: GroupsSource;
 }
 
-/** A restart must not move a group under the pointer; "run9" comes before "run10". */
+/** By name, so that a restart does not move a group under the pointer; "run9" comes before "run10". */
 function byName(a: IGroup, b: IGroup): number {
   return a.name.localeCompare(b.name, undefined, { numeric: true }) || a.id.localeCompare(b.id);
 }
 
 /**
- * The group of that name, else of that id: a name outlives the group, so
- * that a notebook finds the group that was started again under it.
+ * The group with that name, else with that id. Names come first, so that a
+ * notebook finds a group that was started again with the same name.
  */
 export function findGroup(
   groups: readonly IGroup[],
@@ -65,12 +65,12 @@ export function findGroup(
   );
 }
 
-/** What would put a group right that is not, with the variables that are left. */
+/** The action that repairs a group and keeps the remaining variables. */
 export function remedy(group: IGroup): 'replace' | 'reform' | null {
   if (group.state === 'degraded') {
     return 'replace';
   }
-  // While a rank is at work it may still be put right: by the cell, or by its agent.
+  // While a rank is working, the cell or the agent may still repair it.
   const isSettled = group.state === 'ready' && group.ranks.every(rank => rank.state === 'idle');
   return isSettled && group.ranks.some(rank => rank.process_group !== 'ok') ? 'reform' : null;
 }

@@ -1,7 +1,6 @@
 /**
- * The last minutes of every rank's memory, ready to draw.
- *
- * One line per rank while that can be read; a band (lowest, median, highest) above.
+ * The memory of every rank over the last minutes, as series to draw. One line per rank for small groups; a band (lowest,
+ * median, highest) for large ones.
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import type { IMemorySample, IRankMemory } from '../../services/protocol';
@@ -10,14 +9,14 @@ import type { IMemorySample, IRankMemory } from '../../services/protocol';
 export const MAX_LINES = 8;
 const DEFAULT_CAPACITY = 240;
 
-/** What can be drawn; CPU ranks only know the first. */
+/** The metrics that can be drawn; CPU ranks only have the first. */
 export type MemoryMetric = 'resident_bytes' | 'allocated_bytes' | 'reserved_bytes' | 'peak_bytes';
 
-/** Series over common times, `null` where nothing is known. */
+/** Series over common times, `null` where unknown. */
 export interface IMemoryPlot {
   readonly times: number[];
   readonly series: (number | null)[][];
-  /** The rank of each series; for a band: lowest, median, highest, and no ranks. */
+  /** The rank of each series; null for a band: lowest, median, highest. */
   readonly ranks: number[] | null;
 }
 
@@ -36,7 +35,7 @@ export class MemoryModel {
     return this._latest.get(rank) ?? null;
   }
 
-  /** Whether the ranks have a device's allocator to speak of. */
+  /** Whether the ranks have a device allocator. */
   get hasDevice(): boolean {
     return [...this._latest.values()].some(r => r.allocated_bytes !== null);
   }
@@ -62,7 +61,7 @@ export class MemoryModel {
     return values;
   }
 
-  /** Take samples in any order, such as a live one before the page of the past. */
+  /** Add samples in any order, for example a live one before the page of past ones. */
   add(...samples: IMemorySample[]): void {
     const known = new Set(this._samples.map(s => s.at));
     const fresh = samples.filter(s => !known.has(s.at));
@@ -81,14 +80,14 @@ export class MemoryModel {
     this._changed.emit();
   }
 
-  /** Forget everything: the processes were replaced. */
+  /** Clear all samples, because the processes were replaced. */
   clear(): void {
     this._samples = [];
     this._latest.clear();
     this._changed.emit();
   }
 
-  /** The series to draw, for a group of that size. */
+  /** The series to draw for a group of this size. */
   plot(worldSize: number): IMemoryPlot {
     const times = this._samples.map(s => s.at);
     const metric = this.metric;

@@ -1,7 +1,5 @@
 /**
- * What is known of a group beyond its state: its memory over time, and which cells it runs.
- *
- * Samples are only taken while somebody watches.
+ * A group's memory over time, and the cells it runs. Samples are only taken while it is watched.
  */
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
@@ -20,7 +18,7 @@ export class GroupMonitor {
 
   readonly memory: MemoryModel;
 
-  /** Emitted when the executions are known anew. */
+  /** Emitted when the executions change. */
   get changed(): ISignal<this, void> {
     return this._changed;
   }
@@ -53,7 +51,7 @@ export class GroupMonitor {
     });
   }
 
-  /** Take the group's new state. */
+  /** Set the group's new state. */
   update(group: IGroup): void {
     if (group.generation !== this._generation) {
       this._generation = group.generation;
@@ -125,7 +123,7 @@ export class GroupMonitor {
   private readonly _changed = new Signal<this, void>(this);
 }
 
-/** A monitor per living group. */
+/** A monitor for each running group. */
 export class GroupMonitors {
   constructor(service: IService, clock: Clock) {
     this._service = service;
@@ -142,7 +140,7 @@ export class GroupMonitors {
     return monitor;
   }
 
-  /** Bring all monitors up to date; those of groups that are gone are disposed. */
+  /** Update all monitors; dispose those of groups that are gone. */
   update(groups: readonly IGroup[]): void {
     const living = new Set(groups.map(group => group.id));
     for (const [id, monitor] of this._monitors) {

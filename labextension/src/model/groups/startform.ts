@@ -1,4 +1,4 @@
-/** What the form for a new group holds, what is wrong with it, and the request it makes. Pure. */
+/** The state of the form for a new group, its validation, and its request. Pure. */
 import type { IAccelerator, IDevice, IEnvironment, IGroup, IStartRequest } from '../../services/protocol';
 
 /** Of ranks on the CPU. */
@@ -9,7 +9,7 @@ export interface IStartForm {
   readonly environment: string;
   /** `auto`, `cpu`, or the name of an accelerator. */
   readonly accelerator: string;
-  /** Indices of the devices ticked. */
+  /** Indices of the selected devices. */
   readonly devices: readonly number[];
   /** The number of CPU ranks, as typed. */
   readonly ranks: string;
@@ -18,7 +18,7 @@ export interface IStartForm {
   readonly cwd: string;
 }
 
-/** What may be wrong with a field; the view has the words. */
+/** Problems of a field; the view has the texts. */
 export type StartProblem =
   | 'name-taken'
   | 'name-invalid'
@@ -51,7 +51,7 @@ export function acceleratorOf(form: IStartForm, world: IStartWorld): string | nu
   if (environment?.torch_version) {
     return environment.accelerators.find(({ name }) => present.has(name))?.name ?? null;
   }
-  // An environment whose torch was not asked yet does not forbid devices.
+  // An environment that was not probed yet may have devices.
   return world.devices[0]?.accelerator ?? null;
 }
 
@@ -94,7 +94,7 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
   return { ...found, ...place };
 }
 
-/** The body of the request. Only call it on a form without problems. */
+/** The body of the request, for a form without problems. */
 export function startRequest(
   form: IStartForm,
   world: IStartWorld,
@@ -121,7 +121,7 @@ export function startRequest(
   return request;
 }
 
-/** A name nobody has: "group", "group-2", ... */
+/** An unused name: "group", "group-2", ... */
 export function freeName(groups: readonly IGroup[], base = 'group'): string {
   const taken = new Set(groups.map(group => group.name));
   let name = base;
@@ -131,7 +131,7 @@ export function freeName(groups: readonly IGroup[], base = 'group'): string {
   return name;
 }
 
-/** A first form: the default environment and all devices. */
+/** The initial form: the default environment and all devices. */
 export function defaultForm(
   world: IStartWorld,
   environment: string | null,

@@ -1,7 +1,6 @@
 /**
- * A window on a rank's log: what the page holds of it, never more than its limits.
- *
- * It can be moved towards the past (`prepend`), and then drops its end; it follows what is new only while it has the end.
+ * A window on a rank's log: the part that the page holds, within limits. It can grow towards the past (`prepend`), and
+ * then drops its end; it follows new records only while it has the end.
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import type { ILogPage, ILogRecord } from '../../services/protocol';
@@ -23,7 +22,7 @@ export class LogModel {
 
   limits: ILogLimits;
 
-  /** Emitted after every change; may come hundreds of times a second. */
+  /** Emitted after every change, up to hundreds of times a second. */
   get changed(): ISignal<this, void> {
     return this._changed;
   }
@@ -32,20 +31,20 @@ export class LogModel {
     return this._builder.blocks;
   }
 
-  /** The last record known, shown or not: where to subscribe from. */
+  /** The last known record, whether shown or not; subscribe from here. */
   get seq(): number {
     return this._seq;
   }
 
   /**
-   * The first record that is in the window as a whole: the page above is asked for with `before`. What there is of a record
-   * above it comes back with the page.
+   * The first record that is completely in the window: request the page above with `before`. The page includes any record
+   * that is partly shown above it.
    */
   get first(): number {
     return this.blocks[boundary(this.blocks)]?.seq ?? this._first;
   }
 
-  /** Whether the top of the window stays when there is too much, because somebody reads there. */
+  /** Whether to keep the top of the window when it gets too large, because the user reads there. */
   get keepsTop(): boolean {
     return this._keepsTop;
   }
@@ -53,22 +52,22 @@ export class LogModel {
     this._keepsTop = keepsTop;
   }
 
-  /** Whether the log has more above the window. */
+  /** Whether the log has records above the window. */
   get hasOlder(): boolean {
     return this._hasOlder;
   }
 
-  /** Whether the window holds the end of the log, and follows it. */
+  /** Whether the window has the end of the log, and follows it. */
   get atEnd(): boolean {
     return this._atEnd;
   }
 
-  /** How many lines of the log are above the window; null: more than the page has ever seen. */
+  /** How many lines of the log are above the window; null if unknown. */
   get olderLines(): number | null {
     return this._olderLines;
   }
 
-  /** Records that came while the window was elsewhere. */
+  /** New records that are below the window. */
   get unseen(): number {
     return this._unseen;
   }
@@ -85,7 +84,7 @@ export class LogModel {
     this._changed.emit();
   }
 
-  /** Take what is new; `skipped` records before these did not come. */
+  /** Append new records; `skipped` records before them are missing. */
   append(records: readonly ILogRecord[], seq: number, skipped: number): void {
     const fresh = records.filter(record => record.seq > this._seq);
     const before = this._seq;
@@ -108,7 +107,7 @@ export class LogModel {
     }
   }
 
-  /** Put a page of the past above the window; its end goes when there is too much. */
+  /** Put an older page above the window; drops the end if it gets too large. */
   prepend(page: ILogPage): void {
     const { blocks } = this._builder;
     const older = this._build(page.records.filter(record => record.seq < this.first));
@@ -125,7 +124,7 @@ export class LogModel {
     this._changed.emit();
   }
 
-  /** Replace a gap by what was in it, as far as the page goes. */
+  /** Replace a gap by its records, as far as the page has them. */
   fill(gap: IGapBlock, page: ILogPage): void {
     const at = this._builder.blocks.indexOf(gap);
     if (at < 0) {
@@ -145,7 +144,7 @@ export class LogModel {
     this._changed.emit();
   }
 
-  /** Empty the view; the log itself is kept by the server, and stays reachable upwards. */
+  /** Clear the view; the server keeps the log, so scrolling up loads it again. */
   clear(): void {
     this._reset();
     this._first = this._seq + 1;
@@ -157,7 +156,7 @@ export class LogModel {
     Signal.clearData(this);
   }
 
-  /** A separator at `at` that does not know how its execution began goes when the blocks put above it do. */
+  /** Remove a separator at `at` without the start of its execution if the blocks above it have the start. */
   private _join(above: BlockBuilder, at: number): void {
     const blocks = this._builder.blocks;
     const below = blocks[at];
@@ -200,7 +199,7 @@ export class LogModel {
     }
   }
 
-  /** Nobody knows how many lines are in what did not come. */
+  /** The number of lines in missing records is unknown. */
   private _dropped(block: LogBlock): void {
     const isCounted = this._olderLines !== null && block.kind !== 'gap';
     this._olderLines = isCounted ? this._olderLines! + block.lines : null;

@@ -1,29 +1,28 @@
 /**
- * The blocks a rank's log is shown in: a separator per execution, runs of text, rich outputs, notes, gaps.
- *
- * A block is small enough to be rendered within a frame, and whole lines only, so that blocks can come and go at both ends of
- * the page. Pure: no network, no DOM.
+ * The blocks of a rank's log: a separator per execution, runs of text, rich outputs, notes, gaps. A block is small
+ * enough to be rendered within a frame and has only whole lines, so that blocks can be added and removed at both ends
+ * of the page. Pure: no network, no DOM.
  */
 import type { IOutput } from '@jupyterlab/nbformat';
 import type { ILogRecord, ExecutionState } from '../../services/protocol';
 import { coloursAfter, settle, writeText } from './terminal';
 
-/** A text block is closed at this many lines or characters: what the renderer does well within a frame. */
+/** A text block ends at this many lines or characters, which the renderer handles well within a frame. */
 export const BLOCK_LINES = 200;
 export const BLOCK_CHARACTERS = 32768;
-/** A line longer than this is cut, and says so: one line may be a whole page otherwise. */
+/** Longer lines are truncated and marked; otherwise one line could be a whole page. */
 export const MAX_LINE = 16384;
 
 type StreamName = 'stdout' | 'stderr';
 
 interface IBlockBase {
   readonly id: number;
-  /** The first record in it: what pages and gaps are counted from. */
+  /** Its first record, from which pages and gaps are counted. */
   readonly seq: number;
   readonly executionId: string | null;
-  /** It begins in the middle of a record: the block above has the rest of it. */
+  /** It starts in the middle of a record; the block above has the rest. */
   readonly continues: boolean;
-  /** Changes whenever the block must be rendered again. */
+  /** Changes when the block must be rendered again. */
   version: number;
   lines: number;
   characters: number;
@@ -35,7 +34,7 @@ export interface IExecutionBlock extends IBlockBase {
   readonly code: string | null;
   readonly notebook: string | null;
   readonly at: number;
-  /** The execution began above what is shown. */
+  /** The execution began above the window. */
   readonly continued: boolean;
   status: ExecutionState;
   seconds: number | null;
@@ -57,7 +56,7 @@ export interface INoteBlock extends IBlockBase {
   readonly text: string;
 }
 
-/** Records that were too many to send live; they are in the log. */
+/** Records that were not sent live because there were too many; they are in the log. */
 export interface IGapBlock extends IBlockBase {
   readonly kind: 'gap';
   /** The last record above the gap. */
@@ -67,14 +66,14 @@ export interface IGapBlock extends IBlockBase {
 
 export type LogBlock = IExecutionBlock | ITextBlock | IOutputBlock | INoteBlock | IGapBlock;
 
-/** The record as the server may send it: where the cell came from helps, but is not promised. */
+/** The record as the server may send it; the notebook is optional. */
 type SentRecord = ILogRecord & { notebook?: string | null };
 
-/** Makes blocks of records that follow one another. */
+/** Builds blocks from consecutive records. */
 export class BlockBuilder {
   /**
-   * @param nextId - ids are unique in a view, also over several builders.
-   * @param execution - the execution the first records belong to, when its separator stands above already.
+   * @param nextId - returns ids that are unique in a view, also across builders.
+   * @param execution - the execution of the first records, if its separator is already above.
    */
   constructor(nextId: () => number, execution: string | null = null) {
     this._nextId = nextId;
@@ -98,13 +97,13 @@ export class BlockBuilder {
     this._content(record);
   }
 
-  /** Note that `records` records before `seq` did not come. */
+  /** Add a gap: `records` records before `seq` are missing. */
   addGap(after: number, seq: number, records: number): void {
     this._close();
     this.blocks.push({ ...this._base({ seq, execution_id: null }), kind: 'gap', after, records });
   }
 
-  /** The separator of an execution, the latest one. */
+  /** The latest separator of an execution. */
   execution(id: string | null): IExecutionBlock | null {
     for (let i = this.blocks.length - 1; i >= 0; i--) {
       const block = this.blocks[i];
@@ -200,7 +199,7 @@ export class BlockBuilder {
     return this._text;
   }
 
-  /** The next text begins a new block, and a new line. */
+  /** Start a new block and a new line with the next text. */
   private _close(): void {
     this._text = null;
     this._open = '';

@@ -1,4 +1,4 @@
-/** Brings a rank's log into its window: the end first, then what is new, and the past on demand. */
+/** Loads a rank's log into its window: the end first, then new records, and older ones on demand. */
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { ILogPage, TopicMessage } from '../../services/protocol';
@@ -6,7 +6,7 @@ import type { IService } from '../../services/service';
 import type { LogModel } from './log';
 import type { IGapBlock } from './logblocks';
 
-/** The bytes of records in a page. */
+/** The size of a page, in bytes of records. */
 const PAGE_BYTES = 262144;
 
 type LogService = Pick<IService, 'log' | 'subscribe'>;
@@ -19,7 +19,7 @@ export class LogFeed implements IDisposable {
     this._log = log;
   }
 
-  /** Emitted when `isLoading` or `error` changed. */
+  /** Emitted when `isLoading` or `error` changes. */
   get stateChanged(): ISignal<this, void> {
     return this._stateChanged;
   }
@@ -28,7 +28,7 @@ export class LogFeed implements IDisposable {
     return this._isLoading;
   }
 
-  /** Why the log could not be read; null when it could. */
+  /** Why the log could not be read, or null. */
   get error(): string | null {
     return this._error;
   }
@@ -37,7 +37,7 @@ export class LogFeed implements IDisposable {
     return this._isDisposed;
   }
 
-  /** Load the end, once, and follow from there. */
+  /** Load the end once, and follow from there. */
   async start(): Promise<void> {
     this._isWanted = true;
     if (!this._isLoaded) {
@@ -47,14 +47,14 @@ export class LogFeed implements IDisposable {
     }
   }
 
-  /** Follow no longer; `start` goes on where this stopped. */
+  /** Stop following; `start` continues from here. */
   stop(): void {
     this._isWanted = false;
     this._subscription?.dispose();
     this._subscription = null;
   }
 
-  /** Show the end of the log again, whatever was shown. */
+  /** Show the end of the log. */
   async toEnd(): Promise<void> {
     await this._page({ tail: PAGE_BYTES }, page => {
       this._log.load(page);
@@ -65,14 +65,14 @@ export class LogFeed implements IDisposable {
     }
   }
 
-  /** Load the page above what is shown. */
+  /** Load the page above the window. */
   async older(): Promise<void> {
     if (this._log.hasOlder) {
       await this._page({ before: this._log.first }, page => this._log.prepend(page));
     }
   }
 
-  /** Load what was too much to be sent live. */
+  /** Load the records that were not sent live. */
   async fill(gap: IGapBlock): Promise<void> {
     await this._page({ before: gap.seq }, page => this._log.fill(gap, page));
   }

@@ -1,4 +1,4 @@
-/** Questions about the blocks of a log's window. */
+/** Functions on the blocks of a log's window. */
 import type { IExecutionBlock, LogBlock } from './logblocks';
 
 /** How many lines and characters the blocks show. */
@@ -12,7 +12,7 @@ export function measure(blocks: readonly LogBlock[]): { lines: number; character
   return { lines, characters };
 }
 
-/** The first block that begins with a record; a separator that was kept is not counted. */
+/** The first block that starts with a record; kept separators are ignored. */
 export function boundary(blocks: readonly LogBlock[]): number {
   const isKept = (at: number) => {
     const block = blocks[at];
@@ -26,7 +26,7 @@ export function boundary(blocks: readonly LogBlock[]): number {
   return at;
 }
 
-/** The separator, among blocks that are gone, of the execution that the first of these is left of. */
+/** The removed separator of the execution that the first remaining block belongs to. */
 export function lostSeparator(gone: readonly LogBlock[], blocks: readonly LogBlock[]): IExecutionBlock | null {
   const top = blocks[0];
   if (top.kind === 'execution' || top.executionId === null) {

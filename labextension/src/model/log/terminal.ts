@@ -1,11 +1,10 @@
 /**
- * What a terminal would show of a stream: carriage returns, backspaces and "erase to the end of the line" applied.
- *
- * The log keeps bytes exactly as they were written, so that a progress bar is thousands of `\r`; the panel shows the last.
+ * What a terminal would show of a stream: applies carriage returns, backspaces and "erase to the end of the line". The log
+ * keeps the exact bytes, in which a progress bar is thousands of `\r`; the panel shows the last state.
  * The Python twin is jupyter_dist/server/folding/lines.py; both run tests/vectors/terminal.json.
  */
 
-/** Complete lines, and the last one, that more text may still change: show `settle(open)`. */
+/** Complete lines, and an open last line that more text may change: show `settle(open)`. */
 export interface ITerminalText {
   readonly lines: string[];
   readonly open: string;
@@ -18,14 +17,14 @@ const ESCAPE = '\x1b';
 const SGR = /\x1b\[([\d;]*)m/g;
 /* eslint-enable no-control-regex */
 
-/** Append `text` to a line that is not complete; returns the lines completed and what is left open. */
+/** Append `text` to an open line; returns the completed lines and the new open line. */
 export function writeText(open: string, text: string): ITerminalText {
   const parts = (open + text).split('\n');
   const last = parts.pop() ?? '';
   return { lines: parts.map(settle), open: compact(last) };
 }
 
-/** Shorten an open line to what it shows and what has been written over it so far: the column must not be lost. */
+/** Shorten an open line to what it shows and the text written over it so far, to keep the column. */
 function compact(line: string): string {
   const cut = line.lastIndexOf('\r');
   return cut < 0 ? line : settle(line.slice(0, cut)) + line.slice(cut);
@@ -89,7 +88,7 @@ class Line {
   private _replaces = false;
 }
 
-/** The colour codes in force after `text`, when `before` were in force: what a block cut here must begin with. */
+/** The color codes in effect after `text`, given those `before`; a block split here must start with them. */
 export function coloursAfter(before: string, text: string): string {
   let active = before;
   for (const match of text.matchAll(SGR)) {

@@ -1,21 +1,22 @@
 /**
- * Who writes an output. With real-time collaboration several pages have one
- * notebook, and each would write the whole output of a cell twice a second.
- * One does: the page that submitted the cell, and when that is gone, the first
- * of those that are left. They agree through the document's awareness, where
- * each page says what it is the author of; what a page says goes with it.
+ * Decides which page writes an output. With real-time collaboration, several
+ * pages share a notebook, and each would write the whole output of a cell
+ * twice a second. Only one does: the page that submitted the cell, or, if that
+ * is closed, the first of the remaining ones. They agree through the
+ * document's awareness, where each page lists its executions; the list
+ * disappears with the page.
  */
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { IDisposable } from '@lumino/disposable';
 import { ChangingModel } from '../changing';
 
-/** The field of ours in a page's awareness: the cells it has submitted, by the id of the execution. */
+/** Our field in a page's awareness: the cells it has submitted, by execution id. */
 const FIELD = 'jupyter_dist';
 
 type IAwareness = INotebookModel['sharedModel']['awareness'];
 type Claims = Record<string, string>;
 
-/** The pages on one notebook; without collaboration, this one alone. */
+/** The pages that share a notebook; without collaboration, only this one. */
 export class Authors extends ChangingModel implements IDisposable {
   constructor({ awareness }: { awareness: IAwareness }) {
     super();
@@ -32,13 +33,13 @@ export class Authors extends ChangingModel implements IDisposable {
     }
   }
 
-  /** This page submitted a cell. */
+  /** Note that this page submitted a cell. */
   claim(execution: string, cell: string): void {
     this._own = { ...this._own, [execution]: cell };
     this._tell();
   }
 
-  /** It has ended, and the notebook has all of it. */
+  /** Note that it has ended, and that the notebook has all of its output. */
   release(execution: string): void {
     const { [execution]: cell, ...others } = this._own;
     if (cell !== undefined) {
@@ -47,7 +48,7 @@ export class Authors extends ChangingModel implements IDisposable {
     }
   }
 
-  /** Whether this page writes that execution's output. */
+  /** Whether this page writes the output of that execution. */
   isAuthor(execution: string): boolean {
     const pages = this._pages();
     const claimed = pages.filter(([, claims]) => execution in claims);
@@ -55,13 +56,13 @@ export class Authors extends ChangingModel implements IDisposable {
     return first === undefined || first[0] === this._awareness.clientID;
   }
 
-  /** What the other pages have submitted: the cells, by the id of the execution. */
+  /** The cells that other pages have submitted, by execution id. */
   get others(): Claims {
     const others = this._pages().filter(([page]) => page !== this._awareness.clientID);
     return Object.assign({}, ...others.map(([, claims]) => claims));
   }
 
-  /** The pages that have this extension, in an order that all of them see. */
+  /** The pages that have this extension, in an order that is the same for all. */
   private _pages(): [number, Claims][] {
     return [...this._awareness.getStates()]
       .map(([page, state]): [number, Claims] => [page, state[FIELD]])

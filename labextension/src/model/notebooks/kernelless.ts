@@ -1,7 +1,7 @@
 /**
- * A notebook that is on ranks needs no kernel. Where its file names none,
- * JupyterLab asks for one as it opens, over the output that is live behind the
- * question, and saves an empty name, which other tools take for a kernel's.
+ * A notebook on ranks needs no kernel. If its file names none, JupyterLab asks
+ * for one when it opens, in a dialog over the live output, and saves an empty
+ * name, which other tools take for the name of a kernel.
  */
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import type { INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
@@ -12,13 +12,13 @@ export function keepKernelless({ context }: NotebookPanel): void {
   void context.ready.then(() => {
     const { model, sessionContext } = context;
     if (getNotebookTarget(model) && !model.defaultKernelName) {
-      // A session that runs is joined all the same, and a kernel is asked for when a cell wants one.
+      // A running session is still joined, and JupyterLab asks for a kernel when a cell needs one.
       sessionContext.kernelPreference = { ...sessionContext.kernelPreference, shouldStart: false };
     }
   });
 }
 
-/** JupyterLab adds the empty name whenever the notebook is written. */
+/** JupyterLab adds the empty name whenever it saves the notebook. */
 function saveNoEmptyName(model: INotebookModel): void {
   const toJSON = model.toJSON.bind(model);
   model.toJSON = () => {

@@ -1,4 +1,4 @@
-/** The open notebooks, and what their cells run on ranks. */
+/** The open notebooks, and the cells they run on ranks. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { runCell } from '@jupyterlab/notebook';
 import type { INotebookCellExecutor, INotebookModel } from '@jupyterlab/notebook';
@@ -20,10 +20,10 @@ import { CellOutput, openBundle, savedBundle } from '../cells/celloutput';
 import { CellRuns, codeCells, findCell } from '../cells/cellruns';
 import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from '../cells/reattach';
 
-/** A group that could not be asked what became of a cell is asked again. */
+/** How often to retry a group that could not report the state of a cell. */
 const ASK_AGAIN_MS = 10000;
 
-/** The states in which the server knows all executions of a group; in any other, it waits for the group's agent. */
+/** The states in which the server knows all executions of a group; otherwise it waits for the group's agent. */
 const TELLING: ReadonlySet<string> = new Set<GroupState>([
   'starting',
   'ready',
@@ -79,7 +79,7 @@ export class NotebooksModel implements IDistNotebooks {
         this._follow(notebook, seen);
       }
     };
-    // After the change: what is written then is no part of it, and its undo brings nothing back.
+    // After the change, so that what is written is not part of it, and undo does not revert it.
     const onChanged = (): void => void Promise.resolve().then(follow);
     notebook.cells.changed.connect(onChanged);
     const authors = new Authors(notebook.sharedModel);
@@ -113,7 +113,7 @@ export class NotebooksModel implements IDistNotebooks {
     }));
   }
 
-  /** The cells of a notebook changed: runs find theirs, and what came from elsewhere is shown what became of it. */
+  /** Handle changed cells of a notebook: runs find their cells, and new cells show their executions. */
   private _follow(notebook: INotebookModel, seen: WeakSet<ICodeCellModel>): void {
     const added = codeCells(notebook).filter(cell => !seen.has(cell));
     added.forEach(cell => seen.add(cell));
@@ -124,7 +124,7 @@ export class NotebooksModel implements IDistNotebooks {
     }
   }
 
-  /** Follow what other pages submitted: it is shown live here, too, and its end is written when that page goes. */
+  /** Follow executions of other pages: show them live, and write their end if the other page is closed. */
   private _join(notebook: INotebookModel, authors: Authors): void {
     for (const [execution, id] of Object.entries(authors.others)) {
       const cell = findCell(notebook, id);
@@ -136,7 +136,7 @@ export class NotebooksModel implements IDistNotebooks {
     }
   }
 
-  /** Show cells, from the file or pasted, what became of them. */
+  /** Reconnect cells, from the file or pasted, to their executions. */
   private async _attach(notebook: INotebookModel, cells: readonly ICodeCellModel[]): Promise<void> {
     await this._groups.ready;
     const known = await this._ask();
@@ -144,7 +144,7 @@ export class NotebooksModel implements IDistNotebooks {
     if (!file) {
       return;
     }
-    // A cell that was run in the meantime knows better than its file.
+    // Skip cells that were run in the meantime.
     const found = cells
       .map(({ id }) => findCell(notebook, id))
       .filter(cell => cell !== null && !this._runs.has(notebook, cell.id))
@@ -162,7 +162,7 @@ export class NotebooksModel implements IDistNotebooks {
     if (execution) {
       const group = this._groups.find(execution.group) ??
         saved?.group ?? { id: execution.group, name: '', world_size: 0 };
-      // The cell's trust is left alone: nobody ran it from this page.
+      // Do not trust the cell: it was not run from this page.
       this._runs.start({ notebook, cellId: id, group, execution, saved });
       return;
     }
@@ -183,7 +183,7 @@ export class NotebooksModel implements IDistNotebooks {
         }
         return await this._service.executions(id);
       } catch (reason) {
-        // A group can end at any moment, and is then as unknown as one that ended before.
+        // A group can end at any moment, and is then unknown.
         if (!(reason instanceof DistError && reason.code === 'unknown_group')) {
           silent.add(id);
         }

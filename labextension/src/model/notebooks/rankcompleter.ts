@@ -1,4 +1,4 @@
-/** Completes cells that go to ranks with what the first of these ranks knows: its variables, and their attributes. */
+/** Completes cells that run on ranks with the variables of the first of these ranks, and their attributes. */
 import type { CompletionHandler, ICompletionContext, ICompletionProvider } from '@jupyterlab/completer';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -7,7 +7,7 @@ import { takesCells } from '../groups/groups';
 import { parseRanks } from '../format/ranks';
 import { resolveTarget } from './target';
 
-/** JupyterLab's own providers have about 500: what ranks know comes first. */
+/** JupyterLab's own providers have about 500: names of ranks come first. */
 const BEFORE_THE_KERNEL = 1000;
 
 interface IPlace {
@@ -47,7 +47,7 @@ export class RankCompleter implements ICompletionProvider {
     };
   }
 
-  /** The first rank that the editor's cell goes to. */
+  /** The first rank that the editor's cell runs on. */
   private _place({ widget, editor }: ICompletionContext): IPlace | null {
     if (!(widget instanceof NotebookPanel) || !widget.model) {
       return null;
@@ -62,7 +62,7 @@ export class RankCompleter implements ICompletionProvider {
       const living = parseRanks(target.ranks, group.world_size).filter(rank => group.ranks[rank].state !== 'dead');
       return living.length > 0 ? { group: group.id, rank: living[0] } : null;
     } catch {
-      return null; // the picker says what is wrong with the expression
+      return null; // the picker shows what is wrong with the expression
     }
   }
 

@@ -1,10 +1,10 @@
 /**
- * Where a cell goes: the kernel, or ranks of a group. Kept in the metadata of
- * the notebook, and of a cell that has its own.
+ * Where a cell runs: on the kernel, or on ranks of a group. Saved in the
+ * metadata of the notebook, and of cells with their own target.
  */
 import { MAX_EXPRESSION_LENGTH } from '../format/ranks';
 
-/** No group's name is as long; a cut one is that of no group, and is said to be unknown. */
+/** Longer than any group's name; a truncated name is reported as unknown. */
 const MAX_NAME = 200;
 
 /** The key in the metadata of notebooks and cells. */
@@ -12,22 +12,22 @@ export const METADATA_KEY = 'jupyter_dist';
 
 /** Ranks of a group. */
 export interface IRankTarget {
-  /** A group's name; its id is understood too. */
+  /** The name of a group, or its id. */
   group: string;
-  /** A rank expression, as it was chosen. */
+  /** A rank expression, as entered. */
   ranks: string;
 }
 
-/** Ranks, or null: the kernel. */
+/** Ranks, or null for the kernel. */
 export type Target = IRankTarget | null;
 
-/** What a cell can say of its own; undefined: it goes where the notebook says. */
+/** The own target of a cell; undefined: that of the notebook. */
 export type CellTarget =
   | { target: 'kernel' }
   | { group?: string; ranks: string }
   | undefined;
 
-/** Notebook and cell models alike, as far as needed here. */
+/** What notebook and cell models have in common here. */
 export interface IHasMetadata {
   getMetadata(key: string): unknown;
   setMetadata(key: string, value: unknown): void;
@@ -74,7 +74,7 @@ export function setCellTarget(cell: IHasMetadata, target: CellTarget): void {
   }
 }
 
-/** Where a cell goes, all things considered. */
+/** Where a cell runs, from its own and the notebook's metadata. */
 export function resolveTarget(
   notebook: IHasMetadata,
   cell: IHasMetadata
@@ -88,11 +88,11 @@ export function resolveTarget(
     return null;
   }
   const group = own.group ?? common?.group;
-  // An override without a group, in a notebook that has none, has no meaning.
+  // An override without a group is ignored in a notebook without one.
   return group ? { group, ranks: own.ranks } : null;
 }
 
-/** The metadata as an object: a notebook from elsewhere may say anything. */
+/** The metadata as an object; a notebook may contain anything. */
 function fields(model: IHasMetadata): Record<string, unknown> {
   const value = model.getMetadata(METADATA_KEY);
   return value && typeof value === 'object'
@@ -101,6 +101,6 @@ function fields(model: IHasMetadata): Record<string, unknown> {
 }
 
 function expression(ranks: unknown): string {
-  // One letter too many is enough for an error that says so.
+  // One character over the limit is enough for the error.
   return typeof ranks === 'string' && ranks.trim() ? ranks.slice(0, MAX_EXPRESSION_LENGTH + 1) : 'all';
 }

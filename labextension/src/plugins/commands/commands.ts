@@ -9,7 +9,7 @@ import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
 import { GroupChoice } from './groupchoice';
 import { GroupCommands } from './groupcommands';
 
-/** What is done to groups: interrupt, restart, repair, shut down, empty caches. The Kernel menu is in the schema. */
+/** The commands on groups: interrupt, restart, repair, shut down, empty caches. The Kernel menu is in the schema. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:commands',
   description: 'Commands that interrupt, restart and shut down groups of ranks.',
@@ -97,7 +97,7 @@ function commandOptions(
   };
 }
 
-/** What puts a group right without taking what is well. */
+/** The commands that repair a group and keep the healthy ranks. */
 function repairOptions(
   common: Pick<Options, 'isEnabled' | 'describedBy'>,
   on: On,

@@ -1,4 +1,4 @@
-/** Which group a command means, when it was not told: the current notebook's, the only one, or the one the user picks. */
+/** Chooses the group of a command without one: the current notebook's, the only one, or the one the user picks. */
 import { InputDialog } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -13,7 +13,7 @@ export class GroupChoice {
     this._trans = trans;
   }
 
-  /** The group without asking; null when there is none, or none that stands out. */
+  /** The group, without asking; null if there is none, or more than one candidate. */
   current(): IGroup | null {
     const model = this._tracker?.currentWidget?.content.model;
     const target = model ? getNotebookTarget(model) : null;
@@ -22,13 +22,13 @@ export class GroupChoice {
     return own ?? (groups.length === 1 ? groups[0] : null);
   }
 
-  /** The group for a line that has room for one: never none while there is any. */
+  /** The group to show where there is room for one; null only if there is none. */
   foremost(): IGroup | null {
     const newest = [...this._groups.groups].sort((a, b) => (b.started_at ?? 0) - (a.started_at ?? 0));
     return this.current() ?? newest.find(group => group.running.length > 0) ?? newest[0] ?? null;
   }
 
-  /** The group a command's arguments name, else the current one, else ask. */
+  /** The group in a command's arguments, else the current one, else ask. */
   async resolve(reference: unknown, title: string): Promise<IGroup | null> {
     if (typeof reference === 'string') {
       return this._groups.find(reference);

@@ -1,4 +1,4 @@
-/** What can be done to a group, with the questions asked before and the words said after. */
+/** The actions on a group, with their dialogs and notifications. */
 import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
@@ -41,7 +41,7 @@ export class GroupCommands {
     await this._try(() => this._service.replaceRanks(group.id));
   }
 
-  /** For a rank that nothing else frees; without a rank, asks which. */
+  /** Kill a rank that cannot be interrupted; without a rank, ask which one. */
   async kill(group: IGroup, rank: number | null): Promise<void> {
     const trans = this._trans;
     const chosen = rank ?? (await this._chooseRank(group));
@@ -58,7 +58,7 @@ export class GroupCommands {
     }
   }
 
-  /** Nothing is asked: nothing is lost. How it ended is said in the group's note. */
+  /** No confirmation, because nothing is lost. The result is in the group's note. */
   async reform(group: IGroup): Promise<void> {
     await this._try(() => this._service.reformGroup(group.id));
   }

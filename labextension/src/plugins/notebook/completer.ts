@@ -4,7 +4,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { RankCompleter } from '../../model/notebooks/rankcompleter';
 import { IDistGroups, IDistService } from '../../tokens';
 
-/** Names of ranks in the completion of cells that go to them. */
+/** Completes cells with the names of the ranks that they run on. */
 export const completerPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:completer',
   description: 'Completes cells that run on ranks with the names defined there.',

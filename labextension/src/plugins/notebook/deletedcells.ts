@@ -4,10 +4,10 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import { notifyError } from '../../widgets/errornote';
 import { IDeletedRun, IDistNotebooks } from '../../tokens';
 
-/** A cell that is moved by cutting and pasting, or restored at once, is not worth a word. */
+/** Do not notify about cells that are moved by cut and paste, or restored at once. */
 const PATIENCE_MS = 1500;
 
-/** Deleted cells that keep ranks busy. */
+/** Notifies about deleted cells that keep ranks busy. */
 export const deletedCellsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:deleted-cells',
   description: 'Notifies about deleted cells that are still running on ranks, and interrupts them.',
@@ -20,7 +20,7 @@ export const deletedCellsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** A notification per deleted cell, for as long as it runs. */
+/** Shows a notification per deleted cell while it runs. */
 class DeletedCells {
   constructor(
     private readonly _notebooks: IDistNotebooks,

@@ -1,8 +1,7 @@
 /**
- * Who runs the cells of this page. JupyterLab has one executor per page and
- * opens no notebook without one, so that nothing here may fail or be missing:
- * whatever happens to our other plugins, kernel cells run, and a cell that is
- * set to ranks runs there or not at all.
+ * Runs the cells of this page. JupyterLab has one executor per page and cannot
+ * open notebooks without one, so nothing here may fail: even if our other
+ * plugins do, kernel cells run, and a rank cell never runs anywhere else.
  */
 import type {
   JupyterFrontEnd,
@@ -23,7 +22,7 @@ import { IDistGuard, IDistNotebooks } from '../../tokens';
 import { explainError } from '../../widgets/errornote';
 import { findKernelExecutor } from './kernelexecutor';
 
-/** Sends rank cells to ranks. */
+/** Runs rank cells on ranks, and other cells on the kernel. */
 export const executorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> = {
   id: 'jupyter-dist:executor',
   description: 'Runs notebook cells on ranks where the notebook says so.',
@@ -47,7 +46,7 @@ export const executorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> = {
   }
 };
 
-/** Takes the place of the other when that one is disabled: it is registered before it. */
+/** Replaces the executor plugin if that one is disabled; registered before it. */
 export const kernelExecutorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> = {
   id: 'jupyter-dist:kernel-executor',
   description: 'Runs kernel cells, and refuses rank cells, when jupyter-dist:executor is disabled.',
@@ -66,7 +65,7 @@ export const kernelExecutorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> 
   }
 };
 
-/** Looks who runs cells, and says so where it is not us. */
+/** Checks which extension runs cells, and reports it if it is not this one. */
 export const guardPlugin: JupyterFrontEndPlugin<IDistGuard> = {
   id: 'jupyter-dist:guard',
   description: 'Prevents rank cells from running anywhere else.',
@@ -92,7 +91,7 @@ export const guardPlugin: JupyterFrontEndPlugin<IDistGuard> = {
   }
 };
 
-/** Say it when the first notebook is opened that wants ranks: a cell that is refused says it again. */
+/** Warn when the first notebook on ranks is opened; refused cells show it again. */
 function warnOnce(trans: TranslationBundle, tracker: INotebookTracker | null, trouble: IErrorBody | null): void {
   if (!trouble) {
     return;
@@ -114,7 +113,7 @@ function warnOnce(trans: TranslationBundle, tracker: INotebookTracker | null, tr
   tracker?.widgetAdded.connect((_, panel) => look(panel));
 }
 
-/** The plugins of others that could have taken the executor. */
+/** Plugins of other extensions that may provide the executor. */
 function providers(app: object): string[] {
   const { availablePlugins = [] } = (app as Partial<IHasPlugins>).info ?? {};
   return availablePlugins
@@ -124,7 +123,7 @@ function providers(app: object): string[] {
     .map(({ id }) => id);
 }
 
-/** JupyterLab tells; Notebook 7 does not. */
+/** JupyterLab lists its plugins; Notebook 7 does not. */
 interface IHasPlugins {
   info: { availablePlugins?: { id: string; enabled: boolean; provides: { name: string } | null }[] };
 }

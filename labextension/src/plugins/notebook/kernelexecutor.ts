@@ -1,10 +1,10 @@
 /**
- * How kernel cells would run on this page without us. Two extensions bring an
- * executor of their own (package.json disables both plugins, as a page has one
- * executor): jupyter-server-nbmodel runs kernel cells on the server, and so
- * does jupyter-collaboration where its `server_side_execution` is set. Kernel
- * cells still go their way: a disabled plugin is not registered, but its
- * module is on the page and can be asked for it.
+ * Finds the executor that kernel cells would use on this page without this
+ * extension. Two other extensions have their own (package.json disables both
+ * plugins, because a page has one executor): jupyter-server-nbmodel runs kernel
+ * cells on the server, and so does jupyter-collaboration if its
+ * `server_side_execution` is set. Kernel cells still use them: a disabled
+ * plugin is not registered, but its module is on the page and has it.
  */
 import type {
   JupyterFrontEnd,
@@ -15,7 +15,7 @@ import { INotebookCellExecutor } from '@jupyterlab/notebook';
 
 type ExecutorPlugin = JupyterFrontEndPlugin<INotebookCellExecutor>;
 
-/** The first that is installed is the one that would run cells: it disables the one after it. */
+/** The first one installed would run cells, because it disables the next one. */
 const OTHERS = [
   '@datalayer/jupyter-server-nbmodel:notebook-cell-executor',
   '@jupyter/docprovider-extension:notebook-cell-executor'
@@ -26,7 +26,7 @@ interface IContainers {
   _JUPYTERLAB?: Record<string, { get(module: string): Promise<() => unknown> } | undefined>;
 }
 
-/** The executor of another extension; null: kernel cells run as JupyterLab runs them. */
+/** The executor of another extension; null if JupyterLab itself runs kernel cells. */
 export async function findKernelExecutor(app: JupyterFrontEnd): Promise<INotebookCellExecutor | null> {
   for (const id of OTHERS) {
     try {
@@ -52,7 +52,7 @@ async function findPlugin(id: string): Promise<ExecutorPlugin | null> {
   return plugins.find(plugin => plugin.id === id && plugin.provides === INotebookCellExecutor) ?? null;
 }
 
-/** As JupyterLab activates a plugin. */
+/** Activate a plugin like JupyterLab does. */
 async function activate(app: JupyterFrontEnd, plugin: ExecutorPlugin): Promise<INotebookCellExecutor> {
   const services = await Promise.all([
     ...(plugin.requires ?? []).map(token => app.resolveRequiredService(token)),

@@ -15,7 +15,7 @@ import {
 
 const SETTINGS = 'jupyter-dist:rank-picker';
 
-/** The model; the executor needs it before there is a notebook tracker. */
+/** The model, which the executor needs before the notebook tracker exists. */
 export const notebooksPlugin: JupyterFrontEndPlugin<IDistNotebooks> = {
   id: 'jupyter-dist:notebooks',
   description: 'Tracks which cells of open notebooks run on ranks.',
@@ -30,7 +30,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IDistNotebooks> = {
   ): IDistNotebooks => new NotebooksModel({ service, groups, executions })
 };
 
-/** Follows which notebooks are open, and the stock interrupt. */
+/** Follows the open notebooks, and JupyterLab's interrupt. */
 export const attachPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:attach',
   description:
@@ -66,7 +66,7 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
       (_: CommandRegistry, { id }: CommandRegistry.ICommandExecutedArgs) => {
         const model = tracker.currentWidget?.content.model;
         if (id === 'notebook:interrupt-kernel' && model) {
-          // The stock button and "I I" mean the whole cell, wherever it runs.
+          // The toolbar button and "I I" interrupt the cell wherever it runs.
           void notebooks.interrupt(model);
         }
       },
@@ -87,7 +87,7 @@ async function followSettings(
     settings?.changed.connect(read, notebooks);
     read();
   } catch (reason) {
-    // Without its schema the extension still works, with what is built in.
+    // Without its schema the extension still works, with the defaults.
     console.warn('jupyter_dist: could not read the cell settings', reason);
   }
 }

@@ -16,7 +16,7 @@ import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 const ID = 'jupyter-dist:rank-output';
 const DEFAULT_LINES = 30;
 
-/** A plugin, not a mimeExtension: those are given no services. */
+/** A plugin, not a mimeExtension, because those get no services. */
 export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   id: ID,
   description: 'Renders the output of ranks: folded, and rank by rank.',
@@ -67,8 +67,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
       );
     };
     add(rendermime);
-    // Each notebook has a clone: nested outputs need its resolver and its
-    // widget manager.
+    // Each notebook has its own clone: nested outputs need its resolver and its widget manager.
     tracker?.forEach(panel => add(panel.content.rendermime));
     tracker?.widgetAdded.connect(
       (_, panel) => add(panel.content.rendermime),
@@ -78,7 +77,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   }
 };
 
-/** How high an output may become, for the style sheet. */
+/** Sets the maximum height of outputs, for the style sheet. */
 async function followSettings(registry: ISettingRegistry | null): Promise<void> {
   try {
     const settings = await registry?.load(ID);

@@ -62,7 +62,7 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
   }
 };
 
-/** Who asks a notebook for a group wants its cells to run there. */
+/** Start a group for a notebook, and run its cells there. */
 async function startGroupFor(app: JupyterFrontEnd, panel: NotebookPanel, model: PickerModel): Promise<void> {
   const notebook = panel.context.path;
   const group: IGroup | null = await app.commands.execute(CommandIDs.startGroup, { notebook });
@@ -72,12 +72,12 @@ async function startGroupFor(app: JupyterFrontEnd, panel: NotebookPanel, model: 
   }
 }
 
-/** The second part of the picker: which ranks, or that there are none on this page. */
+/** The second part of the picker: which ranks, or that ranks are unavailable on this page. */
 function choiceOf(model: PickerModel, guard: IDistGuard | null, trans: TranslationBundle): Widget {
   return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans });
 }
 
-/** Show the second part of the picker while there is a group to choose from. */
+/** Show the second part of the picker while a group is chosen. */
 function showChoice(
   panel: NotebookPanel,
   model: PickerModel,

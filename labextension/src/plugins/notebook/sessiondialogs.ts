@@ -1,8 +1,8 @@
 /**
  * JupyterLab's restart commands (menu, toolbar, keys; with Run All, with Clear)
- * and its question for a kernel all come to one object: the session dialogs.
- * There the ranks are put in. The object stays JupyterLab's own, so that
- * everything is as ever where a notebook is not on ranks, or we failed.
+ * and its kernel dialog all use one object: the session dialogs. This plugin
+ * wraps it for notebooks on ranks. The object stays JupyterLab's own, so that
+ * nothing changes for other notebooks, or if this plugin fails.
  */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Dialog, ISessionContext, ISessionContextDialogs, showDialog } from '@jupyterlab/apputils';
@@ -16,7 +16,7 @@ import type { IGroup } from '../../services/protocol';
 import { IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
 import { notifyError } from '../../widgets/errornote';
 
-/** A restart ends the cells that ran; the page hears of it at once, if it hears of anything. */
+/** A restart ends the running cells; the page learns of it at once if it is connected. */
 const END_SECONDS = 15;
 
 export const sessionDialogsPlugin: JupyterFrontEndPlugin<void> = {
@@ -42,14 +42,14 @@ export const sessionDialogsPlugin: JupyterFrontEndPlugin<void> = {
       const restart = dialogs.restart.bind(dialogs);
       dialogs.restart = async (context, options) => {
         const panel = tracker.find(({ sessionContext }) => sessionContext === context);
-        // With options it is the debugger's, which means the kernel.
+        // With options it comes from the debugger, which means the kernel.
         return panel && !options && ranks.isMeant(panel) ? ranks.ask(panel) : restart(context, options);
       };
     }
   }
 };
 
-/** What a restart means in a notebook whose cells run on ranks. */
+/** Restarts in a notebook whose cells run on ranks. */
 class RankRestart {
   constructor(
     service: IDistService,
@@ -67,7 +67,7 @@ class RankRestart {
     return groupNames(panel).length > 0;
   }
 
-  /** Ask, and restart what was agreed to; whether all of it was. */
+  /** Ask, and restart what was confirmed; returns whether all was restarted. */
   async ask(panel: NotebookPanel): Promise<boolean> {
     const names = groupNames(panel);
     const groups = names.map(name => this._groups.find(name)).filter(isUp);
@@ -126,7 +126,7 @@ class RankRestart {
         ...groups.map(group => this._service.restartGroup(group.id)),
         context?.restartKernel()
       ]);
-      // Cells that follow now wait until the ranks are up; they must not seem to follow the cells that were ended.
+      // New cells wait until the ranks are up; they must not be queued after the cells that were ended.
       await this._ended(panel);
       return true;
     } catch (reason) {
@@ -152,7 +152,7 @@ class RankRestart {
   private readonly _trans: TranslationBundle;
 }
 
-/** The groups that the notebook's cells go to: its own, and those that cells have for themselves. */
+/** The groups that the notebook's cells run on: its own, and those of single cells. */
 function groupNames(panel: NotebookPanel): string[] {
   const { model } = panel.content;
   if (!model) {

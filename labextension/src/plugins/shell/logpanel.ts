@@ -54,7 +54,7 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** The rank that was asked for, if the group has it: a stored layout may say anything. */
+/** The requested rank, if the group has it; a stored layout may contain anything. */
 function rankOf(group: IGroup, rank: unknown): number | null {
   const isRank = Number.isInteger(rank) && (rank as number) >= 0 && (rank as number) < group.world_size;
   return isRank ? (rank as number) : null;
@@ -100,7 +100,7 @@ function restore(restorer: ILayoutRestorer | null, tracker: WidgetTracker<LogMai
   });
 }
 
-/** How much of a log a page keeps, read when a panel is made. */
+/** How much of a log a page keeps, read when a panel is created. */
 function readLimits(registry: ISettingRegistry | null): () => Promise<ILogLimits> {
   return async () => {
     try {
@@ -109,13 +109,13 @@ function readLimits(registry: ISettingRegistry | null): () => Promise<ILogLimits
       const kilobytes = bounded(settings?.composite.maxKilobytes, 65536) ?? DEFAULT_LIMITS.characters / 1024;
       return { lines, characters: kilobytes * 1024 };
     } catch {
-      // Without its schema the extension still works, with what is built in.
+      // Without its schema the extension still works, with the defaults.
       return DEFAULT_LIMITS;
     }
   };
 }
 
-/** A positive number within reason; null for anything else that a setting may say. */
+/** A positive number up to `max`; null for any other value of a setting. */
 function bounded(value: unknown, max: number): number | null {
   const number = Number(value);
   return number > 0 ? Math.min(number, max) : null;

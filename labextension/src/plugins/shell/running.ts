@@ -7,7 +7,7 @@ import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
 import { ranksIcon } from '../../widgets/icons';
 import { groupSummary } from '../../widgets/statewords';
 
-/** The groups in the panel of what is running. */
+/** The groups in the panel of running sessions. */
 export const runningPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:running',
   description: 'Lists groups of ranks among the running sessions.',
@@ -53,13 +53,14 @@ class RunningGroups implements IRunningSessions.IManager {
   }
 
   /**
-   * Always the same array: JupyterLab first renders the one that it got when it made the section, and hears of no change before.
+   * Always the same array: JupyterLab first renders the one that it got when it created the section, and does not
+   * notice earlier changes.
    */
   running(): IRunningSessions.IRunningItem[] {
     return this._items;
   }
 
-  /** Nothing to ask: the groups are always current. */
+  /** Nothing to do: the groups are always up to date. */
   refreshRunning(): void {
     this._items.splice(0, this._items.length, ...this._groups.groups.map(group => this._item(group)));
     this._changed.emit();

@@ -62,7 +62,7 @@ const START_ARGS = {
   properties: { notebook: { type: 'string' }, isPalette: { type: 'boolean' } }
 } as const;
 
-/** The buttons do what the commands do. */
+/** The actions of the buttons: run the commands. */
 function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
   const run = (id: string, args: Record<string, string | number>) => void commands.execute(id, args);
   return {
@@ -101,7 +101,7 @@ function addCommands(
       app.shell.activateById(sidebar.id);
       const notebook = typeof args.notebook === 'string' ? args.notebook : null;
       const closed = sidebar.openForm(notebook);
-      // The launcher takes no other click while a command of its own goes on.
+      // The launcher ignores clicks while its command is running.
       return notebook === null ? undefined : closed;
     }
   });

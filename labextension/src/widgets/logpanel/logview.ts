@@ -1,21 +1,20 @@
 /**
- * A log's window as DOM: keeps the page equal to the model, a little at a time.
- *
- * What is shown is never the bottleneck: blocks that came and went between two frames are never rendered at all.
+ * Renders a log's window: updates the page from the model in small steps. Blocks that were added and removed between two
+ * frames are never rendered, so that rendering is not the bottleneck.
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import type { LogModel } from '../../model/log/log';
 import { BlockNode, IBlockContext } from './renderblock';
 
-/** What rendering may take of a frame. */
+/** Time for rendering per frame. */
 const BUDGET_MS = 12;
-/** The page is not brought up to date more often than this. */
+/** The page is updated at most this often. */
 const INTERVAL_MS = 60;
-/** Nearer to an end than this counts as there. */
+/** A distance to an end that counts as at the end. */
 const NEAR = 8;
 const NEAR_TOP = 240;
-/** What a user scrolls with, and for how long a scroll is its doing. */
+/** Events with which a user scrolls, and how long a scroll is attributed to them. */
 const HANDS = ['wheel', 'keydown', 'pointerdown', 'pointermove', 'touchmove'];
 const HAND_MS = 1000;
 
@@ -25,7 +24,7 @@ export class LogView extends Widget {
     this.addClass('jpd-LogView');
     this.node.tabIndex = 0;
     this.node.setAttribute('role', 'log');
-    // A flood of output must not flood a screen reader.
+    // Much output must not flood a screen reader.
     this.node.setAttribute('aria-live', 'off');
     this._content = document.createElement('div');
     this.node.append(this._content);
@@ -38,12 +37,12 @@ export class LogView extends Widget {
     [...HANDS, 'scroll'].forEach(type => this.node.addEventListener(type, this, { passive: true }));
   }
 
-  /** Emitted when the page was changed. */
+  /** Emitted when the page has changed. */
   get rendered(): ISignal<this, void> {
     return this._rendered;
   }
 
-  /** Emitted when the user wants to see what is above. */
+  /** Emitted when the user scrolls to the top. */
   get topReached(): ISignal<this, void> {
     return this._topReached;
   }
@@ -64,7 +63,7 @@ export class LogView extends Widget {
     this._pin();
   }
 
-  /** What is on the page, block by block: for the search. */
+  /** The blocks on the page, for the search. */
   get content(): HTMLElement {
     return this._content;
   }
@@ -89,7 +88,7 @@ export class LogView extends Widget {
     }
     this._touchedAt = performance.now();
     if (event.type === 'wheel' && (event as WheelEvent).deltaY < 0) {
-      // Where nothing can be scrolled there are no scroll events.
+      // A page that cannot scroll emits no scroll events.
       if (this.node.scrollTop === 0) {
         this._topReached.emit();
       }
@@ -108,7 +107,7 @@ export class LogView extends Widget {
 
   private _onScroll(): void {
     if (this._follow && performance.now() - this._touchedAt > HAND_MS) {
-      // Nobody scrolled: the content shrank while it was rendered anew.
+      // Not scrolled by the user: the content shrank while it was rendered again.
       this._pin();
       return;
     }
@@ -181,7 +180,7 @@ export class LogView extends Widget {
     }
   }
 
-  /** The end is what is looked at: it comes first. False when time ran out. */
+  /** Render from the end, which the user looks at. Returns false if time ran out. */
   private _renderFromEnd(deadline: number): boolean {
     let next: HTMLElement | null = null;
     for (let i = this._log.blocks.length - 1; i >= 0; i--) {
@@ -205,7 +204,7 @@ export class LogView extends Widget {
     return node;
   }
 
-  /** The first block in sight: it must not move when others come and go above. */
+  /** The first visible block, which must not move when blocks above it change. */
   private _anchor(): { node: HTMLElement; top: number } | null {
     const top = this.node.scrollTop;
     for (const child of this._content.children) {

@@ -1,4 +1,4 @@
-/** The rank output panel with its toolbar, as it stands in the main area. */
+/** The rank output panel with its toolbar, for the main area. */
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import { Toolbar } from '@jupyterlab/ui-components';
 import { ranksIcon } from '../icons';
@@ -7,7 +7,7 @@ import { LogToolbar } from './toolbar';
 
 export class LogMainArea extends MainAreaWidget<LogPanel> {
   constructor(options: ILogPanelOptions) {
-    // Not JupyterLab's reactive one: where there is little room it moves a tool, the cursor in it or not, out of sight.
+    // Not JupyterLab's reactive toolbar, which hides tools when there is little room, even one with the focus.
     super({ content: new LogPanel(options), toolbar: new Toolbar() });
     const { group, service, trans } = options;
     this.id = `jupyter-dist-log-${group.id}`;

@@ -1,4 +1,4 @@
-/** The rank output panel of a group: a tab per rank, with its state, and the log of the one chosen. */
+/** The rank output panel of a group: a tab per rank with its state, and the log of the current rank. */
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
@@ -40,12 +40,12 @@ export class LogPanel extends Widget {
   /** The id of the group. */
   readonly group: string;
 
-  /** Emitted when another rank was chosen. */
+  /** Emitted when another rank is selected. */
   get currentChanged(): ISignal<this, void> {
     return this._currentChanged;
   }
 
-  /** The log on view. */
+  /** The visible log. */
   get current(): RankLog | null {
     return this._current;
   }
@@ -81,7 +81,7 @@ export class LogPanel extends Widget {
       title.caption = trans.__('Rank %1: %2', rank.rank, stateWord(trans, state));
     }
     if (!group) {
-      // What it said stays readable here; the ranks are gone.
+      // The ranks are gone, but their output stays readable here.
       this._tabs.titles.forEach(title => (title.dataset = { ...title.dataset, state: 'dead' }));
     }
   }
@@ -116,7 +116,7 @@ export class LogPanel extends Widget {
     this._currentChanged.emit();
   }
 
-  /** With 64 tabs the chosen one may be out of sight. */
+  /** With 64 tabs, the current one may be scrolled out of view. */
   private _revealTab(): void {
     requestAnimationFrame(() => {
       const tab = this._tabs.contentNode.children[this._tabs.currentIndex];
@@ -124,7 +124,7 @@ export class LogPanel extends Widget {
     });
   }
 
-  /** Only the last few logs stay loaded: 64 pages of a megabyte would be too much. */
+  /** Keep only the last few logs loaded: 64 pages of a megabyte would be too much. */
   private _forget(rank: number): void {
     this._recent = [rank, ...this._recent.filter(other => other !== rank)];
     for (const old of this._recent.splice(MAX_LOADED)) {

@@ -1,4 +1,4 @@
-/** The log of one rank: its page, and the lines that say what is not on it. */
+/** The log of one rank: its page, and notes about records that are not on it. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
@@ -9,7 +9,7 @@ import { LogView } from './logview';
 import type { IBlockContext } from './renderblock';
 import { LogSearch } from './search';
 
-/** Looking for matches may take this part of the time: a page of a megabyte takes a while. */
+/** Share of the time for searching, because a page of a megabyte takes a while. */
 const SEARCH_SHARE = 0.2;
 
 export interface IRankLogOptions {
@@ -53,12 +53,12 @@ export class RankLog extends Widget {
   readonly view: LogView;
   readonly search: LogSearch;
 
-  /** Emitted when what the toolbar shows has changed. */
+  /** Emitted when the state shown in the toolbar has changed. */
   get changed(): ISignal<this, void> {
     return this._changed;
   }
 
-  /** Show the end, and stay there. */
+  /** Show the end and follow it. */
   setFollow(follow: boolean): void {
     this.view.follow = follow;
     if (follow && !this.log.atEnd) {
@@ -116,7 +116,7 @@ export class RankLog extends Widget {
     }
   }
 
-  /** The page was changed: its matches are others. */
+  /** Search again, because the page has changed. */
   private _searchAgain(): void {
     const begin = performance.now();
     this._searchTimer = 0;
@@ -176,7 +176,7 @@ function notice(className: string): Widget {
   return widget;
 }
 
-/** Words and a link; nothing at all without words. Leaves the page alone when nothing changed. */
+/** Show a text and a link; hidden without a text. Does not touch the page if nothing changed. */
 function fill(widget: Widget, words: string, link: string, act: () => void): void {
   const key = `${words}|${link}`;
   if (widget.node.dataset.key === key) {

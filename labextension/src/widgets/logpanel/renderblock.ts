@@ -1,4 +1,4 @@
-/** One block of a log as DOM, by JupyterLab's own renderers. */
+/** Renders one block of a log with JupyterLab's own renderers. */
 import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
 import { IRenderMimeRegistry, renderText } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -14,11 +14,11 @@ import type {
 import { formatSeconds } from '../../model/format/quantities';
 import { stateWord } from '../statewords';
 
-/** What a block needs to become DOM. */
+/** What is needed to render a block. */
 export interface IBlockContext {
   readonly rendermime: IRenderMimeRegistry;
   readonly trans: TranslationBundle;
-  /** Whether the output of an execution may run scripts: others write into this log too. */
+  /** Whether the output of an execution may run scripts; other users write to this log, too. */
   readonly isTrusted: (execution: string | null) => boolean;
   readonly fillGap: (gap: IGapBlock) => void;
 }
@@ -37,7 +37,7 @@ export class BlockNode {
   /** The version on the page; -1 before the first. */
   version = -1;
 
-  /** Bring the node up to date; it must be on the page. */
+  /** Update the node, which must be on the page. */
   render(block: LogBlock): void {
     this.version = block.version;
     switch (block.kind) {

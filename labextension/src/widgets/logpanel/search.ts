@@ -1,12 +1,12 @@
-/** Finds text in a log's page and marks it with the CSS highlight API: the page itself is never changed. */
+/** Finds text in a log's page and marks it with the CSS highlight API, without changing the page. */
 import { ISignal, Signal } from '@lumino/signaling';
 
 const ALL = 'jpd-search';
 const CURRENT = 'jpd-search-current';
-/** More than this are counted, not marked. */
+/** Further matches are counted, but not marked. */
 const MAX_MARKED = 2000;
 
-/** A match: where it is on the page, and where in its block, which outlives a rendering. */
+/** A match: its range on the page, and its place in its block, which stays valid when the block is rendered again. */
 export interface IMatch {
   readonly range: Range;
   readonly block: Element;
@@ -44,7 +44,7 @@ export class LogSearch {
     return this._current + 1;
   }
 
-  /** Look again: the page has changed. Stays with the current match while it is there. */
+  /** Search again, because the page has changed. Keeps the current match if it still exists. */
   refresh(): void {
     if (this._query === '' && this._matches.length === 0) {
       return;
@@ -57,7 +57,7 @@ export class LogSearch {
     this._changed.emit();
   }
 
-  /** Go to the next match (1) or the one before (-1), around the ends; brings it in sight. */
+  /** Go to the next (1) or previous (-1) match, wrapping around; scrolls it into view. */
   move(step: 1 | -1): void {
     if (this._matches.length === 0) {
       this._current = -1;
@@ -99,7 +99,7 @@ export class LogSearch {
   private _current = -1;
 }
 
-/** All matches, in order; case is ignored. Text is searched across the spans that colours make, not across blocks. */
+/** All matches, in order; ignores case. Searches across the spans of colors, not across blocks. */
 export function find(content: HTMLElement, query: string): IMatch[] {
   const pattern = new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'gi');
   return [...content.children].flatMap(block => findIn(block, pattern));
@@ -115,7 +115,7 @@ function findIn(block: Element, pattern: RegExp): IMatch[] {
   const walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
   let node = walker.nextNode();
   let start = 0;
-  // Matches are in order, so that one walk serves them all.
+  // Matches are in order, so one walk finds them all.
   const locate = (offset: number): [Node, number] | null => {
     while (node && start + (node.nodeValue?.length ?? 0) < offset) {
       start += node.nodeValue?.length ?? 0;

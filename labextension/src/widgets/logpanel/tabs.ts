@@ -1,4 +1,4 @@
-/** The ranks as tabs: a light and a number each, in as many rows as they need. */
+/** The ranks as tabs, each with a light and a number, in as many rows as needed. */
 import { TabBar, Widget } from '@lumino/widgets';
 
 export class RankTabs extends TabBar<Widget> {

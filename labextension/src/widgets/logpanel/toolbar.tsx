@@ -16,11 +16,11 @@ import type { LogPanel } from './panel';
 import type { RankLog } from './ranklog';
 import { LogToolButton } from './toolbutton';
 
-/** The whole log of a rank, as a file. */
+/** The full log of a rank, as a file. */
 export interface ILogDownload {
-  /** Where it lies: what the link shows. */
+  /** Its URL, for the link. */
   url(rank: number): string;
-  /** An address that the browser can take it from. */
+  /** A URL that the browser can download it from. */
   fetch(rank: number): Promise<IDownload>;
   name(rank: number): string;
 }
@@ -34,7 +34,7 @@ export class LogToolbar extends ReactWidget {
     this._download = download;
   }
 
-  /** Put the cursor into the search field; as soon as there is one, for React makes it a moment after the panel. */
+  /** Focus the search field, as soon as it exists: React renders it a moment after the panel. */
   focusSearch(): void {
     const input = this.node.querySelector('input');
     this._isFocusWanted = !input;
@@ -53,14 +53,14 @@ export class LogToolbar extends ReactWidget {
   private _isFocusWanted = false;
 }
 
-/** The browser has begun to save by then. */
+/** By then the browser has started to save. */
 const RELEASE_MS = 60000;
 
 interface IToolsProps {
   readonly panel: LogPanel;
   readonly trans: TranslationBundle;
   readonly download: ILogDownload;
-  /** Called when the tools are on the page. */
+  /** Called when the toolbar is rendered. */
   readonly ready: () => void;
 }
 
@@ -108,7 +108,7 @@ function LogTools({ log, trans, download, ready }: ILogToolsProps): React.ReactE
   );
 }
 
-/** Have the browser save a log. */
+/** Let the browser save a log. */
 async function save(download: ILogDownload, rank: number): Promise<void> {
   try {
     const { url, release } = await download.fetch(rank);

@@ -1,11 +1,11 @@
-/** The items of a view in order; updated in place, so that nothing flickers. */
+/** The items of a view in order, updated in place to avoid flicker. */
 import { Widget } from '@lumino/widgets';
 import { IRowContext, ItemRow } from './itemrow';
 import { BlockLayout } from './blocks/richblock';
 import { ScrollBox } from './scrollbox';
 import type { IShownItem } from './shown';
 
-/** How long one frame may be busy with new rows. */
+/** Time for new rows per frame. */
 const FRAME_BUDGET_MS = 40;
 
 export class ItemList extends Widget {
@@ -19,8 +19,8 @@ export class ItemList extends Widget {
   }
 
   /**
-   * Show these items. `allRanks` is the set whose words are common to all:
-   * they are shown quietly. `isGrowing`: more is to come.
+   * Show these items. Items of the set `allRanks` are common to all ranks, and
+   * have a quiet label. `isGrowing`: more will follow.
    */
   setItems(items: readonly IShownItem[], allRanks: string, isGrowing: boolean): void {
     this._hasGrown ||= isGrowing;
@@ -50,7 +50,7 @@ export class ItemList extends Widget {
     }
   }
 
-  /** Bring the rows up to date, in as many frames as it takes. */
+  /** Update the rows, in as many frames as needed. */
   private _render(): void {
     cancelAnimationFrame(this._frame);
     const deadline = performance.now() + FRAME_BUDGET_MS;
@@ -95,7 +95,7 @@ export class ItemList extends Widget {
   private _rows = new Map<string, ItemRow>();
 }
 
-/** Lines are read at their end, figures and tables from the first. */
+/** Text is read from its end, figures and tables from the start. */
 function endsInText(items: readonly IShownItem[]): boolean {
   const type = items[items.length - 1]?.output?.output_type;
   return type === 'stream' || type === 'error';

@@ -1,4 +1,4 @@
-/** One item: a label in the gutter, and what was said. */
+/** One item: a label in the gutter, and the output. */
 import type { IStream } from '@jupyterlab/nbformat';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -10,7 +10,7 @@ import { BlockLayout, RichBlock } from './blocks/richblock';
 import type { IShownItem } from './shown';
 import { StreamText } from './blocks/streamtext';
 
-/** How many hues rankoutput.css has for sets of ranks. */
+/** The number of colors that rankoutput.css has for sets of ranks. */
 const NUM_HUES = 6;
 
 export interface IRowContext {
@@ -18,7 +18,7 @@ export interface IRowContext {
   trans: TranslationBundle;
   layout: BlockLayout;
   trusted: boolean;
-  /** Open the whole log of a rank. */
+  /** Open the full log of a rank. */
   openLog(rank: number): void;
 }
 
@@ -35,7 +35,7 @@ export class ItemRow {
 
   readonly node: HTMLElement;
 
-  /** Show an item; `repeats`: the one above is of the same ranks. */
+  /** Show an item; `repeats`: the item above has the same ranks. */
   update(item: IShownItem, isCommon: boolean, repeats: boolean): void {
     this._setRanks(item.ranks, isCommon);
     this.node.classList.toggle('jpd-mod-repeats', repeats);
@@ -66,7 +66,7 @@ export class ItemRow {
     this._ranks = ranks;
     this._isCommon = isCommon;
     const text = rankSetLabel(this._context.trans, ranks);
-    // Long sets go on in the next line, between two numbers; very long ones are in the title.
+    // Long sets wrap between two numbers; very long ones are in the title.
     this._label.replaceChildren(...text.split(/(?<=,)/).flatMap(part => [part, document.createElement('wbr')]));
     this._label.title = text;
     this.node.classList.toggle('jpd-mod-common', isCommon);
@@ -89,7 +89,7 @@ export class ItemRow {
     this._setKind(isError ? 'stderr' : 'stdout');
     if (!this._stream) {
       this._stream = new StreamText();
-      // JupyterLab's classes: its themes colour ANSI text by them.
+      // JupyterLab's classes, with which its themes color ANSI text.
       const box = document.createElement('div');
       box.className = 'jp-RenderedText';
       box.dataset.mimeType = isError

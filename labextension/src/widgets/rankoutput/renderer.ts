@@ -28,9 +28,9 @@ import { waitWords } from './header/waitwords';
 
 /** How often running times are redrawn. */
 const CLOCK_MS = 1000;
-/** A connection that was lost for longer is told: every page begins without one, and short cuts heal. */
+/** A connection lost for longer is shown: every page starts without one, and short interruptions recover. */
 const STALE_MS = 2000;
-/** Drawing may take this share of the time: the page stays usable in a flood. */
+/** Share of the time for drawing, so that the page stays usable with much output. */
 const DRAW_SHARE = 0.4;
 
 export interface IRanksRendererOptions {
@@ -40,7 +40,7 @@ export interface IRanksRendererOptions {
   /** What other extensions add. */
   actions: IDistOutputActions;
   openLog(group: string, rank: number): void;
-  /** Whether the server can tell what is new. */
+  /** Whether the server is connected. */
   isConnected(): boolean;
   /** What a queued execution waits for. */
   waitsFor(execution: IExecution): Awaited | null;
@@ -124,7 +124,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._schedule();
   }
 
-  /** What cannot be read as a bundle has its text beside it, for readers without this extension. */
+  /** Show the fallback text of an output that is not a valid bundle. */
   private async _showText(model: IRenderMime.IMimeModel): Promise<void> {
     const { rendermime, trans } = this._options;
     const text = model.data['text/plain'];
@@ -143,11 +143,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
   }
 
-  /** Take the live view, if there is one and the output may have it. */
+  /** Use the live view, if there is one and the output is trusted. */
   private _connect(): void {
     const { execution_id: id } = this._bundle!;
-    // A notebook that is not trusted shows what is in it, sanitised: it could
-    // name any execution.
+    // An untrusted notebook shows its saved output, sanitized, because it could name any execution.
     const live = this._trusted ? this._options.executions.find(id) : null;
     if (live !== this._followed && (live || this._followed?.id !== id)) {
       this._followed?.changed.disconnect(this._schedule, this);
@@ -163,7 +162,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       return fromBundle(bundle);
     }
     const shown = fromFollowed(followed, bundle);
-    // What ended the following badly is in the bundle only.
+    // The error that ended the live view is only in the bundle.
     return FINAL_STATES.has(bundle.state)
       ? { ...shown, state: bundle.state, error: bundle.error ?? null }
       : shown;
@@ -216,7 +215,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
   }
 
-  /** Only what the server says is queued waits for anything; a file may say so for ever. */
+  /** Only for executions that the server lists as queued; a file may claim it forever. */
   private _waiting(now: number): string | null {
     const execution = this._followed?.execution;
     if (execution?.state !== 'queued') {
@@ -247,7 +246,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
   }
 
-  /** Only the pane that is seen is kept up to date. */
+  /** Only the visible pane is updated. */
   private _drawPane(shown: IShown): void {
     const tab = this._selected;
     let pane = this._panes.get(tab);

@@ -1,6 +1,6 @@
-/** A long output scrolls in a box of its own: by keyboard too, and at its end while it grows. */
+/** A scroll box for long output: usable by keyboard, and follows the end while it grows. */
 
-/** How far from its end a box may be and still be at it, in pixels. */
+/** A distance to the end, in pixels, that counts as at the end. */
 const NEAR = 4;
 const SCROLL_KEYS = ['ArrowDown', 'ArrowUp', 'PageDown', 'PageUp', 'Home', 'End', ' '];
 
@@ -12,14 +12,14 @@ export class ScrollBox {
     _node.addEventListener('keydown', this._onKeyDown);
   }
 
-  /** Something was written; `follows`: show the end of it, unless the user looks at something above. */
+  /** Update after new output; `follows`: scroll to the end, unless the user has scrolled up. */
   update(follows: boolean): void {
     if (follows && this._isPinned) {
       this._node.scrollTop = this._node.scrollHeight;
       this._top = this._node.scrollTop;
     }
     if (!this._scrolls) {
-      // The observer is told of the box, which no longer grows once it is full.
+      // The observer only sees the box, which stops growing when it is full.
       cancelAnimationFrame(this._frame);
       this._frame = requestAnimationFrame(() => this._measure());
     }
@@ -32,7 +32,7 @@ export class ScrollBox {
     this._node.removeEventListener('keydown', this._onKeyDown);
   }
 
-  /** Only a box that scrolls is a stop of the Tab key. */
+  /** Only a box that scrolls is a tab stop. */
   private _measure(): void {
     const scrolls = this._node.scrollHeight > this._node.clientHeight + 1;
     if (scrolls !== this._scrolls) {
@@ -46,7 +46,7 @@ export class ScrollBox {
     }
   }
 
-  /** Rows that come into sight get their true height and move what is below: only a way up is the user's. */
+  /** Rows that become visible get their real height and move the content below: only upward scrolls come from the user. */
   private readonly _onScroll = (): void => {
     const { scrollTop, clientHeight, scrollHeight } = this._node;
     if (scrollTop + clientHeight >= scrollHeight - NEAR) {
@@ -57,7 +57,7 @@ export class ScrollBox {
     this._top = scrollTop;
   };
 
-  /** The notebook would go to another cell. */
+  /** Otherwise the notebook would move to another cell. */
   private readonly _onKeyDown = (event: KeyboardEvent): void => {
     const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey && !event.shiftKey;
     if (this._scrolls && event.target === this._node && isPlain && SCROLL_KEYS.includes(event.key)) {

@@ -1,4 +1,4 @@
-/** What the renderer shows: the same whether it is live or from the file. */
+/** What the renderer shows, in the same form for live and saved output. */
 import type {
   ExecutionState,
   IErrorBody,
@@ -10,11 +10,11 @@ import type { IFollowedExecution } from '../../tokens';
 import { expandRanks } from '../../model/format/ranks';
 
 export interface IShownItem extends ISavedItem {
-  /** Equal for what is the same item a moment later. */
+  /** Stays the same for an item across updates. */
   key: string;
 }
 
-/** What became of one rank. */
+/** The status of one rank. */
 export interface IShownRank {
   rank: number;
   status: ExecutionState;
@@ -24,7 +24,7 @@ export interface IShownRank {
 export interface IShown {
   executionId: string;
   group: { id: string; name: string };
-  /** The ranks it went to, canonical. */
+  /** The ranks it runs on, canonical. */
   ranks: string;
   perRank: IShownRank[];
   state: ExecutionState;
@@ -49,7 +49,7 @@ export function fromBundle(bundle: IRanksBundle): IShown {
   };
 }
 
-/** The live view, with the names that only the bundle has. */
+/** The live view, with names that only the bundle has. */
 export function fromFollowed(
   followed: IFollowedExecution,
   bundle: IRanksBundle

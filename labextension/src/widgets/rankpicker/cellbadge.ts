@@ -48,7 +48,7 @@ export class CellBadges implements IDisposable {
     }
   }
 
-  /** Cells come and go; each is followed once. */
+  /** Follow new cells, each once. */
   private _follow(): void {
     if (this._isDisposed) {
       return;

@@ -1,4 +1,4 @@
-/** Where the cells of one notebook go, as its rank picker shows and sets it. */
+/** The model of a notebook's rank picker: where its cells run. */
 import type { Cell, ICellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ChangingModel } from '../../model/changing';
@@ -16,7 +16,7 @@ import {
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
 
-/** Changed when anything that the picker shows may have. */
+/** Emits `changed` when anything that the picker shows may have changed. */
 export class PickerModel extends ChangingModel {
   constructor(panel: NotebookPanel, groups: IDistGroups) {
     super();
@@ -36,13 +36,13 @@ export class PickerModel extends ChangingModel {
     return this._groups.groups;
   }
 
-  /** Whether the picker is about the selected cells only. */
+  /** Whether the picker applies to the selected cells only. */
   get isOverride(): boolean {
     const cell = this._activeCell;
     return cell !== null && getCellTarget(cell.model) !== undefined;
   }
 
-  /** Where the active cell goes. */
+  /** The target of the active cell. */
   get target(): Target {
     const { model } = this._panel.content;
     const cell = this._activeCell?.model;
@@ -52,7 +52,7 @@ export class PickerModel extends ChangingModel {
     return cell ? resolveTarget(model, cell) : getNotebookTarget(model);
   }
 
-  /** The group of the target, if it runs. */
+  /** The group of the target, if it is running. */
   get group(): IGroup | null {
     const { target } = this;
     return target ? this._groups.find(target.group) : null;
@@ -68,7 +68,7 @@ export class PickerModel extends ChangingModel {
     }
   }
 
-  /** Send cells to a group, or to the kernel; the ranks stay if they can. */
+  /** Run cells on a group, or on the kernel; keeps the chosen ranks if possible. */
   chooseGroup(group: IGroup | null): void {
     if (group === null) {
       this._set(null);
@@ -78,7 +78,7 @@ export class PickerModel extends ChangingModel {
     this._set({ group: group.name, ranks: fits(ranks, group) ? ranks : 'all' });
   }
 
-  /** Send cells to these ranks. Throws a DistError when they make no sense. */
+  /** Run cells on these ranks. Throws a DistError if the expression is invalid. */
   chooseExpression(expression: string): void {
     const { target, group } = this;
     if (target) {
@@ -90,8 +90,8 @@ export class PickerModel extends ChangingModel {
   }
 
   /**
-   * Add a rank or take it away. From all, the one that is pressed is meant
-   * alone; without any, all are.
+   * Add or remove a rank. If all were chosen, choose only this one; if none is
+   * left, choose all.
    */
   toggleRank(rank: number): void {
     const { group, ranks } = this;

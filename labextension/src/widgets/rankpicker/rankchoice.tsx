@@ -12,7 +12,7 @@ import { RankToggles } from './ranktoggles';
 import type { ChoiceForm } from './layout/toolbarfit';
 import { moveInPicker } from './layout/toolbarkeys';
 
-/** Ranks in a row of the grid below the button. */
+/** Ranks per row of the grid below the button. */
 const GRID_COLUMNS = 8;
 
 interface IRankChoiceProps {
@@ -27,7 +27,7 @@ export class RankChoice extends ReactWidget {
     this.node.addEventListener('keydown', moveInPicker);
   }
 
-  /** How much of it stands in the toolbar. */
+  /** How much of it is shown in the toolbar. */
   get form(): ChoiceForm {
     return this._form;
   }
@@ -94,7 +94,7 @@ function RankChoiceBody({ form, ...props }: IBodyProps): React.ReactElement | nu
   );
 }
 
-/** Whether the choice is for the selected cells only. */
+/** Toggles whether the choice is for the selected cells only. */
 function OwnButton({ model, trans }: IRankChoiceProps): React.ReactElement {
   return (
     <button
@@ -137,7 +137,7 @@ function Toggles({ model, trans, group, isInline }: IGroupProps & { isInline: bo
   );
 }
 
-/** Which ranks, in as few letters as possible: "8 of 8", "0-2,4"; and in words. */
+/** The chosen ranks, as a short label ("8 of 8", "0-2,4") and as a title. */
 function chosenWords({ model, trans }: IRankChoiceProps, group: IGroup | null): { label: string; title: string } {
   const { ranks, target } = model;
   if (!group || ranks.length === 0) {
@@ -153,7 +153,7 @@ function chosenWords({ model, trans }: IRankChoiceProps, group: IGroup | null): 
 
 interface IGridButtonProps extends IRankChoiceProps {
   group: IGroup | null;
-  /** The choice is for the selected cells only, and nothing else says so. */
+  /** The choice is for the selected cells only, and no other control shows it. */
   isMarked?: boolean;
   children: React.ReactNode;
 }

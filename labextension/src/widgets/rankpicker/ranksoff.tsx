@@ -1,4 +1,4 @@
-/** Stands where the ranks would be chosen, when no cell of this page can run on ranks. */
+/** Replaces the choice of ranks if cells of this page cannot run on ranks. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';

@@ -1,4 +1,4 @@
-/** One toggle per rank, in the colour of its state. */
+/** One toggle per rank, in the color of its state. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useRef, useState } from 'react';
 import type { IGroup, IRank } from '../../services/protocol';
@@ -9,7 +9,7 @@ interface IRankTogglesProps {
   group: IGroup;
   chosen: readonly number[];
   trans: TranslationBundle;
-  /** How many stand in a row of a grid; in a toolbar, which has its own keys, none. */
+  /** Toggles per row of a grid; undefined in a toolbar, which has its own keys. */
   columns?: number;
   onToggle(rank: number): void;
 }

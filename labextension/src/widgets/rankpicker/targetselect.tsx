@@ -9,7 +9,7 @@ import type { PickerModel } from './pickermodel';
 import { Floating } from './layout/floating';
 import { moveInPicker } from './layout/toolbarkeys';
 
-// Names of groups cannot be empty or hold a colon.
+// Names of groups cannot be empty or contain a colon.
 const KERNEL = ':kernel';
 const START = ':start';
 

@@ -1,4 +1,4 @@
-/** What the leaves of the sidebar are given. */
+/** The context of the sidebar's components. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import React from 'react';
@@ -8,7 +8,7 @@ import type { GroupMonitors } from '../../model/groups/monitor';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService, IDistSidebarSections } from '../../tokens';
 
-/** What can be done to a group; asks before it destroys. */
+/** The actions on a group; destructive ones ask first. */
 export interface IGroupActions {
   interrupt(group: IGroup, ranks?: string): void;
   restart(group: IGroup): void;
@@ -21,9 +21,9 @@ export interface IGroupActions {
 }
 
 export interface ISidebarOptions {
-  /** Keep the default environment warm when the sidebar is opened. */
+  /** Preload the default environment when the sidebar is opened. */
   readonly warm: boolean;
-  /** The number of CPU ranks the form begins with. */
+  /** The initial number of CPU ranks in the form. */
   readonly ranks: number;
   /** Draw the memory of groups. */
   readonly charts: boolean;
@@ -41,7 +41,7 @@ export interface ISidebarContext {
   /** What other extensions add. */
   readonly sections: IDistSidebarSections;
   readonly trans: TranslationBundle;
-  /** Emitted when colours must be read anew. */
+  /** Emitted when colors must be read again. */
   readonly themeChanged: ISignal<unknown, unknown> | null;
   /** The path of the current notebook, if any. */
   readonly notebook: () => string | null;

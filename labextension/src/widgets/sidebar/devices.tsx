@@ -1,4 +1,4 @@
-/** The machine: its devices and who holds them, its host. */
+/** The devices with their processes, and the host. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import { holders, IHolder } from '../../model/groups/devices';

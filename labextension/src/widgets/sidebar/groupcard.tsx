@@ -1,4 +1,4 @@
-/** A group: what it is, how it is, what can be done to it, and its ranks. */
+/** A group: its description, state, actions and ranks. */
 import {
   caretDownIcon,
   caretRightIcon,
@@ -22,7 +22,7 @@ import { useSidebar } from './context';
 import { MemoryChart } from './charts/memorychart';
 import { RankList } from './ranklist';
 
-/** Not more waiting cells than this are named. */
+/** At most this many waiting cells are listed. */
 const MAX_WAITING = 3;
 
 export interface IGroupCardProps {
@@ -56,7 +56,7 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
   );
 }
 
-/** What there is to know of it, and a button that puts right what is wrong. */
+/** The group's note, and a button for repairs. */
 function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   const { actions, trans } = useSidebar();
   const way = remedy(group);
@@ -190,7 +190,7 @@ function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }
   );
 }
 
-/** The cells that wait for their ranks, first come first served: of which notebook, and whose. */
+/** The cells that wait for their ranks, in order, with their notebook and author. */
 function Waiting({ group, monitor }: { group: IGroup; monitor: GroupMonitor }): React.ReactElement | null {
   const { trans } = useSidebar();
   useSignal(monitor.changed);

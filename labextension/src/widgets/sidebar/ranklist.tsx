@@ -1,4 +1,4 @@
-/** The ranks of a group, a row each: from 1 to 64 and more. */
+/** The ranks of a group, one row each, for 1 to 64 and more. */
 import { stopIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { GroupMonitor } from '../../model/groups/monitor';
@@ -16,7 +16,7 @@ const ROOMY = 8;
 export interface IRankListProps {
   readonly group: IGroup;
   readonly monitor: GroupMonitor;
-  /** Told which rank the pointer or the focus is on. */
+  /** Called with the rank under the pointer or the focus. */
   readonly onPoint: (rank: number | null) => void;
 }
 
@@ -104,7 +104,7 @@ interface IRankDetailsProps {
   readonly memory: IRankMemory | null;
 }
 
-/** The lines below a row: why it is dead, what it waits for, all of its memory where there is room. */
+/** The lines below a row: why it is dead, what it waits for, and details of its memory if there is room. */
 function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactElement | null {
   const { actions, trans } = useSidebar();
   if (rank.state === 'dead') {
@@ -135,7 +135,7 @@ function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactEle
   );
 }
 
-/** Why a rank is dead, and its last words. */
+/** Why a rank is dead, and the end of its stderr. */
 function RankExit({ rank }: { rank: IRank }): React.ReactElement {
   const { trans } = useSidebar();
   const reason = exitReason(trans, rank);
@@ -183,7 +183,7 @@ function memoryTitle(memory: IRankMemory | null, trans: Trans): string {
   );
 }
 
-/** One tab stop for the whole list; arrows go from rank to rank, right to the rank's interrupt. */
+/** One tab stop for the whole list; up and down move between ranks, right to the rank's interrupt. */
 function moveFocus(event: React.KeyboardEvent<HTMLUListElement>): void {
   const list = event.currentTarget;
   const row = (event.target as HTMLElement).closest('.jpd-RankRow');

@@ -1,4 +1,4 @@
-/** The Ranks sidebar: the machine, the groups on it, and the form for a new one. */
+/** The Ranks sidebar: devices, groups, and the form for a new group. */
 import { addIcon, Button, ReactWidget } from '@jupyterlab/ui-components';
 import { PromiseDelegate } from '@lumino/coreutils';
 import { ISignal, Signal } from '@lumino/signaling';
@@ -32,7 +32,7 @@ export class RanksSidebar extends ReactWidget {
     this._context = context;
   }
 
-  /** Emitted when something the leaves are not told by a model changed. */
+  /** Emitted when state changed that is not part of a model. */
   get changed(): ISignal<this, void> {
     return this._changed;
   }
@@ -50,12 +50,12 @@ export class RanksSidebar extends ReactWidget {
     return this._form !== null;
   }
 
-  /** The notebook the form was opened for; null: whichever is current. */
+  /** The notebook the form was opened for; null: the current one. */
   get notebook(): string | null {
     return this._notebook;
   }
 
-  /** Open the form, for a notebook when one asked. Resolves when it closes: the group that was started, or null. */
+  /** Open the form, optionally for a notebook. Resolves when it closes, with the group that was started, or null. */
   openForm(notebook: string | null): Promise<IGroup | null> {
     this._form?.resolve(null);
     this._form = new PromiseDelegate();
@@ -94,11 +94,11 @@ export class RanksSidebar extends ReactWidget {
 
   protected onAfterHide(message: Message): void {
     super.onAfterHide(message);
-    // Rendered as empty: nothing is sampled while nobody looks.
+    // Render nothing, so that no samples are taken while it is hidden.
     this._changed.emit();
   }
 
-  /** The first start is then as fast as the next. A failure is for the form to tell, when it matters. */
+  /** Preload, so that the first start is as fast as later ones. The form reports failures when they matter. */
   private async _warm(): Promise<void> {
     if (this._isWarmed || !this._options.warm) {
       return;
@@ -191,7 +191,7 @@ function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null
   );
 }
 
-/** Says when what is shown is old. Not at once: every page begins unconnected. */
+/** Shows when the state is out of date. Delayed, because every page starts unconnected. */
 function Connection(): React.ReactElement | null {
   const { groups, trans } = useSidebar();
   useSignal(groups.changed);

@@ -1,10 +1,10 @@
 /**
- * ANSI colours in text that comes piece by piece: what one piece switched on
- * holds for the next. The class names are those of JupyterLab's own renderer,
- * so that its themes apply.
+ * ANSI colors in text that arrives in pieces: the style at the end of a piece
+ * applies to the next. Uses the class names of JupyterLab's own renderer, so
+ * that its themes apply.
  */
 
-/** What the text is switched to; immutable. */
+/** The current style; immutable. */
 export interface IAnsiStyle {
   readonly fg: Colour;
   readonly bg: Colour;
@@ -13,7 +13,7 @@ export interface IAnsiStyle {
   readonly inverse: boolean;
 }
 
-/** An index of the 16 colours, an RGB value, or none. */
+/** An index of the 16 colors, an RGB value, or none. */
 type Colour = number | string | null;
 
 export interface IAnsiSegment {
@@ -40,13 +40,12 @@ const NAMES = [
   'white'
 ];
 
-// Other control sequences (cursor movement ...) have no meaning in a cell; what
-// is left of unfinished ones is text, but for the escapes: thousands take the
-// browser seconds to lay out.
+// Other control sequences (cursor movement ...) have no meaning in a cell. The rest of unfinished ones is text, without
+// the escape characters: thousands of them take the browser seconds to lay out.
 // eslint-disable-next-line no-control-regex
 const SEQUENCE = /\x1b\[([0-9;:?]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b/g;
 
-/** Cut a text into pieces of one style each; returns the style at its end. */
+/** Split a text into pieces of one style each; returns the style at its end. */
 export function parseAnsi(
   text: string,
   start: IAnsiStyle = PLAIN
@@ -72,14 +71,14 @@ export function parseAnsi(
   return { segments, style };
 }
 
-/** The classes and, for colours beyond the 16, the inline style of a piece. */
+/** The classes and, for colors beyond the 16, the inline style of a piece. */
 export function ansiAttributes(style: IAnsiStyle): {
   classes: string[];
   css: string;
 } {
   const classes: string[] = [];
   const css: string[] = [];
-  // As terminals do: bold text in one of the eight colours is the bright one.
+  // Like terminals: bold text in one of the eight colors is bright.
   const bright = (colour: Colour): Colour =>
     style.bold && typeof colour === 'number' && colour < 8
       ? colour + 8
@@ -161,7 +160,7 @@ function applyCode(style: IAnsiStyle, code: number): IAnsiStyle {
   return { ...style, ...SWITCHES[code] };
 }
 
-/** 5;n (256 colours) or 2;r;g;b, from `at`; also how many codes it took. */
+/** 5;n (256 colors) or 2;r;g;b, from `at`, and the number of codes used. */
 function extendedColour(codes: number[], at: number): [Colour, number] {
   if (codes[at] === 2) {
     const [r, g, b] = [1, 2, 3].map(i => Math.min(255, codes[at + i] || 0));

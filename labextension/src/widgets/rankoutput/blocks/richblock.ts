@@ -1,4 +1,4 @@
-/** Rich outputs inside a list of plain DOM: JupyterLab's own output area. */
+/** Rich outputs in a list of plain DOM nodes, with JupyterLab's own output area. */
 import type { IOutput } from '@jupyterlab/nbformat';
 import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
@@ -19,7 +19,7 @@ export class RichBlock extends SimplifiedOutputArea {
     this._output = output;
   }
 
-  /** Show this output instead: an update_display, or more of a traceback. */
+  /** Replace the output: an update_display, or a longer traceback. */
   setOutput(output: IOutput): void {
     if (output !== this._output) {
       this._output = output;
@@ -39,8 +39,8 @@ export class RichBlock extends SimplifiedOutputArea {
 }
 
 /**
- * Widgets at places that somebody else gives them: the list is plain DOM, and
- * only its rich blocks need to hear of being attached and shown.
+ * A layout of widgets whose places in the DOM are set by others: the list is
+ * plain DOM, and only rich blocks need attach and show messages.
  */
 export class BlockLayout extends Layout {
   *[Symbol.iterator](): IterableIterator<Widget> {

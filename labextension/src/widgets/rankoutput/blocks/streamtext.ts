@@ -1,13 +1,13 @@
 /**
- * The text of a stream, which grows at its end. Only what is new is written:
- * complete lines once, into blocks of bounded size so that the browser lays
- * out the last block only; the line that may still change, each time.
+ * The text of a stream, which grows at its end. Only new text is rendered:
+ * complete lines once, in blocks of bounded size, so that the browser lays out
+ * the last block only; the open line each time.
  */
 import { ansiAttributes, IAnsiStyle, parseAnsi, PLAIN } from './ansi';
 
-/** About how much a block takes before the next is begun. */
+/** Approximate size of a block. */
 const BLOCK_CHARS = 8000;
-/** A line of more pieces than a block of lines can have is shown in one colour: it takes too long to lay out. */
+/** A line with more pieces than this is shown in one color, because it takes too long to lay out. */
 const MAX_PIECES = 2000;
 
 const URL = /https?:\/\/[^\s<>"'`\])}\x1b]+[^\s<>"'`\])}.,:;!?\x1b]/g; // eslint-disable-line no-control-regex
@@ -22,7 +22,7 @@ export class StreamText {
 
   readonly node: HTMLPreElement;
 
-  /** Show this text instead of the one before, of which it mostly is more. */
+  /** Show this text, which usually extends the previous one. */
   set(text: string): void {
     if (text === this._text) {
       return;
@@ -73,14 +73,14 @@ export class StreamText {
 
   private _block: HTMLElement;
   private _blockChars = 0;
-  /** The complete lines, which are written for good. */
+  /** The complete lines, which do not change any more. */
   private _done = '';
   private _style: IAnsiStyle = PLAIN;
   private _tail: HTMLElement;
   private _text = '';
 }
 
-/** Append text in its colours; returns the style at its end. */
+/** Append text with its colors; returns the style at its end. */
 function write(
   node: HTMLElement,
   text: string,
@@ -106,7 +106,7 @@ function write(
   return style;
 }
 
-/** Append text, with its addresses as links. */
+/** Append text, with URLs as links. */
 function appendText(node: HTMLElement, text: string): void {
   let position = 0;
   if (text.includes('://')) {

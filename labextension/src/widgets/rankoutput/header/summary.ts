@@ -1,4 +1,4 @@
-/** The words of a rank output's first line. */
+/** The summary line of a rank output. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
@@ -7,10 +7,10 @@ import { stateWord } from '../../statewords';
 import { rankSetLabel } from '../itemrow';
 import type { IShown, IShownRank } from '../shown';
 
-/** Not more than this many ranks are named in the summary. */
+/** At most this many ranks are named in the summary. */
 const MAX_NAMED = 4;
 
-/** "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `isStale`: nobody can tell whether it still is so; `waiting`: what it waits for. */
+/** "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `isStale`: it may be out of date; `waiting`: what it waits for. */
 export function summarize(
   trans: TranslationBundle,
   shown: IShown,
@@ -46,7 +46,7 @@ function states(trans: TranslationBundle, shown: IShown): string {
     const [state = shown.state] = groups.keys();
     return `${size} \u00b7 ${stateWord(trans, state)}`;
   }
-  // What most ranks did is counted, the others are named.
+  // The most common status is counted, others are listed by rank.
   const sorted = [...groups].sort((a, b) => b[1].length - a[1].length);
   return sorted
     .map(([state, ranks], i) => {
@@ -58,7 +58,7 @@ function states(trans: TranslationBundle, shown: IShown): string {
     .join(', ');
 }
 
-/** The time a rank took, or takes so far; empty when it has not begun. */
+/** The time a rank took, or has taken so far; empty if it has not started. */
 export function rankTime(
   { status, seconds }: IShownRank,
   startedAt: number | null,

@@ -1,13 +1,13 @@
-/** The tabs of a rank output: all folded, then one per rank. */
+/** The tabs of a rank output: the folded output, then one per rank. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { stateWord } from '../../statewords';
 import type { IShown } from '../shown';
 import { rankTime } from './summary';
 
-/** Beyond this many ranks a tab is its number and its state only. */
+/** Above this many ranks, a tab only has a number and a state. */
 const MAX_WIDE = 8;
 
-/** A rank, or all folded. */
+/** A rank, or the folded output. */
 export type TabId = number | 'folded';
 
 export interface ITabBarOptions {
@@ -84,7 +84,7 @@ export class RankTabBar {
     if (index < 0 || !(event.key in next)) {
       return;
     }
-    // The notebook's own shortcuts must not move to another cell.
+    // Keep the notebook's shortcuts from moving to another cell.
     event.preventDefault();
     event.stopPropagation();
     const id = ids[next[event.key]];
@@ -114,7 +114,7 @@ export class RankTabBar {
       const span = document.createElement('span');
       span.className = `jpd-OutputTabs-${part}`;
       if (part === 'state') {
-        // The glyph comes from the style sheet; the tab's name says it too.
+        // The glyph comes from the style sheet; the name of the tab has the state, too.
         span.setAttribute('aria-hidden', 'true');
       }
       tab.append(span);

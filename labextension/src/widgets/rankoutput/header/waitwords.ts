@@ -1,4 +1,4 @@
-/** What a queued cell waits for, in words. */
+/** Describes what a queued cell waits for. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../../../model/format/quantities';
 import type { Awaited } from '../../../model/executions/waiting';
@@ -40,7 +40,7 @@ export function waitWords(
   }
 }
 
-/** "cell [5] of other.ipynb"; the notebook is left out when it is this one. */
+/** "cell [5] of other.ipynb"; without the notebook if it is this one. */
 function cellWords(trans: TranslationBundle, execution: IExecution, notebook: string | null): string {
   const { execution_count: count, notebook: path } = execution;
   const file = path && path !== notebook ? path.split('/').pop()! : null;

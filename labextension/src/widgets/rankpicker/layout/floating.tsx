@@ -1,11 +1,11 @@
-/** Something below a toolbar item: outside the toolbar, which clips what it holds. */
+/** A popup below a toolbar item, outside of the toolbar, which clips its content. */
 import React, { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { createPortal } from 'react-dom';
 
 interface IFloatingProps {
   anchor: React.RefObject<HTMLElement>;
   children: React.ReactNode;
-  /** A press outside, or Escape; without it, it stays. */
+  /** Called on a click outside, or Escape; without it, the popup stays open. */
   onClose?(): void;
 }
 
@@ -33,7 +33,7 @@ export function Floating(props: IFloatingProps): React.ReactElement {
       document.removeEventListener('pointerdown', onPointerDown, true);
   }, [anchor, onClose]);
   const onKeyDown = (event: React.KeyboardEvent): void => {
-    // The notebook's shortcuts are not meant.
+    // Do not trigger the notebook's shortcuts.
     event.stopPropagation();
     if (event.key === 'Escape') {
       onClose?.();

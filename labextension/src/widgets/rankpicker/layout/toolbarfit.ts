@@ -1,21 +1,21 @@
 /**
- * How much of the picker stands in the toolbar. The toolbar moves what it has no room for into its menu, where nobody
- * sees which ranks the next cell goes to: the picker gives way before that.
+ * How much of the picker is shown in the toolbar. The toolbar moves items without room into its menu, which would hide the
+ * ranks of the next cell: the picker shrinks before that.
  */
 import type { ReactiveToolbar } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Widget } from '@lumino/widgets';
 
-/** `full`: a toggle per rank; `short`: they are below a button; `button`: all is. */
+/** `full`: a toggle per rank; `short`: toggles below a button; `button`: everything below a button. */
 export type ChoiceForm = 'full' | 'short' | 'button';
 
-/** Up to this many ranks stand in the toolbar, however wide it is. */
+/** At most this many ranks are shown in the toolbar, however wide it is. */
 export const MAX_INLINE = 16;
 
 /** The toolbar's padding, and the button of its menu. */
 const RESERVED = 7 + 32;
 
-/** What the forms need at JupyterLab's own size of small letters; what was seen to be wider counts more. */
+/** The width of a form at JupyterLab's default font size; larger measured widths take precedence. */
 function estimate(form: ChoiceForm, size: number): number {
   const toggles = size * 27 + Math.max(0, size - 10) * 7;
   return form === 'full' ? 170 + toggles : form === 'short' ? 240 : 90;
@@ -31,10 +31,10 @@ export function formFor(
   return forms.find(form => (seen.get(`${form} ${size}`) ?? estimate(form, size)) <= room) ?? 'button';
 }
 
-/** A widget of which the toolbar can have more or less, if it has forms. */
+/** A widget that may have several forms. */
 export type Fitting = Widget & { form?: ChoiceForm };
 
-/** Keeps the second part of a picker in a toolbar, behind the first, in the form there is room for. */
+/** Keeps the second part of a picker in the toolbar, after the first, in the widest form that fits. */
 export class ToolbarFit implements IDisposable {
   constructor(toolbar: ReactiveToolbar, choice: Fitting, before: string, name: string) {
     this._toolbar = toolbar;
@@ -55,7 +55,7 @@ export class ToolbarFit implements IDisposable {
     this._resized.disconnect();
   }
 
-  /** Show the choice for a group of so many ranks; null: none. */
+  /** Show the choice for a group with this many ranks; null: hide it. */
   show(size: number | null): void {
     this._size = size;
     this._fit();
@@ -77,7 +77,7 @@ export class ToolbarFit implements IDisposable {
     this._put(formFor(room!, size, this._seen));
   }
 
-  /** The room behind the first part; null: the toolbar is not on the page. */
+  /** The room after the first part; null if the toolbar is not on the page. */
   private _room(): number | null {
     const { node } = this._toolbar;
     if (node.clientWidth === 0) {
@@ -97,7 +97,7 @@ export class ToolbarFit implements IDisposable {
     return room;
   }
 
-  /** What stands before the choice may change its width by itself: a select that shows another group's name. */
+  /** Items before the choice may change their width: a select that shows another group's name. */
   private _watch(child: Element): void {
     if (!this._watched.has(child)) {
       this._watched.add(child);
@@ -105,7 +105,7 @@ export class ToolbarFit implements IDisposable {
     }
   }
 
-  /** The toolbar measures an item when it is put in: in another form, or for another group, it is put in anew. */
+  /** Insert the choice again in another form or for another group, because the toolbar measures items on insertion. */
   private _put(form: ChoiceForm | null): void {
     const { _choice: choice, _toolbar: toolbar } = this;
     const key = form && `${form} ${this._size}`;
@@ -115,7 +115,7 @@ export class ToolbarFit implements IDisposable {
     this._key = key;
     this._shown = this._size;
     if (choice.parent && choice.parent !== toolbar) {
-      // From the toolbar's menu: taken out of there, the toolbar would go on with the old width.
+      // If it is in the toolbar's menu, the toolbar would keep using its old width.
       toolbar.insertAfter(this._before, this._name, choice);
     }
     choice.parent = null;

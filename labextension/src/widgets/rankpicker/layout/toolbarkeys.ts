@@ -1,6 +1,6 @@
 /**
- * Arrow keys inside the picker. JupyterLab's toolbar takes them too, but goes
- * on from where it believes the focus to be, which a command can have moved.
+ * Arrow keys inside the picker. JupyterLab's toolbar handles them, too, but
+ * continues from where it believes the focus is, which a command may have moved.
  */
 
 const CONTROLS = [
@@ -19,7 +19,7 @@ export function moveInPicker(event: KeyboardEvent): void {
   }
   const controls = [...toolbar.querySelectorAll<HTMLElement>(CONTROLS)];
   const next = controls[controls.indexOf(target) + step];
-  // At either end the toolbar goes on.
+  // At either end the toolbar takes over.
   if (next) {
     event.preventDefault();
     event.stopPropagation();
@@ -27,9 +27,9 @@ export function moveInPicker(event: KeyboardEvent): void {
   }
 }
 
-/** Put the focus on the picker, from wherever it is. */
+/** Focus the picker. */
 export function focusPicker(toolbar: HTMLElement): void {
-  // The toolbar sends a focus that comes from outside to its own first item.
+  // The toolbar moves a focus from outside to its own first item.
   (document.activeElement as HTMLElement | null)?.blur();
   toolbar.querySelector<HTMLElement>(CONTROLS)?.focus();
 }

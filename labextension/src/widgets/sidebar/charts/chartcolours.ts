@@ -1,6 +1,6 @@
-/** What a chart takes from the theme. */
+/** The theme's colors and fonts for charts. */
 
-/** The colours and fonts of a chart. */
+/** The colors and fonts of a chart. */
 export interface IColours {
   readonly line: string;
   readonly faint: string;
@@ -12,7 +12,7 @@ export interface IColours {
   readonly markFont: string;
 }
 
-/** A canvas does not follow CSS: take what the theme says now. */
+/** Read the current theme, because a canvas does not follow CSS. */
 export function readColours(node: HTMLElement): IColours {
   const style = getComputedStyle(node);
   const read = (name: string) => style.getPropertyValue(name).trim();

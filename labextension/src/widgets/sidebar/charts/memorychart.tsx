@@ -1,4 +1,4 @@
-/** A group's memory over the last minutes, with the cells it ran. A line per rank, or a band when there are many. */
+/** A group's memory over the last minutes, with the cells it ran. A line per rank, or a band for many ranks. */
 import React, { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import type { GroupMonitor } from '../../../model/groups/monitor';
@@ -8,9 +8,9 @@ import { useSidebar } from '../context';
 
 const HEIGHT = 84;
 const AXIS_WIDTH = 52;
-/** Below this a chart says nothing. */
+/** Fewer samples are not worth a chart. */
 const MIN_SAMPLES = 2;
-/** The least time an axis covers: a young group's line grows from the right. */
+/** The shortest time span of an axis: the line of a new group grows from the right. */
 const MIN_SECONDS = 60;
 
 /** Ticks at 256 MB and 16 GB, not at 238 MB and 18.6 GB. */
@@ -19,7 +19,7 @@ const BINARY_STEPS = Array.from({ length: 46 }, (_, power) => 2 ** power);
 export interface IMemoryChartProps {
   readonly monitor: GroupMonitor;
   readonly worldSize: number;
-  /** The rank to stand out. */
+  /** The rank to highlight. */
   readonly pointed: number | null;
 }
 
@@ -53,7 +53,7 @@ export function MemoryChart({ monitor, worldSize, pointed }: IMemoryChartProps):
   return <div className="jpd-MemoryChart" ref={host} role="img" aria-label={label} title={label} />;
 }
 
-/** The chart itself: made anew when colours or the number of series change. */
+/** The chart, created again when colors or the number of series change. */
 class Chart {
   constructor(host: HTMLElement, monitor: GroupMonitor, worldSize: number) {
     this._host = host;
@@ -96,7 +96,7 @@ class Chart {
       return;
     }
     if (this._host.clientWidth === 0) {
-      // JupyterLab hides everything while a theme changes: observed anew, the width is told when it is there.
+      // JupyterLab hides everything while a theme changes: observe again, to get the width once it is visible.
       this._resize.unobserve(this._host);
       this._resize.observe(this._host);
       return;
@@ -161,7 +161,7 @@ class Chart {
     };
   }
 
-  /** A hair line where each cell began. */
+  /** A thin line where each cell started. */
   private _drawCells(plot: uPlot, colours: IColours): void {
     const { ctx, bbox } = plot;
     ctx.save();
@@ -214,7 +214,7 @@ function clockTime(at: number): string {
   });
 }
 
-/** Some air around the values, so that a flat line does not sit on an edge. */
+/** Some padding around the values, so that a flat line is not on an edge. */
 function padded(low: number | null, high: number | null): [number, number] {
   if (low === null || high === null) {
     return [0, 1];

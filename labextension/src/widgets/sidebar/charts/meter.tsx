@@ -1,4 +1,4 @@
-/** A thin bar: part of a whole, always with the words beside it. */
+/** A thin bar for a fraction, always next to its text. */
 import React from 'react';
 
 export interface IMeterProps {
@@ -6,7 +6,7 @@ export interface IMeterProps {
   /** Between 0 and 1. */
   readonly value: number;
   readonly text: string;
-  /** Being full is no warning: a busy processor is what one wants. */
+  /** Full is not a warning: a busy processor is good. */
   readonly mayBeFull?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** The last two minutes of a rank's memory, the size of a word. Drawn by hand: 64 of them must cost nothing. */
+/** The last two minutes of a rank's memory, as small as a word. Drawn on a canvas, because 64 of them must be cheap. */
 import React, { useEffect, useRef } from 'react';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import { useSidebar } from '../context';
@@ -6,7 +6,7 @@ import { useSidebar } from '../context';
 const WIDTH = 44;
 const HEIGHT = 14;
 const SAMPLES = 120;
-/** A change of less than this part of the value is drawn flat: noise should look like noise. */
+/** A relative change below this is drawn flat, so that noise looks like noise. */
 const QUIET = 0.02;
 
 export interface ISparklineProps {

@@ -1,4 +1,4 @@
-/** A row of the form: label, field, and below it what is wrong. */
+/** A row of the form: label, field, and its problem below. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useId } from 'react';
 import { MAX_RANKS, StartProblem } from '../../../model/groups/startform';
@@ -14,7 +14,7 @@ interface IRowProps {
   readonly label: string;
   readonly problem: StartProblem | undefined;
   readonly note?: string;
-  /** What the server says of the problem, where it knows better. */
+  /** The server's description of the problem, if it has one. */
   readonly words?: string | null;
   readonly children: (ids: IInputIds) => React.ReactElement;
 }

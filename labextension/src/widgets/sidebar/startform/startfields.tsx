@@ -1,4 +1,4 @@
-/** The fields of the form for a new group, each with what is wrong with it below. */
+/** The fields of the form for a new group, each with its problem below. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React from 'react';

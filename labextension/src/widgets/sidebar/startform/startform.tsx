@@ -25,7 +25,7 @@ import {
 } from './startfields';
 
 export interface IStartFormProps {
-  /** The number of CPU ranks to begin with. */
+  /** The initial number of CPU ranks. */
   readonly ranks: number;
   readonly onClose: () => void;
   readonly onStarted: (group: IGroup) => void;
@@ -166,7 +166,7 @@ function useSubmission(sidebar: ISidebarContext, onStarted: (group: IGroup) => v
   return { error, isPending, submit };
 }
 
-/** What to show of a failure, whatever it was. */
+/** The error to show for any failure. */
 export function errorBody(reason: unknown): IErrorBody {
   if (reason instanceof DistError) {
     return { code: reason.code, message: reason.message, hint: reason.hint };
