@@ -14,7 +14,7 @@ lab: .venv/ready  ## Open the same notebook in JupyterLab
 	$(BIN)/jupyter lab examples/ddp_digits.ipynb
 
 test: .venv/ready browser  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
-	@$(PYTHON) .ci/parts.py test-python test-versions test-typescript test-browser test-package
+	@$(PYTHON) .ci/parts.py test-python test-versions test-typescript test-browser
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).

@@ -1,0 +1,55 @@
+"""The table of accelerators, and what ranks are given of it."""
+
+import pytest
+
+from jupyter_dist.agent.processes.environment import rank_environment
+from jupyter_dist.protocol import accelerators
+from jupyter_dist.protocol.specs import GroupSpec
+
+MASTER = ("127.0.0.1", 29500)
+
+
+def environment(accelerator, backend, devices=()):
+    spec = GroupSpec("g-1", "train", len(devices) or 2, accelerator, backend, "/", list(devices))
+    return rank_environment(spec, 1, MASTER)
+
+
+@pytest.mark.parametrize("row", accelerators.STARTABLE, ids=lambda row: row.name)
+def test_every_backend_of_an_accelerator_stays_on_this_machine(row):
+    found = environment(row.name, row.backends[0], [0, 1] if row.has_devices else [])
+    for name in row.backends:
+        assert found[accelerators.BACKENDS[name].interface_variable] == "lo"
+    assert row.reader or not row.has_devices
+
+
+@pytest.mark.parametrize(
+    ("name", "backend", "variable"),
+    [
+        ("cuda", "nccl", "CUDA_VISIBLE_DEVICES"),
+        ("rocm", "nccl", "HIP_VISIBLE_DEVICES"),
+        ("xpu", "xccl", "ZE_AFFINITY_MASK"),
+    ],
+)
+def test_every_rank_sees_the_devices_of_its_group(name, backend, variable):
+    found = environment(name, backend, [3, 1])
+    assert found[variable] == "3,1"
+    assert "ACCELERATE_USE_CPU" not in found
+    assert found.get("TORCH_NCCL_ASYNC_ERROR_HANDLING") == ("0" if backend == "nccl" else None)
+
+
+def test_a_rank_on_cpu_sees_no_device_of_any_kind():
+    found = environment("cpu", "gloo")
+    assert (found["CUDA_VISIBLE_DEVICES"], found["HIP_VISIBLE_DEVICES"]) == ("", "-1")
+    assert found["ONEAPI_DEVICE_SELECTOR"] == "*:cpu"
+    assert found["ACCELERATE_USE_CPU"] == "1"
+
+
+def test_devices_are_named_as_torch_names_them():
+    named = {name: accelerators.device_of(name, 1) for name in ("cuda", "rocm", "xpu", "cpu")}
+    assert named == {"cuda": "cuda:1", "rocm": "cuda:1", "xpu": "xpu:1", "cpu": "cpu"}
+
+
+def test_what_torch_was_built_for_is_read_by_its_own_names():
+    versions = {"cuda": None, "hip": "6.4.43482", "xpu": None}
+    assert accelerators.built_for(versions) == {"rocm": "6.4.43482"}
+    assert accelerators.built_for({}) == {}
