@@ -14,7 +14,7 @@ from typing import Any
 
 from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
-from jupyter_dist.agent.group.starters import Starters
+from jupyter_dist.agent.group.startmethod import StartMethod
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
 from jupyter_dist.agent.processes.environment import check_open_files, free_port
@@ -46,7 +46,7 @@ class Agent:
         self._directory = directory
         self._environment: dict[str, Any] = {}
         self._created_at = time.time()
-        self._starters: Starters  # since `run`: a zygote belongs to the loop
+        self._start_method: StartMethod  # since `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
         self._work: asyncio.Task[None] | None = None  # the start or restart under way
@@ -57,7 +57,7 @@ class Agent:
     async def run(self) -> None:
         """Serve until asked to stop, or until the lease expires."""
         preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
-        self._starters = Starters(preload, self._process_exited)
+        self._start_method = StartMethod(preload, self._process_exited)
         self._write_group_json()
         await self._link.listen()
         self._watch_lease()
@@ -144,8 +144,8 @@ class Agent:
         if self._pulse is not None:
             self._pulse.stop()
         killed = await self.group.end() if self.group is not None else []
-        await self._starters.settle()
-        killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._starters.children())))
+        await self._start_method.settle()
+        killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._start_method.children())))
         more = len(killed) - MAX_KILLED_NAMED
         return [*killed[:MAX_KILLED_NAMED], *([f"{more} more processes were killed."] if more > 0 else [])]
 
@@ -177,7 +177,7 @@ class Agent:
     async def _first_start(self, group: Group) -> None:
         """Start the group; a start that fails ends the agent once the server knows why."""
         try:
-            await group.start(await self._starters.get(group))
+            await group.start(await self._start_method.get(group))
         except JupyterDistError as err:
             group.fail(err)
             self._push_group()
@@ -186,13 +186,13 @@ class Agent:
 
     async def _restart(self, group: Group) -> None:
         try:
-            await group.restart(await self._starters.get(group))
+            await group.restart(await self._start_method.get(group))
         except JupyterDistError as err:  # the journal can still be read, and a restart tried again
             group.fail(err)
 
     async def _replace(self, group: Group) -> None:
         try:
-            starter = await self._starters.get(group)
+            starter = await self._start_method.get(group)
         except JupyterDistError as err:
             group.not_replaced(err)
         else:
@@ -239,14 +239,14 @@ class Agent:
                 self.stop()
 
     def _reap(self) -> None:
-        reap(self._starters.children())
+        reap(self._start_method.children())
         # Orphans go to the shim of their rank; one that arrives here has lost both the shim and the zygote.
-        end_orphans(self._starters.children())
+        end_orphans(self._start_method.children())
 
     async def _end(self) -> None:
         """Clean up: leave no process, no socket and no file."""
         await self.end_group()
-        await self._starters.stop()
+        await self._start_method.stop()
         await sweep(os.getpid(), ())
         if self.group is not None:
             self.group.close()

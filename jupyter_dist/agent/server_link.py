@@ -150,7 +150,7 @@ class ServerLink:
 
     def _end_sender(self) -> None:
         if self._journal is not None:
-            self._journal.unkept.follow(False)
+            self._journal.overflow.follow(False)
         if self._sender is not None:
             self._sender.cancel()
             self._sender = None
@@ -182,7 +182,7 @@ class ServerLink:
                 raise bad_request("There is no group to follow yet.")
             self._close_cursor()
             self._cursor = JournalCursor(self._journal.directory, int(header["since"]))
-            self._journal.unkept.follow(True)
+            self._journal.overflow.follow(True)
             self._something.set()
             return {}, b""
         handler = self._handlers.get(str(header.get("t")))
@@ -227,7 +227,7 @@ class ServerLink:
         if self._cursor is None or self._journal is None:
             return []
         # Records that the full disk did not take are sent from memory, in order.
-        return self._journal.unkept.merge(self._cursor.read(self._journal.last_seq))
+        return self._journal.overflow.merge(self._cursor.read(self._journal.last_seq))
 
 
 def answer(**fields: Any) -> Answer:

@@ -40,7 +40,7 @@ class Completion(Command):
 
 def candidates(words: list[str]) -> Iterable[str]:
     """Return completions of the last word; none for file names and free text."""
-    from .main import COMMANDS, MODULES, ROOM  # noqa: PLC0415  (it names this module's class)
+    from .main import COMMANDS, MODULES, PACKAGE  # noqa: PLC0415  (it names this module's class)
 
     *before, last = words
     if not before:
@@ -48,7 +48,7 @@ def candidates(words: list[str]) -> Iterable[str]:
     if before[0] not in MODULES:
         return []
     module, _, name = MODULES[before[0]].partition(".")
-    parser = getattr(importlib.import_module(f"{ROOM}.{module}"), name)().parser()
+    parser = getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)().parser()
     # argparse has no public way to list the arguments of a parser.
     options = {option: action for action in parser._actions for option in action.option_strings}
     awaited = _awaited(before[1:], options, [action for action in parser._actions if not action.option_strings])

@@ -6,7 +6,7 @@ from jupyter_core.application import JupyterApp
 
 from jupyter_dist import __version__
 
-ROOM = "jupyter_dist.cli"
+PACKAGE = "jupyter_dist.cli"
 COMMANDS = {
     "start": "Start a group.",
     "list": "List all groups.",
@@ -40,7 +40,7 @@ class DistCommands(JupyterApp):
     version = __version__
     description = __doc__
     subcommands = {  # noqa: RUF012  (a trait's default)
-        name: (f"{ROOM}.{MODULES[name]}", help_text) for name, help_text in COMMANDS.items()
+        name: (f"{PACKAGE}.{MODULES[name]}", help_text) for name, help_text in COMMANDS.items()
     }
 
     def start(self) -> None:

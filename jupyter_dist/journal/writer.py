@@ -11,9 +11,9 @@ from typing import Any
 
 from jupyter_dist.transport.frames import Header, encode_frame
 
+from .overflow import Overflow
 from .quota import Quota
 from .record import PREFIX_BYTES, record_prefix
-from .unkept import Unkept
 
 SEGMENT_BYTES = 16 << 20
 TELL_SECONDS = 1.0
@@ -44,7 +44,7 @@ class JournalWriter:
         self._told_at = 0.0
         self._last_trouble = ""
         self.last_seq = 0
-        self.unkept = Unkept()
+        self.overflow = Overflow()
         self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
         self._fd = -1
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class JournalWriter:
     def disk(self) -> str:
         """Return the warning about the disk; empty while there is space and it was never full."""
         if self._is_full:
-            return f"The journal's disk is full: {self.unkept} were not kept so far."
+            return f"The journal's disk is full: {self.overflow} were not kept so far."
         return " ".join(filter(None, (self._last_trouble, self._warning)))
 
     @property
@@ -70,7 +70,7 @@ class JournalWriter:
     def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
         """Write one record and return its `seq`; 0 if the disk is full."""
         if self._is_full and kind != "note":
-            self._note_unkept()
+            self._note_overflow()
         header = {"t": "record", "seq": self.last_seq + 1, "at": time.time(), "kind": kind, **fields}
         frame = encode_frame(header, payload)
         if self._write(frame):
@@ -94,7 +94,7 @@ class JournalWriter:
     def _hand_over(self, header: Header, payload: bytes) -> None:
         self.last_seq += 1
         num_bytes = len(payload) if header["kind"] != "begin" else 0  # code does not count as output
-        self.unkept.add(self.last_seq, encode_frame({**header, "kept": False}, payload), num_bytes)
+        self.overflow.add(self.last_seq, encode_frame({**header, "kept": False}, payload), num_bytes)
         self._on_append()
 
     def _tell_full(self) -> None:
@@ -102,12 +102,12 @@ class JournalWriter:
             self._is_full, self._told_at = True, time.monotonic()
             self._on_disk()
 
-    def _note_unkept(self) -> None:
-        text = f"The journal's disk was full: {self.unkept} were not kept."
+    def _note_overflow(self) -> None:
+        text = f"The journal's disk was full: {self.overflow} were not kept."
         if self.append("note", text.encode(), rank=None, execution_id=None):
             self._is_full = False
             self._last_trouble = text
-            self.unkept.forget()
+            self.overflow.forget()
             self._on_disk()
 
     def _look(self) -> None:

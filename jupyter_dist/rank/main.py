@@ -124,9 +124,9 @@ class Rank:
             self._outbox.log(f"jupyter_dist: {sentence}\n")
 
     def _begin_frameworks(self) -> None:
-        room = ImportHook.in_place().room
-        room.begin(self._spec.world_size, self._spec.device, self._outbox.log)
-        room.meet = Meeting(self._spec, self._group).store
+        context = ImportHook.in_place().context
+        context.begin(self._spec.world_size, self._spec.device, self._outbox.log)
+        context.meet = Meeting(self._spec, self._group).store
 
     def _begin_shell(self) -> None:
         cache_size = int(os.environ.get("JUPYTER_DIST_CACHE_SIZE", DEFAULT_CACHE_SIZE))

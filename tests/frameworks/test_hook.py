@@ -28,7 +28,7 @@ def package(folder, name, **files):
 
 SAID = """
 from jupyter_dist.rank.frameworks.hook import ImportHook
-room = ImportHook.in_place().room
+context = ImportHook.in_place().context
 said = []
 {begin}
 import {module}
@@ -45,7 +45,7 @@ def test_it_imports_no_framework():
 def test_a_framework_that_is_not_as_expected_is_left_alone_and_still_imported(tmp_path):
     package(tmp_path, "accelerate", launchers="value = 1\n")
     code = SAID.format(
-        begin="room.begin(2, 'cpu', said.append)",
+        begin="context.begin(2, 'cpu', said.append)",
         module="accelerate.launchers",
         after="assert accelerate.launchers.value == 1",
     )
@@ -54,7 +54,7 @@ def test_a_framework_that_is_not_as_expected_is_left_alone_and_still_imported(tm
 
 def test_what_is_said_before_the_rank_begins_is_kept(tmp_path):
     package(tmp_path, "accelerate", launchers="value = 1\n")
-    code = SAID.format(begin="", module="accelerate.launchers", after="room.begin(2, 'cpu', said.append)")
+    code = SAID.format(begin="", module="accelerate.launchers", after="context.begin(2, 'cpu', said.append)")
     assert python(code, tmp_path).count("skipped, the module is not as expected") == 1
 
 
@@ -72,7 +72,7 @@ def test_a_module_that_fails_to_import_says_why_itself(tmp_path):
 
 
 def test_what_was_imported_before_is_fixed_as_well():
-    code = SAID.format(begin="room.begin(2, 'cpu', said.append)", module="accelerate", after="")
+    code = SAID.format(begin="context.begin(2, 'cpu', said.append)", module="accelerate", after="")
     assert "run in place" in python("import accelerate\n" + code)
 
 

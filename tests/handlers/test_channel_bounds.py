@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from jupyter_dist.server.http.page.page import MAX_WAITING, ChannelClient
+from jupyter_dist.server.http.page.page import MAX_WAITING, Page
 
 WAIT_SECONDS = 30
 
@@ -56,7 +56,7 @@ async def test_what_a_page_sends_and_does_not_read_stays_in_its_socket(jp_server
         sent.append(message)
         await taken.wait()
 
-    client = ChannelClient(jp_serverapp.web_app.settings["jupyter_dist"].manager, send)
+    client = Page(jp_serverapp.web_app.settings["jupyter_dist"].manager, send)
     sender = asyncio.ensure_future(client.run())
     handled = []
 
@@ -94,7 +94,7 @@ async def test_a_page_that_is_gone_keeps_nobody_waiting(jp_serverapp):
     async def send(message):
         await asyncio.Event().wait()
 
-    client = ChannelClient(jp_serverapp.web_app.settings["jupyter_dist"].manager, send)
+    client = Page(jp_serverapp.web_app.settings["jupyter_dist"].manager, send)
     sender = asyncio.ensure_future(client.run())
     asking = [asyncio.ensure_future(client.handle("nonsense")) for _ in range(MAX_WAITING + 3)]
     while len(client._errors) < MAX_WAITING:  # noqa: ASYNC110

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jupyter_dist.journal import writer as writer_module
+from jupyter_dist.journal.overflow import MAX_WAITING_BYTES, Overflow
 from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_page, segments
 from jupyter_dist.journal.record import record_prefix, scan
-from jupyter_dist.journal.unkept import MAX_WAITING_BYTES, Unkept
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
@@ -127,7 +127,7 @@ def test_a_truncated_journal_gives_its_whole_records(tmp_path):
 def test_a_full_disk_loses_no_count(tmp_path):
     """The kernel's own ENOSPC, from a real full file: /dev/full takes no byte."""
     journal = JournalWriter(tmp_path)
-    journal.unkept.follow(True)
+    journal.overflow.follow(True)
     write(journal, 1)
     real = journal._fd
     journal._fd = os.open("/dev/full", os.O_WRONLY)
@@ -146,23 +146,23 @@ def test_a_full_disk_loses_no_count(tmp_path):
     ]
     assert b"2000 bytes" in records[1].payload
     # Whoever follows gets all five, in order, and can tell which were not kept.
-    headers = [header for header, _ in FrameDecoder().feed(b"".join(journal.unkept.merge(records)))]
+    headers = [header for header, _ in FrameDecoder().feed(b"".join(journal.overflow.merge(records)))]
     assert [header["seq"] for header in headers] == [1, 2, 3, 4, 5]
     assert [header["seq"] for header in headers if not header.get("kept", True)] == [2, 3]
     journal.close()
 
 
 def test_what_a_slow_server_does_not_take_of_a_full_disk_is_bounded_and_counted():
-    unkept = Unkept()
-    unkept.add(1, b"nobody follows", 14)
-    unkept.follow(True)
+    overflow = Overflow()
+    overflow.add(1, b"nobody follows", 14)
+    overflow.follow(True)
     for seq in range(2, 102):
-        unkept.add(seq, bytes(100_000), 100_000)
-    shown = unkept.merge([])
+        overflow.add(seq, bytes(100_000), 100_000)
+    shown = overflow.merge([])
     assert sum(map(len, shown)) <= MAX_WAITING_BYTES
-    assert unkept.num_bytes == 14 + 100 * 100_000
-    assert unkept.dropped_bytes == unkept.num_bytes - sum(map(len, shown))
-    assert f"{unkept.dropped_bytes} of them not shown either" in str(unkept)
+    assert overflow.num_bytes == 14 + 100 * 100_000
+    assert overflow.dropped_bytes == overflow.num_bytes - sum(map(len, shown))
+    assert f"{overflow.dropped_bytes} of them not shown either" in str(overflow)
 
 
 def append_to_last_segment(directory, data):

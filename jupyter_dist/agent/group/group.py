@@ -17,7 +17,6 @@ from jupyter_dist.agent.processes.ending import DIE_SECONDS, end_ranks, sweep, w
 from jupyter_dist.agent.processes.environment import free_port, rank_spec
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starter import Starter
-from jupyter_dist.agent.processes.stores import Stores
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
@@ -29,7 +28,7 @@ from jupyter_dist.transport.tasks import start_task
 from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
-from .rejoin import give_up_waiting_for, rejoin
+from .rejoin import Stores, give_up_waiting_for, rejoin
 
 STARTS_AT_ONCE = 16
 

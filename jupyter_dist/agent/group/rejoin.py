@@ -12,6 +12,28 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 REJOIN_SECONDS = 60.0
 
 
+class Stores:
+    """The FileStores that ranks use for rendezvous, each only once: files in the group's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._number = 0
+
+    def new(self) -> Path:
+        """Return a path that no process group has used: a stale file breaks the next one."""
+        before = self.current()
+        self._number += 1
+        for stale in (before, self.current()):
+            stale.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a full disk: the ranks will report it
+            self.current().touch(0o600)  # private, whatever the umask of the ranks that fill it
+        return self.current()
+
+    def current(self) -> Path:
+        """Return the one in use, or used last."""
+        return self._directory / f"store-{self._number}"
+
+
 async def rejoin(ranks: list[RankProcess], store_path: Path) -> int:
     """Make these ranks join over this store; return how many DDP models were moved to the new process group.
 

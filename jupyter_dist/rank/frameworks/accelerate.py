@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .fix import Fix, Room, after, before, need
+from .fix import Fix, RankContext, after, before, need
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 PACKAGE, SEEN_WITH = "accelerate", "1.15"
 
 
-def change_precision(_: Room, state: Any) -> None:
+def change_precision(_: RankContext, state: Any) -> None:
     """Allow another mixed_precision in a new Accelerator(); unpatched, it asks to "restart your runtime completely".
 
     The state that is reset does not include the process group, so the group and its connections stay.
@@ -36,12 +36,12 @@ def _is_deepspeed(state: Any) -> bool:
     return str(state.distributed_type).endswith("DEEPSPEED")
 
 
-def launch_in_place(room: Room, launchers: Any) -> None:
+def launch_in_place(context: RankContext, launchers: Any) -> None:
     """Make notebook_launcher and debug_launcher call the function on every rank of the cell, and return its value."""
     need(launchers, "notebook_launcher", "debug_launcher", "patch_environment", "AcceleratorState")
 
     def run(function: Any, args: Any, num_processes: int | None, mixed_precision: str) -> Any:
-        _check_number(room, num_processes)
+        _check_number(context, num_processes)
         if launchers.AcceleratorState._shared_state:
             sys.modules["accelerate"].Accelerator(mixed_precision=mixed_precision)  # as a new process would
         with launchers.patch_environment(accelerate_mixed_precision=mixed_precision):
@@ -60,23 +60,23 @@ def launch_in_place(room: Room, launchers: Any) -> None:
     launchers.notebook_launcher, launchers.debug_launcher = notebook_launcher, debug_launcher
 
 
-def _check_number(room: Room, num_processes: int | None) -> None:
-    have = room.world_size
+def _check_number(context: RankContext, num_processes: int | None) -> None:
+    have = context.world_size
     if num_processes is None or num_processes == have:
         return
     if num_processes > have:
         message = f"num_processes={num_processes}, but this group has {have} ranks, and no more can be started here."
         raise ValueError(f"{message} Omit num_processes, or start a larger group.")
     text = f"The function runs on the {have} ranks of this group, not on num_processes={num_processes}."
-    room.notice("notebook_launcher", f"{text} To use fewer processes, start a smaller group.")
+    context.notice("notebook_launcher", f"{text} To use fewer processes, start a smaller group.")
 
 
-def notice_alone(room: Room, accelerator: Any) -> None:
+def notice_alone(context: RankContext, accelerator: Any) -> None:
     """Report an Accelerator() on CPU without ACCELERATE_USE_CPU=1: it uses one process on every rank."""
 
     def look(made: Any, *_: Any, **__: Any) -> None:
         way_on = "Start the group with the default ACCELERATE_USE_CPU; it was changed in this one."
-        room.notice_alone("Accelerator()", made.num_processes, way_on)
+        context.notice_alone("Accelerator()", made.num_processes, way_on)
 
     after(accelerator.Accelerator, "__init__", look)
 

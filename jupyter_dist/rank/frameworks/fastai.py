@@ -7,27 +7,27 @@ import sys
 import weakref
 from typing import Any
 
-from .fix import Fix, Room, after, before, need
+from .fix import Fix, RankContext, after, before, need
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 PACKAGE, SEEN_WITH = "fastai", "2.8"
 
 
-def broadcast_where_the_group_is(room: Room, distributed: Any) -> None:
+def broadcast_where_the_group_is(context: RankContext, distributed: Any) -> None:
     """Broadcast DistributedDL's indices on the backend's device: fastai always uses a GPU, gloo needs the CPU."""
     need(distributed.DistributedDL, "_broadcast")
     torch = distributed.torch
 
     def _broadcast(_: Any, values: Any, rank: int) -> Any:
-        indices = torch.tensor(values, dtype=torch.long, device=_device(torch, room.device))
+        indices = torch.tensor(values, dtype=torch.long, device=_device(torch, context.device))
         torch.distributed.broadcast(indices, rank)
         return indices.cpu().tolist()
 
     distributed.DistributedDL._broadcast = _broadcast
 
 
-def keep_batch_norm_on_cpu(room: Room, distributed: Any) -> None:
+def keep_batch_norm_on_cpu(context: RankContext, distributed: Any) -> None:
     """Use sync_bn=False on CPU, because the default True needs devices; reported once if the model has a BatchNorm."""
     batch_norm = distributed.nn.modules.batchnorm._BatchNorm
 
@@ -35,12 +35,12 @@ def keep_batch_norm_on_cpu(room: Room, distributed: Any) -> None:
         if trainer.sync_bn and trainer.accelerator.device.type == "cpu":
             trainer.sync_bn = False
             if any(isinstance(module, batch_norm) for module in trainer.learn.model.modules()):
-                room.notice("sync_bn", "sync_bn=True needs a device: each rank keeps its own BatchNorm statistics.")
+                context.notice("sync_bn", "sync_bn=True needs a device: each rank keeps its own BatchNorm statistics.")
 
     before(distributed.DistributedTrainer, "before_fit", fall)
 
 
-def keep_process_group(_: Room, distributed: Any) -> None:
+def keep_process_group(_: RankContext, distributed: Any) -> None:
     """Make setup_distrib and teardown_distrib keep the ranks' process group, which outlives a script."""
     need(distributed, "setup_distrib", "teardown_distrib")
     torch = distributed.torch
@@ -57,7 +57,7 @@ def keep_process_group(_: Room, distributed: Any) -> None:
     distributed.setup_distrib, distributed.teardown_distrib = setup_distrib, teardown_distrib
 
 
-def unwrap_after_errors(_: Room, distributed: Any) -> None:
+def unwrap_after_errors(_: RankContext, distributed: Any) -> None:
     """Unwrap the model after a fit that raised or was interrupted, so that the next cell can use it."""
     wrapper = distributed.DistributedDataParallel
 
@@ -69,7 +69,7 @@ def unwrap_after_errors(_: Room, distributed: Any) -> None:
     before(distributed.Learner, "detach_distributed", unwrap)
 
 
-def find_rates_together(_: Room, schedule: Any) -> None:
+def find_rates_together(_: RankContext, schedule: Any) -> None:
     """Make lr_find work in distrib_ctx, where it hangs: it restores the model from a file that only rank 0 has.
 
     Here each rank keeps its own copy in memory.
@@ -95,7 +95,7 @@ def find_rates_together(_: Room, schedule: Any) -> None:
     finder.before_fit, finder.after_fit = before_fit, after_fit
 
 
-def gather_in_context(_: Room, torch_core: Any) -> None:
+def gather_in_context(_: RankContext, torch_core: Any) -> None:
     """Average losses over ranks only in distrib_ctx; otherwise a learner that trains on one rank waits forever."""
     need(torch_core, "to_detach")
     gather = torch_core.maybe_gather
@@ -108,21 +108,21 @@ def gather_in_context(_: Room, torch_core: Any) -> None:
     torch_core.maybe_gather = maybe_gather
 
 
-def remember_trainers(_: Room, distributed: Any) -> None:
+def remember_trainers(_: RankContext, distributed: Any) -> None:
     """Record the DistributedTrainers, for `gather_in_context`."""
     trainer = distributed.DistributedTrainer
     trainer.made = weakref.WeakSet()
     after(trainer, "__init__", lambda made, *_, **__: trainer.made.add(made))
 
 
-def notice_alone(room: Room, learner: Any) -> None:
+def notice_alone(context: RankContext, learner: Any) -> None:
     """Report a fit outside of distrib_ctx, which trains every rank separately; lr_find there is normal in fastai."""
 
     def look(learn: Any, *_: Any, cbs: Any = None, **__: Any) -> None:
         distributed = any(type(callback).__name__ == "DistributedTrainer" for callback in learn.cbs)
         if not distributed and type(cbs).__name__ != "LRFinder":
             way_on = "Wrap it in `with learn.distrib_ctx():` to train on all of them."
-            room.notice_alone("fit() outside of distrib_ctx", 1, way_on)
+            context.notice_alone("fit() outside of distrib_ctx", 1, way_on)
 
     before(learner.Learner, "fit", look)
 

@@ -12,7 +12,7 @@ from typing import Any
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 
-class Room:
+class RankContext:
     """What fixes know of the rank that they are in. Made in the zygote; a rank's since `begin`."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Fix:
     seen_with: str  # the versions that it was tested with
     does: str  # the line in the rank's log
     # Raises AttributeError or KeyError, before it changes anything, if what it changes is missing.
-    apply: Callable[[Room, Any], None]
+    apply: Callable[[RankContext, Any], None]
 
 
 def need(owner: Any, *names: str) -> None:

@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from . import accelerate, fastai, lightning, torch
-from .fix import Fix, Room
+from .fix import Fix, RankContext
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
@@ -24,7 +24,7 @@ class ImportHook(MetaPathFinder):
     """First in sys.meta_path: lets the other finders find a module, and acts after it was executed."""
 
     def __init__(self) -> None:
-        self.room = Room()
+        self.context = RankContext()
         self._points = metadata.entry_points(group=POINTS)
 
     @classmethod
@@ -71,7 +71,7 @@ class ImportHook(MetaPathFinder):
     def _imported(self, module: ModuleType) -> None:
         for fix in [*FIXES.get(module.__name__, ()), *self._fixes_of_others(module.__name__)]:
             try:
-                fix.apply(self.room, module)
+                fix.apply(self.context, module)
             except Exception as err:  # an import of the user must never fail because of a fix
                 self._log(fix, f"skipped, the module is not as expected ({type(err).__name__}: {err}): {fix.does}")
             else:
@@ -84,12 +84,12 @@ class ImportHook(MetaPathFinder):
                 found += point.load()
             except Exception as err:  # an import of the user must never fail because of a fix
                 why = f"{type(err).__name__}: {err}"
-                self.room.log(f"jupyter_dist: the fixes {point.value} to {name} were left out: {why}\n")
+                self.context.log(f"jupyter_dist: the fixes {point.value} to {name} were left out: {why}\n")
         return found
 
     def _log(self, fix: Fix, line: str) -> None:
         if fix.does:
-            self.room.log(f"jupyter_dist: {fix.package} {_version(fix)}: {line}\n")
+            self.context.log(f"jupyter_dist: {fix.package} {_version(fix)}: {line}\n")
 
 
 def _version(fix: Fix) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .fix import Fix, Room, after, before, need
+from .fix import Fix, RankContext, after, before, need
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 SEEN_WITH = "2.6"
 
 
-def launch_in_place(_: Room, ddp: Any) -> None:
+def launch_in_place(_: RankContext, ddp: Any) -> None:
     """Run ddp_notebook, ddp_fork, ddp_spawn and DDPStrategy(start_method=...) in the existing ranks.
 
     Unpatched, they fork inside every rank and hang.
@@ -23,32 +23,34 @@ def launch_in_place(_: Room, ddp: Any) -> None:
     before(ddp.DDPStrategy, "_configure_launcher", choose)
 
 
-def not_interactive(_: Room, imports: Any) -> None:
+def not_interactive(_: RankContext, imports: Any) -> None:
     """Allow ddp even if sys.ps1 was set, for example by an embedded shell."""
     need(imports, "_IS_INTERACTIVE")
     imports._IS_INTERACTIVE = False
 
 
-def keep_world_size(_: Room, environment: Any) -> None:
+def keep_world_size(_: RankContext, environment: Any) -> None:
     """Keep WORLD_SIZE, which the next cell needs; the Trainer's teardown with LightningEnvironment() deletes it."""
     need(environment.LightningEnvironment, "teardown")
     environment.LightningEnvironment.teardown = lambda _: None
 
 
-def notice_fabric(room: Room, fabric: Any) -> None:
+def notice_fabric(context: RankContext, fabric: Any) -> None:
     """Report a Fabric() without devices on CPU: it uses one process on every rank."""
 
     def look(made: Any, *_: Any, **__: Any) -> None:
-        room.notice_alone("Fabric()", made.world_size, f"Use Fabric(devices={room.world_size}) to train on all.")
+        context.notice_alone("Fabric()", made.world_size, f"Use Fabric(devices={context.world_size}) to train on all.")
 
     after(fabric.Fabric, "__init__", look)
 
 
-def notice_trainer(room: Room, trainer: Any) -> None:
+def notice_trainer(context: RankContext, trainer: Any) -> None:
     """Report a Trainer() without devices on CPU: it uses one process on every rank."""
 
     def look(made: Any, *_: Any, **__: Any) -> None:
-        room.notice_alone("Trainer()", made.world_size, f"Use Trainer(devices={room.world_size}) to train on all.")
+        context.notice_alone(
+            "Trainer()", made.world_size, f"Use Trainer(devices={context.world_size}) to train on all."
+        )
 
     after(trainer.Trainer, "__init__", look)
 

@@ -9,12 +9,12 @@ import os
 import sys
 from typing import Any
 
-from .fix import Fix, Room
+from .fix import Fix, RankContext
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 
-def serve_init(room: Room, c10d: Any) -> None:
+def serve_init(context: RankContext, c10d: Any) -> None:
     """Make scripts with init_process_group() and destroy_process_group() work, in cell after cell."""
     form = c10d.init_process_group
     signature = inspect.signature(form)
@@ -25,14 +25,14 @@ def serve_init(room: Room, c10d: Any) -> None:
         if c10d.is_initialized():
             _say_what_differs(c10d, given)
             return
-        if room.meet is None or not _is_of_all_ranks(given):
+        if context.meet is None or not _is_of_all_ranks(given):
             form(*args, **kwargs)
             return
         from jupyter_dist.rank.collectives import torch_compat
 
         torch_compat.forget_failed_init()
         timeout: datetime.timedelta | None = given.get("timeout")
-        with room.meet(timeout.total_seconds() if timeout else None) as store:
+        with context.meet(timeout.total_seconds() if timeout else None) as store:
             place = {"rank": int(os.environ["RANK"]), "world_size": int(os.environ["WORLD_SIZE"])}
             form(**{**given, "init_method": None, "store": store, **place})
 

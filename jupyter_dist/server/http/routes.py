@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jupyter_dist.server.http.page.channel import ChannelHandler
-from jupyter_dist.server.http.rest.completion import CompleteHandler
-from jupyter_dist.server.http.rest.executions import ExecutionHandler, ExecutionsHandler
+from jupyter_dist.server.http.rest.executions import CompleteHandler, ExecutionHandler, ExecutionsHandler
 from jupyter_dist.server.http.rest.groups import (
     EmptyCacheHandler,
     GroupHandler,

@@ -20,7 +20,7 @@ from jupyter_dist.server.http.base import AUTH_RESOURCE, DiscreetMixin
 from jupyter_dist.server.http.operations import Answer, Operation
 from jupyter_dist.server.http.strictjson import parse_json
 
-from .page import ChannelClient
+from .page import Page
 
 MAX_MESSAGE_BYTES = 64 * 1024
 TRY_AGAIN_LATER = 1013  # RFC 6455's registry of close codes
@@ -31,7 +31,7 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
     """One page's connection."""
 
     auth_resource = AUTH_RESOURCE
-    _client: ChannelClient | None = None
+    _page: Page | None = None
     _sender: asyncio.Task[None] | None = None
 
     def initialize(self, name: str) -> None:
@@ -75,20 +75,20 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
             return
         # Otherwise the second of two small messages waits for the TCP acknowledgment of the first: 40 ms.
         self.set_nodelay(True)
-        self._client = ChannelClient(self.settings["jupyter_dist"].manager, self._send)
+        self._page = Page(self.settings["jupyter_dist"].manager, self._send)
         # Held here so that it is not garbage-collected, and ends with the connection.
-        self._sender = asyncio.ensure_future(self._serve(self._client))
+        self._sender = asyncio.ensure_future(self._serve(self._page))
 
     async def on_message(self, message: str | bytes) -> None:
         """Handle a subscription; the next message is read when this one was accepted."""
-        if self._client is None:
+        if self._page is None:
             return  # closing
         try:
             request = parse_json(message if isinstance(message, bytes) else message.encode(), "message")
         except JupyterDistError as err:
-            await self._client.refuse(err)
+            await self._page.refuse(err)
         else:
-            await self._client.handle(request)
+            await self._page.handle(request)
 
     def on_close(self) -> None:
         """Stop sending to the page."""
@@ -97,16 +97,16 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
             self._sender.cancel()
         super().on_close()
 
-    async def _serve(self, client: ChannelClient) -> None:
+    async def _serve(self, page: Page) -> None:
         try:
-            await client.run()
+            await page.run()
         except (WebSocketClosedError, asyncio.CancelledError):
             pass
         except Exception:  # outermost level of the sender's task: the page reconnects, and the log has the traceback
             self.log.exception("jupyter_dist: the channel failed")
             self.close(1011, "internal error")
         finally:
-            await client.close()
+            await page.close()
 
     async def _send(self, message: dict[str, Any]) -> None:
         # Resolves when the socket has taken it, so that a slow page does not cost memory.

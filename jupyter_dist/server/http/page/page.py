@@ -23,7 +23,7 @@ BUSY_SHARE = 0.25
 Send = Callable[[Message], Awaitable[None]]
 
 
-class ChannelClient:
+class Page:
     """Marks changes, which is cheap, and sends the difference when the socket can take it."""
 
     def __init__(self, manager: GroupManager, send: Send) -> None:

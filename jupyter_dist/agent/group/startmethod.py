@@ -11,7 +11,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from .group import Group
 
 
-class Starters:
+class StartMethod:
     """Holds the zygote, which preloads at once, and the starter that the group uses."""
 
     def __init__(self, preload: list[str], on_exit: OnExit) -> None:

@@ -9,7 +9,7 @@ from .record import Record
 MAX_WAITING_BYTES = 4 << 20
 
 
-class Unkept:
+class Overflow:
     """Holds a limited amount, so that no rank waits for a slow server; counts what is not even shown."""
 
     def __init__(self) -> None:
