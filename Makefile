@@ -57,7 +57,8 @@ test-beside: .venv/beside browser ui-tests/node_modules
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt --editable ".[test,beside]"
 	touch $@
 
-# An extension of somebody else, against the package as npm would have it; ui-tests/tests/thirdparty.spec.ts installs it.
+# A third-party extension, built against the package as npm would install it; ui-tests/tests/thirdparty.spec.ts installs
+# it.
 THIRD := ui-tests/third-party
 PACKAGE := $(THIRD)/node_modules/jupyter-dist
 

@@ -1,4 +1,4 @@
-"""Run targets of the Makefile one after the other, all of them whatever fails, and say how long each took.
+"""Run targets of the Makefile one after the other, even if one fails, and report how long each took.
 
     python3 .ci/parts.py test-python test-typescript test-browser
 
@@ -34,7 +34,7 @@ class Part:
 
 
 def main(names: list[str]) -> int:
-    # Whatever a test forgets becomes our child: its CPU time is counted, and it is seen.
+    # Processes that a test forgets become our children, so their CPU time is counted, and they are noticed.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     parts: list[Part] = []
     for name in names:

@@ -24,13 +24,13 @@ class LagMeter:
         self.reset()
 
     def start(self) -> None:
-        """From within the running loop, for ever."""
+        """Measure in the running loop, forever."""
         self._cpu = time.thread_time()
         self._due = time.monotonic() + TICK_SECONDS
         asyncio.get_running_loop().call_at(self._due, self._tick)
 
     def reset(self) -> None:
-        """Measure anew."""
+        """Reset the measurement."""
         self.longest = self.longest_cpu = 0.0
         self.ticks = self.late = 0
 
@@ -68,7 +68,7 @@ class LagHandler(APIHandler):
 
     @web.authenticated
     def get(self) -> None:
-        """Answer, and begin anew."""
+        """Answer, and reset."""
         meter: LagMeter = self.settings["benchmarks_lag"]
         self.finish(json.dumps(meter.to_dict()))
         meter.reset()

@@ -23,7 +23,7 @@ def ensure() -> str:
         return PYTHON
     venv.create(DIRECTORY, clear=True, symlinks=True)
     packages = sysconfig.get_path("purelib", vars={"base": str(DIRECTORY)})
-    # Behind its own packages the environment sees ours, torch first of all, which is a big download.
+    # After its own packages the environment uses ours, mainly torch, which is a large download.
     Path(packages, "ours.pth").write_text(sysconfig.get_path("purelib") + "\n")
     print("installing", *REQUIREMENTS, flush=True)
     command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS]

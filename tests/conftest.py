@@ -44,7 +44,7 @@ def pytest_configure(config):
     # A shell that starts a job in the background has it ignore Ctrl-C; what the tests start would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Paths of unix sockets are short, whatever user and machine are called. Workers have theirs below it.
+    # Paths of unix sockets must be short, whatever the name of user and machine. Workers have theirs below it.
     if not config.option.basetemp:
         config.option.basetemp = config.stash[_OWN_BASE] = tempfile.mkdtemp(prefix="jpt-", dir="/tmp")
     adopt_orphans()
@@ -82,7 +82,7 @@ def shared_agent(tmp_path_factory):
 
 @pytest.fixture
 def pair(shared_agent):
-    """Two new ranks, and a connection to their agent. Do to the ranks what you like; the agent is everybody's."""
+    """Two new ranks, and a connection to their agent. Tests may do anything to the ranks; the agent is shared."""
     client = shared_agent.lend()
     yield client
     shared_agent.take_back(client)
@@ -97,6 +97,6 @@ def shared_server(tmp_path_factory):
 
 @pytest.fixture
 def group_server(shared_server):
-    """A real server whose group `g` has two new ranks. Do to the ranks what you like; server and agent are everybody's."""
+    """A real server whose group `g` has two new ranks. Tests may do anything to them; server and agent are shared."""
     yield shared_server.lend()
     shared_server.take_back()

@@ -1,4 +1,4 @@
-"""What a test may not leave behind: descriptors, threads, processes, shared memory, directories of groups."""
+"""What a test must not leave: descriptors, threads, processes, shared memory, directories of groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jupyter_dist.system.processes import (
 SETTLE_SECONDS = 30.0  # on a busy machine; what has not ended by then, never will
 # torch's have their maker in their name; Python's shared memory and semaphores, and loky's, have not.
 _SHARED_MEMORY = re.compile(r"torch_(\d+)_|psm_|sem\.mp-|sem\.loky-|loky-")
-# What tests share on purpose (tests/shared.py), with all below it: whoever lends it looks after it.
+# What tests share on purpose (tests/shared.py), with all processes below it; its owner cleans it up.
 OUTLIVING: set[int] = set()
 
 
@@ -37,7 +37,7 @@ def pytest_configure():
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
-    """Whatever failed, and wherever: nothing of this run goes on without it."""
+    """Clean up after any failure: no process of this run may outlive it."""
     if not session.config.getoption("numprocesses", None):  # else each worker does it for itself
         end_all(list(children_of(os.getpid())))
 
@@ -66,7 +66,7 @@ def descriptors() -> dict[int, str]:
 
 
 def abandoned_shared_memory() -> set[str]:
-    """What torch and Python left in /dev/shm: its maker is gone, or nobody has it open any more."""
+    """What torch and Python left in /dev/shm: its creator is gone, or no process has it open."""
     names = {name: _SHARED_MEMORY.match(name) for name in os.listdir("/dev/shm")}
     abandoned = {name for name, found in names.items() if found and found[1] and not Path("/proc", found[1]).exists()}
     anonymous = {name for name, found in names.items() if found and not found[1]}  # the name does not tell whose

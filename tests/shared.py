@@ -12,7 +12,7 @@ from waits import until
 
 
 class SharedAgent:
-    """An agent with two ranks. Each test has ranks of its own, which nobody has used."""
+    """An agent with two ranks. Each test gets new, unused ranks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -59,7 +59,7 @@ class SharedAgent:
 
 
 class SharedServer:
-    """A server with a group `g` of two ranks. Each test has ranks of its own, which nobody has used."""
+    """A server with a group `g` of two ranks. Each test gets new, unused ranks."""
 
     def __init__(self, home: Path) -> None:
         self._server = JupyterServer(home)

@@ -32,7 +32,7 @@ MAX_STALL_MS = 200
 
 
 def measure(options: Options) -> list[Table]:
-    """One table; what was lost and what it cost stands in its notes."""
+    """One table; its notes have what was lost and what it cost."""
     title = f"{RANKS} ranks print {LINES:,} lines of 12 bytes each".replace(",", " ")
     table = Table(title, "s", FLOOR)
     with Driver("forked", sys.executable) as floor:

@@ -1,4 +1,4 @@
-"""What a group costs while nobody runs anything: with no page open, and with the sidebar in sight.
+"""What an idle group costs: with no page open, and with the sidebar visible.
 
 JupyterLab asks its server for much by itself; what a page costs without our extension is measured in the same
 run and taken away.

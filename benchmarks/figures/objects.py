@@ -19,7 +19,7 @@ SIZE_BYTES = 256 << 20
 FLOOR, NEW, US, IPP = "memcpy", "memcpy to new memory", "jupyter_dist", "ipyparallel"
 READ = "int(x[::4096].sum())"
 MIN_OF_MEMCPY, MIN_OF_IPP = 0.5, 5
-COLD_ROUNDS = 3  # memory that nobody has touched is slow everywhere
+COLD_ROUNDS = 3  # untouched memory is slow everywhere
 
 
 def measure(options: Options) -> list[Table]:

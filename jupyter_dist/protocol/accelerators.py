@@ -37,7 +37,7 @@ class Accelerator:
 
     @property
     def has_devices(self) -> bool:
-        """Whether ranks are on devices of its own."""
+        """Whether ranks run on its devices."""
         return self.visible_devices is not None
 
 

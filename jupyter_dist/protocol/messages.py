@@ -44,7 +44,7 @@ class ExecutionMessage(TypedDict):
 
 
 class ViewMessage(TypedDict):
-    """What of a view is new or changed since `since`."""
+    """The changes of a view since `since`."""
 
     type: Literal["view"]
     group: str
@@ -115,7 +115,7 @@ class LogTopic(TypedDict):
 
 
 class MemoryTopic(TypedDict):
-    """A group's memory: samples are taken while somebody follows."""
+    """A group's memory; samples are taken while it is followed."""
 
     topic: Literal["memory"]
     group: Id

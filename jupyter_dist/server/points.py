@@ -25,7 +25,7 @@ def load(group: str, base: type[Any], own: Mapping[str, str]) -> dict[str, type[
     for point in entry_points(group=group):
         try:
             found[point.name] = _checked(point.load(), base)
-        except Exception as err:  # whatever somebody else's package raises when it is imported
+        except Exception as err:  # another package may raise anything when it is imported
             whose = point.dist.name if point.dist is not None else "?"
             log.warning("jupyter_dist: '%s' (%s, of %s) is left out: %s", point.name, group, whose, err)
     return found

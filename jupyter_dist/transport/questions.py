@@ -36,7 +36,7 @@ class Questions(Generic[A]):
             del self._open[number]
 
     def answer(self, number: object, answer: A) -> None:
-        """Take an answer; one that nobody waits for any more is dropped."""
+        """Deliver an answer; one that is no longer awaited is dropped."""
         waiting, take = self._waiting(number)
         if waiting is None:
             return
@@ -44,7 +44,7 @@ class Questions(Generic[A]):
             if take is not None:
                 take(answer)
             waiting.set_result(answer)
-        except Exception as err:  # the edge of who reads: whoever asked hears of it, and reading goes on
+        except Exception as err:  # the outermost level of the reader: the caller gets the error, and reading continues
             waiting.set_exception(err)
 
     def refuse(self, number: object, error: Exception) -> None:

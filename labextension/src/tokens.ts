@@ -190,7 +190,7 @@ export const IDistGuard = new Token<IDistGuard>(
 export interface IContribution {
   /** Unique in its place, for example `my-extension:queue`. */
   readonly id: string;
-  /** Where it stands among others: low numbers first; 100 where it is left out. */
+  /** Its place among others: low numbers first; 100 by default. */
   readonly rank?: number;
 }
 
@@ -217,9 +217,9 @@ export const IDistSidebarSections = new Token<IDistSidebarSections>(
   'Sections that other extensions add to the Ranks sidebar.'
 );
 
-/** A badge in the corner of code cells, beside the one that says where a cell runs. */
+/** A badge in the corner of code cells, beside the one that shows where a cell runs. */
 export interface ICellBadge extends IContribution {
-  /** What it says of a cell; null: nothing. Asked again when the cell's metadata changed, or `changed` was emitted. */
+  /** The text for a cell, or null. Called again when the cell's metadata changes, or `changed` is emitted. */
   describe(cell: ICodeCellModel): { text: string; title?: string } | null;
   readonly changed?: ISignal<unknown, void>;
 }

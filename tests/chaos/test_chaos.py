@@ -1,4 +1,4 @@
-"""A seeded killer over a busy group behind a real server: every death named, no cell left open, nothing left.
+"""A seeded killer on a busy group of a real server: every death is reported, every cell ends, and nothing is left.
 
 Long: `pytest tests/chaos --chaos-kills 200 -s`. A failure names its seed; `--chaos-seed` repeats it.
 """
@@ -71,7 +71,7 @@ class Chaos:
             self.actions[name][0]()
 
     def settle(self) -> None:
-        """Have a whole group, by whatever way is open, and see that it works."""
+        """Repair the group in any way that is possible, and check that it works."""
         state = self.group.get("state")
         if state == "degraded" and self.random.random() < 0.7:
             self.server.ask("POST", "groups/g/replace")

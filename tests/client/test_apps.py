@@ -3,7 +3,7 @@
 import pytest
 
 APP = '''
-"""An app, as somebody else would write one."""
+"""A third-party app."""
 import os
 from json import dumps
 

@@ -1,4 +1,4 @@
-"""What goes wrong through the client in a kernel is a sentence and the way on, and the kernel stays usable."""
+"""Errors of the client in a kernel are one sentence and a hint, and the kernel stays usable."""
 
 import re
 

@@ -58,7 +58,7 @@ class Losing:
     def _down(self, far: socket.socket, near: socket.socket, is_lost: threading.Event) -> None:
         with contextlib.suppress(OSError), near, far:
             while data := far.recv(1 << 16):
-                if is_lost.is_set():  # it was done, and nobody hears of it
+                if is_lost.is_set():  # it was done, but the answer is lost
                     near.shutdown(socket.SHUT_RDWR)
                     return
                 near.sendall(data)

@@ -1,4 +1,4 @@
-"""What is wrong is said in one sentence that names it and the way on; the kernel stays usable."""
+"""Errors are one sentence that names the problem and a hint; the kernel stays usable."""
 
 import pytest
 

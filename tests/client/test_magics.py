@@ -96,7 +96,7 @@ def test_an_interrupt_keeps_the_ranks(kernel, interrupt):
 
 def test_sync_status_and_debug(kernel):
     assert kernel.run("%sync").text.startswith("All 2 ranks are in sync")
-    for _ in range(50):  # what is told of the ranks may come after what is told of their cell
+    for _ in range(50):  # the state of the ranks may arrive after that of their cell
         status = kernel.run("%dist_status").text
         if status.count(": idle") == 2:
             break

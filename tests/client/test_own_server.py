@@ -1,4 +1,4 @@
-"""A kernel that a Jupyter server started uses that server, whatever others run."""
+"""A kernel that a Jupyter server started uses that server, even if others are running."""
 
 import json
 import urllib.request

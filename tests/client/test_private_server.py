@@ -1,4 +1,4 @@
-"""A private server is its client's alone, whatever its user's configuration says of servers."""
+"""A private server only serves its client, whatever the user's configuration of servers."""
 
 import http.client
 import json
@@ -119,6 +119,6 @@ def test_what_a_private_server_says_when_it_does_not_come_up_reaches_the_user(tm
 
 
 def test_it_builds_no_grammar_of_iris():
-    """Half of a Jupyter server's start goes into a check that nobody asks for."""
+    """Half of a Jupyter server's start would be a check that is not used."""
     code = "import sys, jupyter_dist.client.servers.headless; print(sys.modules['rfc3987_syntax'])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "None\n"

@@ -27,14 +27,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def kernel(folder):
-    """One for all pages. Nobody's group ends with it."""
+    """One for all pages, without groups that end with it."""
     with kernel_of(folder / "lesson.ipynb") as kernel:
         yield kernel
         kernel.run("%unload_ext jupyter_dist")
 
 
 class Reader:
-    """Somebody who pastes blocks, in order."""
+    """A reader who pastes blocks, in order."""
 
     def __init__(self, client, folder, kernel):
         self.client, self.folder, self.kernel = client, folder, kernel

@@ -1,4 +1,4 @@
-"""Faults 1 to 8: a rank's end is named, costs nobody else anything, and there is a way on."""
+"""Faults 1 to 8: the death of a rank is explained, does not affect others, and can be repaired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A test that fails, times out, or breaks in a fixture leaves no process behind: a run of tests is its own proof."""
+"""A test that fails, times out, or breaks in a fixture leaves no process; checked with a run of pytest."""
 
 from __future__ import annotations
 

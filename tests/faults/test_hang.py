@@ -1,4 +1,4 @@
-"""Faults 9 to 15: nothing of ours waits for ever, and nothing that only takes long is taken for dead."""
+"""Faults 9 to 15: nothing waits forever, and slow ranks are not treated as dead."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ time_t time(time_t *out) {
 
 @pytest.fixture
 def jumping_clock(tmp_path):
-    """A library that makes the wall clock of whoever loads it jump: the real clock is everybody's."""
+    """A library that makes the wall clock of its process jump, because the real clock is shared."""
     (tmp_path / "jump.c").write_text(SHIM)
     library, offset = tmp_path / "jump.so", tmp_path / "offset"
     compiler = shutil.which("cc") or shutil.which("gcc")

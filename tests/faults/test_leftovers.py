@@ -1,4 +1,4 @@
-"""What a rank had started, and what it had put into /dev/shm, ends with it, whatever ends it; the others' stays."""
+"""Processes that a rank started, and its files in /dev/shm, end with it, however it ends; those of others stay."""
 
 from __future__ import annotations
 

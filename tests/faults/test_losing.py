@@ -127,7 +127,7 @@ def test_cells_over_a_megabyte_and_requests_asked_again(place):
     assert groups[0] == groups[1]
     server.ask("DELETE", f"groups/{groups[0]}")
 
-    # What tells the server of changes is alive: a death is told, and what was asked for is done once.
+    # Changes still reach the server: a death is reported, and the request was carried out once.
     os.kill(server.ask("GET", "groups/g")["ranks"][1]["pid"], signal.SIGKILL)
     until(lambda: state_of(server) == "degraded")
     restarted = [server.ask("POST", "groups/g/restart", key="again") for _ in range(2)]
@@ -154,7 +154,7 @@ def test_an_agent_that_is_stopped_is_shown_as_such_and_is_never_taken_for_dead(p
     until(lambda: state_of(server) == "ready")
     assert server.run("g", "kept", "1")["items"][0]["output"]["data"]["text/plain"] == "1"
 
-    # A server that begins while it is stopped shows it, and has it when it goes on.
+    # A server that starts while the agent is stopped shows it, and uses it when it continues.
     os.kill(agent, signal.SIGSTOP)
     server.end(signal.SIGKILL)
     server = place.serve()

@@ -1,4 +1,4 @@
-"""Faults 16, 17, 26: no byte is lost, no memory grows with what is said, and a full disk stops nobody."""
+"""Faults 16, 17, 26: no byte is lost, memory does not grow with output, and a full disk stops no rank."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def flood_digest(rank: int, lines: int) -> str:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("world_size", [2, 8])
 def test_a_flood_is_byte_exact_and_costs_no_memory(make_agent, request, world_size):
-    """`--flood-lines 1000000` for the figure of docs/reliability.md; nobody follows, nobody is waited for."""
+    """`--flood-lines 1000000` for the figure of docs/reliability.md; no page follows, so no rank waits."""
     lines = request.config.getoption("--flood-lines")
     if world_size > 2 and lines <= 100_000:
         lines //= 4  # short in CI
@@ -127,9 +127,9 @@ def test_a_page_goes_on_while_the_disk_is_full(small_disk, tmp_path):
         view = server.view("g", execution)
         assert view["execution"]["state"] == "ok"
         assert view["items"][0]["output"]["text"] == "".join(lines)
-        time.sleep(0.1)  # states are gathered before they are told
+        time.sleep(0.1)  # states are batched before they are sent
         note = server.ask("GET", "groups/g")["note"]
-        # A short record may have found room behind the last long one: then it was full.
+        # A short record may have fit after the last long one: then the disk was full.
         assert re.search(r"disk (is|was) full: \d+ bytes of output were not kept", note), note
         (small_disk / "ballast").unlink()
         assert server.run("g", "print('here again')", "0")["items"][0]["output"]["text"] == "here again\n"
@@ -159,7 +159,7 @@ def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent
     assert execution["state"] == "ok"
     client.wait(lambda: "not kept" in (client.group["note"] or ""))
     fill(small_disk / "brim")  # what was too large may have left room for something small
-    # Cells run as ever, and whoever follows sees them, marked as not kept.
+    # Cells run as usual, and followers see them, marked as not kept.
     unseen = client.run("print('seen')", [0])
     assert client.text(0, unseen["id"]) == "seen\n"
 

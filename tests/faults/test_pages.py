@@ -43,7 +43,7 @@ class LogPage:
             )
 
     def cut(self) -> None:
-        """As a network does: in the middle of whatever is on its way."""
+        """Cut the connection like a network, in the middle of a transfer."""
         self.channel.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         self.channel.close()
         self.connect()

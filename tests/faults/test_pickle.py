@@ -1,4 +1,4 @@
-"""Threat 8: a pickle that runs a program when it is loaded, at every end that takes bytes: nobody loads it."""
+"""Threat 8: a pickle that runs a program when it is loaded, sent to every endpoint: it is never loaded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server(group_server):
 
 @pytest.fixture
 def bomb(server, tmp_path):
-    """The pickle; when the test is over nobody has loaded it, and ranks and variables are still there."""
+    """The pickle; after the test it was not loaded, and the ranks have kept their variables."""
     trace = tmp_path / "loaded"
     data = pickle.dumps(Bomb(trace))
     pickle.loads(data)  # it does work

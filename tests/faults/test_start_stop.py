@@ -1,4 +1,4 @@
-"""Faults 33 to 38: a start or an end leaves nothing, whatever the ranks are at."""
+"""Faults 33 to 38: starts and shutdowns leave nothing, whatever the ranks are doing."""
 
 from __future__ import annotations
 

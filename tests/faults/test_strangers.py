@@ -23,7 +23,7 @@ from .server import TOKEN, JupyterServer
 
 NOBODY = 65534
 SOURCES = sorted((Path(__file__).parents[2] / "jupyter_dist").rglob("*.py"))
-needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to be somebody else")
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What holds of every view, whatever ranks say in whatever order."""
+"""Properties of every view, for any output in any order."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_records_that_come_during_a_rebuild_are_not_lost():
 
     async def main():
         for record in records[2:5]:
-            assert store.feed(*record) is None  # nobody has asked: not kept
+            assert store.feed(*record) is None  # not requested: not kept
         view = await store.get("e-1", "0")
         for record in records[7:]:
             store.feed(*record)

@@ -34,7 +34,7 @@ class Ranks:
         self.agent = agent
 
     def cell(self, code: str, ranks: tuple[int, ...] = (0, 1)) -> Said:
-        """Run a cell to its end, whatever that is."""
+        """Run a cell until it ends, with any outcome."""
         execution_id = self.agent.submit(code, ranks)
         return self.said(execution_id, ranks)
 

@@ -20,7 +20,7 @@ def python(code, *path):
 
 
 def package(folder, name, **files):
-    """Write a package that stands for another version of a framework."""
+    """Write a package that acts as another version of a framework."""
     (folder / name).mkdir()
     for module, source in {"__init__": "", **files}.items():
         (folder / name / f"{module}.py").write_text(source)

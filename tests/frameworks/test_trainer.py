@@ -1,4 +1,4 @@
-"""Lightning's Trainer, imported by the zygote before there are ranks; and its twin `pytorch_lightning`."""
+"""Lightning's Trainer, imported by the zygote before ranks are forked; also as `pytorch_lightning`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Junk on every channel: refused in words, and nobody is hurt. `--fuzz-examples 10000` for long."""
+"""Junk on every channel: refused with an error, without other effects. `--fuzz-examples 10000` for a long run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever somebody writes into a group's journal, the server is not hurt and shows the rest of what was said."""
+"""Forged records in a group's journal do not harm the server, which shows the rest of the output."""
 
 from __future__ import annotations
 

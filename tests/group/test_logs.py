@@ -1,4 +1,4 @@
-"""A rank's log: what records become, and what those who follow it are told when they are too slow."""
+"""A rank's log: the conversion of records, and what slow followers get."""
 
 from records import Recorder
 

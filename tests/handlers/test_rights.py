@@ -11,7 +11,7 @@ from tornado.httpclient import HTTPClientError
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import ROUTES
 
-# A new address is added here by hand, by somebody who has thought of what it can cause.
+# New URLs are added here by hand, after thinking about what they can cause.
 RIGHTS = {
     ("get", ""): "read",
     ("get", "openapi.json"): "read",

@@ -60,7 +60,7 @@ class Api:
         return found
 
     async def until(self, group: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The group, when it is so: what the agent tells of it may come after what it tells of a cell."""
+        """Wait until the group is so: its state may arrive after that of a cell."""
         deadline = time.monotonic() + PATIENCE
         while not is_so(found := await self.ask("GET", f"groups/{group}")):
             assert time.monotonic() < deadline, found

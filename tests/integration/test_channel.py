@@ -20,7 +20,7 @@ async def test_a_page_follows_a_cell(shared_api):
     assert channel.seq == view["seq"]
     assert texts(view)[0] == ("0-1", "".join(f"step {step}\n" for step in range(5)))
 
-    # A page that has everything is sent nothing; one that has something else begins anew.
+    # A page that has everything gets nothing; one with a different state starts over.
     channel.subscribe("execution", group="g", execution=execution, since=view["seq"])
     while (message := await channel.next())["type"] != "execution":
         assert message["type"] == "groups"
@@ -90,7 +90,7 @@ async def test_a_flood_does_not_hold_up_the_server(shared_api):
 
 
 async def test_a_page_that_is_cut_again_and_again_shows_each_line_once(shared_api, tmp_path):
-    """What a page has, and what it is told after each of many cuts, is in the end what the journal says."""
+    """What a page has after many lost connections is the content of the journal."""
     enough = tmp_path / "enough"
     code = f"""
 import os, time

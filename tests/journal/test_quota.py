@@ -1,4 +1,4 @@
-"""What is kept when the disk or the quota gets tight: the newest, and people are told before the oldest goes."""
+"""What is kept when the disk or the quota is nearly full: the newest output, with a warning before the oldest is removed."""
 
 import subprocess
 

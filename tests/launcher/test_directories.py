@@ -1,4 +1,4 @@
-"""Directories for groups: private, short, and never somebody else's."""
+"""Directories for groups: private, short, and never another user's."""
 
 import os
 import shutil
@@ -64,7 +64,7 @@ def test_what_is_open_to_others_or_a_link_is_refused(tmp_path):
         assert raised.value.code == "bad_directory"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a directory to somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to change the owner of a directory")
 def test_somebody_elses_directory_is_refused(tmp_path):
     (tmp_path / "theirs").mkdir(mode=0o700)
     os.chown(tmp_path / "theirs", 65534, 65534)
@@ -110,11 +110,11 @@ def test_a_folder_that_anybody_may_rename_comes_last(runtime, monkeypatch):
     xdg.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(xdg))
     assert groups_directory(str(open_to_all / "runtime")).parent == xdg
-    open_to_all.chmod(0o1777)  # as /tmp is: nobody renames what is another's
+    open_to_all.chmod(0o1777)  # like /tmp: users cannot rename files of others
     assert groups_directory(str(open_to_all / "runtime")).parent == open_to_all / "runtime"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a directory to somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to change the owner of a directory")
 def test_a_planted_name_costs_another_name_and_the_next_server_finds_that(runtime, monkeypatch):
     short = Path(tempfile.mkdtemp(prefix="jd", dir="/tmp"))
     monkeypatch.setattr(tempfile, "tempdir", str(short))
@@ -129,7 +129,7 @@ def test_a_planted_name_costs_another_name_and_the_next_server_finds_that(runtim
     shutil.rmtree(short)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a directory to somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to change the owner of a directory")
 def test_groups_of_somebody_else_are_not_listed(tmp_path):
     parent = tmp_path / "groups"
     mine, theirs = (GroupDirectory.create(parent) for _ in range(2))

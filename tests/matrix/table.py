@@ -35,7 +35,7 @@ def load() -> list[dict[str, Any]]:
 
 
 def record(run: dict[str, Any]) -> None:
-    """Keep a run in the place of an earlier one of the same versions, and make the table anew."""
+    """Replace an earlier run of the same versions, and write the table again."""
     key = [run[name] for name in KEY]
     runs = [each for each in load() if [each[name] for name in KEY] != key] + [run]
     runs.sort(key=lambda each: [_sortable(each[name]) for name in KEY])

@@ -1,4 +1,4 @@
-"""What stands around the code: workflows that call targets which there are, files that services read."""
+"""The files around the code: workflows call existing targets, and services find their files."""
 
 import json
 import re

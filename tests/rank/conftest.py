@@ -222,7 +222,7 @@ class RankClient:
         elif header["t"] == "sync":
             self.send({"t": "synced", "id": header["id"]})
         else:
-            if number := header.get("json"):  # the fields of an answer stand before its payload
+            if number := header.get("json"):  # the fields of an answer come before its payload
                 header, payload = {**header, **json.loads(payload[:number])}, payload[number:]
             self.frames.append((header, payload))
 

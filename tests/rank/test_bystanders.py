@@ -1,4 +1,4 @@
-"""Connections that are not gloo's: whatever ends a hung collective leaves them alone, whoever owns them."""
+"""Connections that are not gloo's: ending a hung collective does not affect them."""
 
 from __future__ import annotations
 

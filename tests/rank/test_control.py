@@ -1,4 +1,4 @@
-"""What the side thread answers, whatever the main thread does; start and end."""
+"""The answers of the side thread while the main thread is busy; start and end."""
 
 from __future__ import annotations
 

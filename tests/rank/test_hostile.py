@@ -1,4 +1,4 @@
-"""Cells that damage the process: whatever one of them does, the next one runs, fails and is interrupted as ever."""
+"""Cells that damage the process: the next cell still runs, fails and can be interrupted as usual."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conftest import RankClient, ZygoteClient, make_spec
 
 
 def double(module: str, *names: str, value: str = "None") -> tuple[str, str]:
-    """A cell that replaces functions of a module for ever, and one that puts them back."""
+    """A cell that replaces functions of a module permanently, and one that restores them."""
     replaced = ", ".join(f"{name}={value}" for name in names)
     return (
         f"import {module} as victim\nreal = dict(vars(victim))\nvars(victim).update({replaced})",
@@ -112,7 +112,7 @@ def group(zygote: ZygoteClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def test_after_a_hostile_cell_the_next_one_works(group: list[RankClient], what: str) -> None:
     code, undo = NASTY[what]
     for rank, execution_id in [(rank, rank.start(code)) for rank in group]:
-        rank.result(execution_id)  # whatever became of it: there is a reply
+        rank.result(execution_id)  # with any outcome, there is a reply
     cells = [(rank, rank.start(NORMAL)) for rank in group]
     for rank, execution_id in cells:
         result = rank.result(execution_id)

@@ -150,7 +150,7 @@ class Group:
         self._use_formed()
 
     def not_replaced(self, error: JupyterDistError) -> None:
-        """Go on with the ranks that are alive."""
+        """Continue with the ranks that are alive."""
         self.tell(f"The dead ranks could not be replaced: {error}")
         self._use_formed()
 

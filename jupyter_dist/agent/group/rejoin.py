@@ -1,4 +1,4 @@
-"""Having ranks leave their process group and join a new one; and those that cannot come be waited for by nobody."""
+"""Makes ranks leave their process group and join a new one, without waiting for ranks that cannot join."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def rejoin(ranks: list[RankProcess], store_path: Path) -> int:
     """Make these ranks join over this store; return how many DDP models were moved to the new process group.
 
     Raises:
-        JupyterDistError: what the first rank that could not join said.
+        JupyterDistError: the error of the first rank that could not join.
     """
     for rank in ranks:
         rank.set_state("joining")

@@ -88,5 +88,5 @@ FIXES = {
     "accelerate.launchers": [
         Fix(PACKAGE, SEEN_WITH, "notebook_launcher and debug_launcher run in place in the ranks", launch_in_place)
     ],
-    "accelerate.accelerator": [Fix(PACKAGE, SEEN_WITH, "Accelerator() on one process says so, once", notice_alone)],
+    "accelerate.accelerator": [Fix(PACKAGE, SEEN_WITH, "Accelerator() on one process is reported once", notice_alone)],
 }

@@ -67,7 +67,7 @@ class Meeting:
 
     def _offer(self) -> str:
         path = os.path.join(self._folder, f"store-of-user-{uuid.uuid4().hex[:8]}")
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # private, whatever the user's umask
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # private, regardless of the umask
         os.symlink(path, f"{self._link}-0")
         os.replace(f"{self._link}-0", self._link)
         return path

@@ -11,7 +11,7 @@ from typing import Any
 
 from .source import DeviceSource, device
 
-AmdSmi = Any  # the amdsmi module, or what stands in for it in tests
+AmdSmi = Any  # the amdsmi module, or a replacement in tests
 MIB = 1 << 20
 
 

@@ -11,7 +11,7 @@ import psutil
 
 from .source import DeviceSource, device
 
-Nvml = Any  # the pynvml module, or what stands in for it in tests
+Nvml = Any  # the pynvml module, or a replacement in tests
 
 
 def load_nvml() -> Nvml:

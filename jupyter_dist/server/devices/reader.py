@@ -33,7 +33,7 @@ def find_sources() -> dict[str, DeviceSource]:
 
 
 class TimedSource:
-    """One source, asked in a thread of its own: a driver that hangs holds up neither the server nor other sources."""
+    """One source, read in its own thread, so that a driver that hangs blocks neither the server nor other sources."""
 
     def __init__(self, name: str, source: DeviceSource, seconds: float) -> None:
         row = ACCELERATORS.get(name)

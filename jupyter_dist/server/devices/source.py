@@ -25,7 +25,7 @@ Run = Callable[[Sequence[str]], str]
 
 
 class DeviceSource(ABC):
-    """Reads the devices of one kind: `read` is called in a thread of its own, one call at a time, under a time limit.
+    """Reads the devices of one kind: `read` is called in a separate thread, one call at a time, with a time limit.
 
     A reader needs no arguments, loads nothing before it is asked, and has no devices where there is no driver: an error
     is for a driver that is there and fails.
@@ -36,7 +36,7 @@ class DeviceSource(ABC):
         """One `device(...)` for each; `processes` hold every user's, as `pid` and `memory_bytes` alone."""
 
     def count(self) -> int:
-        """How many devices there are: what `read` says, unless it can be known for less."""
+        """Return the number of devices; override it if there is a cheaper way than `read`."""
         return len(self.read())
 
 

@@ -26,7 +26,7 @@ RESERVED_ENV = frozenset(
 )
 # torchelastic's variables would point torch to a store and an agent that do not exist.
 RESERVED_PREFIX = "TORCHELASTIC_"
-# Backends authenticate nobody: a group of one machine is not to be reached from another one.
+# Backends have no authentication, so a group must not be reachable from other machines.
 NETWORK_ENV = frozenset(
     name for backend in BACKENDS.values() for name in (backend.interface_variable, *backend.address_variables)
 )
@@ -71,10 +71,10 @@ def resolve_spec(
     """Return the fields of a GroupSpec, except `group_id`.
 
     Args:
-        request: what was asked for.
+        request: the request.
         environment: where the group is to run.
         indices: the devices of this machine, by accelerator.
-        defaults: what stands in for what was not said.
+        defaults: the defaults for missing fields.
         taken_names: names that other groups have.
 
     Raises:
@@ -130,7 +130,7 @@ def _why_on_cpu(environment: Environment, indices: Mapping[str, Sequence[int]]) 
     if not any(row.name in environment.accelerators for row in present):
         have = labels(present)
         return f"The torch of {environment.python} has no {have}; use 'num_ranks' or another environment."
-    return f"Leave 'devices' out, or choose accelerator '{present[0].name}'."
+    return f"Omit 'devices', or choose accelerator '{present[0].name}'."
 
 
 def _devices(request: StartRequest, available: Sequence[int]) -> list[int]:

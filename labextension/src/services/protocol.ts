@@ -461,7 +461,7 @@ export interface IExecutionMessage {
   execution: IExecution;
 }
 
-/** What of a view is new or changed since `since`. */
+/** The changes of a view since `since`. */
 export interface IViewMessage {
   type: 'view';
   group: string;
@@ -526,7 +526,7 @@ export interface ILogTopic {
   rank: number;
 }
 
-/** A group's memory: samples are taken while somebody follows. */
+/** A group's memory; samples are taken while it is followed. */
 export interface IMemoryTopic {
   topic: 'memory';
   group: string;

@@ -100,7 +100,7 @@ describe('CellQueue', () => {
     expect(queue.isEmpty).toBe(true);
   });
 
-  it('aborts what waits behind a failure, and runs what comes later', async () => {
+  it('aborts the cells after a failure, and runs later ones', async () => {
     enqueue('k', 'g', 'k');
     cells[0].queued.resolve();
     cells[0].done.reject(new Error('failed'));
@@ -120,7 +120,7 @@ describe('CellQueue', () => {
     expect(log).toEqual(['g0']);
   });
 
-  it('goes on behind a cell that may fail', async () => {
+  it('continues after a cell that may fail', async () => {
     const first = new Cell('first', 'k', log, true);
     const second = new Cell('second', 'g', log);
     const failed = queue.enqueue(first).catch(e => e);

@@ -81,7 +81,7 @@ describe('ExecutionsModel', () => {
     expect(followed.execution?.state).toBe('ok');
   });
 
-  it('asks for everything anew after a gap', () => {
+  it('requests everything again after a gap', () => {
     const { followed } = model.follow('g', 'e');
     wire.view(0, 3, 'a');
     wire.view(5, 7, 'b');
@@ -90,7 +90,7 @@ describe('ExecutionsModel', () => {
     expect(followed.items[0].output?.text).toBe('all');
   });
 
-  it('does not end before what was asked for anew is here', async () => {
+  it('does not end before the requested view has arrived', async () => {
     const { followed } = model.follow('g', 'e');
     wire.view(0, 3, 'a');
     wire.view(5, 7, 'b');

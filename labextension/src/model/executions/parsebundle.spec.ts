@@ -43,8 +43,8 @@ describe('parseBundle', () => {
   const id = (more: object) => ({ group: { id: 'g-0', name: 'n', world_size: 2, ...more } });
   const item = (more: object) => ({ items: [{ ranks: '0', output: stream, ...more }] });
   const hostile: [string, object][] = [
-    ['an id that is a way up', { execution_id: '..' }],
-    ['an id that is a way on', { execution_id: 'e-0/../../x' }],
+    ['an id that is a path upwards', { execution_id: '..' }],
+    ['an id that is a longer path', { execution_id: 'e-0/../../x' }],
     ['an id that fills a message', { execution_id: `e-${'0'.repeat(70000)}` }],
     ['an id with a line end', { execution_id: 'e-0\n' }],
     ['a group id that is a way up', id({ id: '..' })],
@@ -67,7 +67,7 @@ describe('parseBundle', () => {
     ['seconds that are text', { statuses: [{ ranks: '0', status: 'ok', seconds: '1' }] }],
     ['items that are none', { items: { length: 1 } }],
     ['an item that is none', { items: [null] }],
-    ['an item of nobody', item({ ranks: 'x' })],
+    ['an item without ranks', item({ ranks: 'x' })],
     ['a count below nothing', { items: [{ ranks: '0', elided: { bytes: -1, lines: 1 } }] }],
     ['an output of no kind', item({ output: { output_type: 'update_display_data', data: {} } })],
     ['a stream to nowhere', item({ output: { ...stream, name: 'x' } })],

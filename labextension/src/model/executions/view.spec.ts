@@ -142,7 +142,7 @@ describe('ViewModel', () => {
     expect(view.seq).toBe(2);
   });
 
-  it('starts anew with a reset, and with all since 0', () => {
+  it('starts over with a reset, and with all since 0', () => {
     const items = [said(7, 'new', { after: null })];
     view.apply({ since: 5, seq: 9, items, reset: true });
     expect(texts(view)).toEqual(['new']);

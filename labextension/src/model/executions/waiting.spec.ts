@@ -14,7 +14,7 @@ function execution(id: string, ranks: string, state = 'running'): IExecution {
 const known = (...all: IExecution[]): Map<string, IExecution> => new Map(all.map(one => [one.id, one]));
 const mine = execution('e-9', '0-1', 'queued');
 
-it('is the slowest step of its own ranks while the group comes up', () => {
+it('is the slowest step of its own ranks while the group starts', () => {
   const starting = group(['joining', 'importing', 'starting'], { state: 'starting', queued: ['e-9'] });
   expect(awaited(mine, starting, known())).toEqual({ kind: 'ranks', state: 'importing', since: 101 });
 });
@@ -36,12 +36,12 @@ it('is no cell that has ended on these ranks, but for one of its own notebook', 
   expect(awaited(mine, part, known(execution('e-1', '0-2')))).toMatchObject({ kind: 'cell' });
 });
 
-it('is ranks that are busy, when nobody says with what', () => {
+it('is busy ranks, if it is unknown with what', () => {
   expect(awaited(mine, group(['busy', 'unresponsive', 'busy']), known())).toEqual({ kind: 'busy', ranks: '0-1' });
   expect(awaited(mine, group(['idle', 'idle', 'busy']), known())).toBeNull();
 });
 
-it('asks for the cells of a group once, when somebody waits for one', async () => {
+it('requests the cells of a group once, when a cell waits', async () => {
   let asked = 0;
   const busy = group(['busy', 'busy'], { running: ['e-1'], queued: ['e-9'] });
   const service = {

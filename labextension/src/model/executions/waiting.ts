@@ -9,7 +9,7 @@ export type Awaited =
   | { kind: 'ranks'; state: RankState; since: number }
   /** A cell before it has its ranks, and so many more. */
   | { kind: 'cell'; execution: IExecution; more: number }
-  /** Ranks are at work, nobody says for whom. */
+  /** Ranks are busy, for an unknown reason. */
   | { kind: 'busy'; ranks: string };
 
 /** The list of executions is requested at most this often. */

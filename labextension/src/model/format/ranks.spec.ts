@@ -47,7 +47,7 @@ describe('canonical expressions', () => {
     expect(countRanks('')).toBe(0);
   });
 
-  it('cost nothing, and name nobody, when a file writes nonsense', () => {
+  it('are cheap and empty for nonsense from a file', () => {
     const hostile = [
       '1e300',
       'Infinity',

@@ -18,7 +18,7 @@ it('names our ranks and sums up the others', () => {
   ]);
 });
 
-it('subscribes while somebody watches', async () => {
+it('subscribes while it is watched', async () => {
   const calls: string[] = [];
   let receive: (message: TopicMessage) => void = () => undefined;
   const first: IDevices = { devices: [], host: { cpu_count: 2 } as IDevices['host'], processes_hidden: true };

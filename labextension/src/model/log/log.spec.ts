@@ -83,7 +83,7 @@ describe('LogModel', () => {
     expect(log.hasOlder).toBe(true);
   });
 
-  it('counts only what it has seen: of what is above the first page nobody knows the lines', () => {
+  it('counts only known lines: those above the first page are unknown', () => {
     const log = new LogModel({ lines: 300, characters: 1e9 });
     log.load(page([say(10, 'a\n'.repeat(200))], true));
     log.append([say(11, 'b\n'.repeat(200))], 11, 0);

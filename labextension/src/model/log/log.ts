@@ -133,7 +133,7 @@ export class LogModel {
     const records = page.records.filter(r => r.seq > gap.after && r.seq < gap.seq);
     const found = this._build(records, this._builder.blocks[at - 1]?.executionId ?? null);
     this._join(found, at + 1);
-    const first = page.first ?? 0; // no records: nothing of the gap is left to be asked for
+    const first = page.first ?? 0; // no records: nothing is left in the gap
     const complete = !page.more || first <= gap.after + 1 || records.length < page.records.length;
     const rest: LogBlock[] =
       complete || records.length === 0

@@ -55,7 +55,7 @@ it('loads the end, follows, and loads the past on demand', async () => {
   feed.dispose();
 });
 
-it('stops, and goes on where it stopped', async () => {
+it('stops, and continues where it stopped', async () => {
   const server = new FakeServer();
   const feed = new LogFeed(server.service, 'g', 0, new LogModel());
   await feed.start();

@@ -25,7 +25,7 @@ import { findKernelExecutor } from './kernelexecutor';
 /** Runs rank cells on ranks, and other cells on the kernel. */
 export const executorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> = {
   id: 'jupyter-dist:executor',
-  description: 'Runs notebook cells on ranks where the notebook says so.',
+  description: 'Runs notebook cells on ranks if the notebook is set to ranks.',
   autoStart: true,
   optional: [IDistNotebooks, ITranslator],
   provides: INotebookCellExecutor,

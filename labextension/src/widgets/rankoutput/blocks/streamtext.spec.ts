@@ -21,7 +21,7 @@ describe('StreamText', () => {
     expect(stream.node.textContent).toBe('a\n100%\ndone');
   });
 
-  it('starts anew when lines changed', () => {
+  it('starts over when lines changed', () => {
     const stream = new StreamText();
     stream.set('a\nb\n');
     stream.set('x\n');

@@ -1,4 +1,4 @@
-/** What holds up the ranks that run a cell, in the cell: the sidebar says it too, but it may be closed. */
+/** Shows in a cell what its ranks wait for; the sidebar shows it, too, but may be closed. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { expandRanks, formatRanks } from '../../../model/format/ranks';
 import type { IGroup } from '../../../services/protocol';
@@ -34,7 +34,7 @@ export interface IRankNotesOptions {
   kill(rank: number | null): void;
 }
 
-/** For more ranks than these there is one button, which asks for the rank. */
+/** For more ranks than this there is one button, which asks for the rank. */
 const MAX_BUTTONS = 4;
 
 /** The lines below a cell's header. A button keeps its focus while the seconds beside it count. */
