@@ -20,7 +20,7 @@ from sphinx.transforms import SphinxTransform
 
 from jupyter_dist import __version__
 from jupyter_dist.cli.command import Command
-from jupyter_dist.cli.main import COMMANDS, MODULES, ROOM
+from jupyter_dist.cli.main import COMMANDS, MODULES, PACKAGE
 from jupyter_dist.magics.extension import OURS
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
@@ -122,7 +122,7 @@ def commands() -> Lines:
     for name, text in COMMANDS.items():
         module, _, cls = MODULES[name].partition(".")
         with _help_columns():
-            parser = getattr(importlib.import_module(f"{ROOM}.{module}"), cls)().parser()
+            parser = getattr(importlib.import_module(f"{PACKAGE}.{module}"), cls)().parser()
             yield from (f"### jupyter dist {name}", "", text, "", "```text", parser.format_help().rstrip(), "```", "")
 
 

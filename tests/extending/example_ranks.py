@@ -3,12 +3,12 @@
 from jupyter_dist.rank.frameworks.fix import Fix, before, need
 
 
-def one_writer(room, toyframework):
+def one_writer(context, toyframework):
     """Every rank would write the same file."""
     need(toyframework, "Trainer")
 
     def say(trainer):
-        room.notice("save", f"save() on {room.world_size} ranks: one of them writes.")
+        context.notice("save", f"save() on {context.world_size} ranks: one of them writes.")
 
     before(toyframework.Trainer, "save", say)
 
