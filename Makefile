@@ -83,11 +83,12 @@ ui-tests/node_modules: ui-tests/package-lock.json
 generate: .venv/ready  ## docs/openapi.json and the types of the extension, from jupyter_dist/protocol
 	$(BIN)/python .ci/generate.py
 
-lint: .venv/ready  ## Style, types, import rules
+lint: .venv/ready  ## Style, types, import rules, spelling
 	$(BIN)/ruff check jupyter_dist tests benchmarks .ci/generate.py docs/conf.py docs/_ext
 	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py docs/conf.py docs/_ext
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell *.md docs jupyter_dist tests benchmarks labextension/src ui-tests/tests
 	npm run --silent lint
 
 docs: .venv/ready  ## The site, in docs/_build/html
