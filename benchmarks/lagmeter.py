@@ -35,7 +35,7 @@ class LagMeter:
         self.ticks = self.late = 0
 
     def to_dict(self) -> dict[str, float]:
-        """Wall time that somebody had to wait, and how much of one wait the loop's own thread computed; ms."""
+        """Wall time of waits, and how much of one wait the loop's own thread computed; ms."""
         return {
             "longest_ms": self.longest * 1000,
             "longest_cpu_ms": self.longest_cpu * 1000,

@@ -71,7 +71,7 @@ def wait_until_up(url: str, process: subprocess.Popen, seconds: float = 60) -> N
             return
         except OSError:
             time.sleep(0.1)
-    sys.exit("The Jupyter server did not come up.")
+    sys.exit("The Jupyter server did not start.")
 
 
 def run_cell(api: Api, group: str, cell: dict, notebook: str) -> bool:

@@ -126,7 +126,7 @@ class Agent:
         if group.dispatcher.queue.in_state("running"):
             message = "The other ranks are running a cell; a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
-        group.begin_replacing()  # who asked hears of it, and of no state before
+        group.begin_replacing()  # the answer already has the new state
         self._begin_work(self._replace(group))
 
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:

@@ -47,7 +47,7 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     terminal.until("[ranks 0-1]")
     terminal.until("all 42")
     terminal.type("print('is', typed_h\t")
-    terminal.until("ere")  # a rank knows how it goes on
+    terminal.until("ere")  # a rank completes it
     terminal.type(")\r")
     terminal.until("is 42")
     terminal.type("for i in range(2):\r")

@@ -1,4 +1,4 @@
-"""Fault 40 at its worst: agent and zygote die in the same instant, and nothing of what ranks had started lives on."""
+"""Fault 40 at its worst: agent and zygote die in the same instant, and no process that ranks had started survives."""
 
 from __future__ import annotations
 

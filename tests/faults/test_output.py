@@ -163,7 +163,7 @@ def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent
     unseen = client.run("print('seen')", [0])
     assert client.text(0, unseen["id"]) == "seen\n"
 
-    # What a follower was not fast enough for is said: so far, and in the journal for a time that is over.
+    # Output that a follower was too slow for is reported: while it lasts, and in the journal afterwards.
     def dropped() -> int:
         texts = [payload.decode() for header, payload in client.records if header["kind"] == "note"]
         texts += [client.group["note"]] if "so far" in client.group["note"] else []

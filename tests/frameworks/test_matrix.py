@@ -32,7 +32,7 @@ def test_every_test_of_a_framework_is_on_the_page():
     for path in ROOT.glob("tests/frameworks/test_*.py"):
         if path.stem not in ("test_hook", "test_matrix"):
             names = re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE)
-            # What is said in logs, and what is set in the environment, is no row of the matrix.
+            # Log lines and environment variables are not rows of the matrix.
             rows = [name for name in names if not re.search(r"rank_log|interactive", name)]
             assert set(rows) <= on_page, (path, set(rows) - on_page)
 

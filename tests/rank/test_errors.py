@@ -1,4 +1,4 @@
-"""A cell's error is one output with the user's frames only, and the rank lives on."""
+"""A cell's error is one output with the user's frames only, and the rank keeps running."""
 
 from __future__ import annotations
 

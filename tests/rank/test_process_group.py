@@ -186,5 +186,5 @@ def test_a_collective_whose_end_gloo_lost_is_left_and_a_new_group_formed_beside_
     assert "never completed" in result.traceback
     rejoin(group, tmp_path)
     assert run_all(group, "t = torch.ones(1)\ndist.all_reduce(t)\nprint(kept == rank, t.item())") == ["True 2.0\n"] * 2
-    # torch's recorder hears of the end a moment after the waiter does.
+    # torch's recorder learns of the end a moment after the waiter.
     until(lambda: group[0].answer(group[0].post("stack"))["collective"] is None)

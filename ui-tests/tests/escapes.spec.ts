@@ -65,7 +65,7 @@ async function expectNoMarkup(page: Page, root: Locator): Promise<void> {
   expect(await page.evaluate(() => '__xss' in window)).toBe(false);
 }
 
-/** All cells are there; each in sight once. */
+/** All cells are there; each is scrolled into view once. */
 async function expectCells(page: Page): Promise<void> {
   for (const [i, name] of Object.keys(TEXTS).entries()) {
     const { node, items } = lab.cell(page, i);

@@ -1,4 +1,4 @@
-/** A notebook that somebody sent: nothing in it runs before it is trusted, and no text in it is ever more than text. */
+/** A notebook from somewhere else: nothing in it runs before it is trusted, and no text in it is ever more than text. */
 import { Page } from '@playwright/test';
 import { execFileSync } from 'child_process';
 import * as fs from 'fs';

@@ -118,7 +118,7 @@ interface ICell {
   prompt: Locator;
   ranks: Locator;
   summary: Locator;
-  /** The items of the tab in sight. */
+  /** The items of the visible tab. */
   items: Locator;
   tab(name: string): Locator;
 }
@@ -136,7 +136,7 @@ export function cell(page: Page, index: number): ICell {
   };
 }
 
-/** The text of the stream items in sight, as written. */
+/** The text of the visible stream items, as written. */
 export async function shownText({ node }: ICell): Promise<string> {
   const texts = await node
     .locator('.jpd-RankItems:not(.lm-mod-hidden) pre')

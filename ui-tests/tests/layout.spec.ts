@@ -1,4 +1,4 @@
-/** What is always in sight: which ranks the next cell goes to, however narrow the notebook and however many the ranks. */
+/** What is always visible: the ranks of the next cell, however narrow the notebook and however many the ranks. */
 import { Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';

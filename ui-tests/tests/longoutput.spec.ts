@@ -16,7 +16,7 @@ test('a long output scrolls by keyboard, at its end while it grows', async ({ pa
   await lab.execute(page, 'notebook:run-all-cells');
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   const pane = cell.node.getByRole('tabpanel', { name: 'Folded' });
-  // The end is in sight: nobody has looked at anything else.
+  // The end is visible, because the user has not scrolled.
   await expect(pane.getByText('line 299 of 1')).toBeInViewport();
   expect((await pane.boundingBox())!.height).toBeLessThan(700);
 

@@ -98,7 +98,7 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   await expect(result.items.first()).toContainText('run on 0');
   await expect(result.ranks).toHaveCount(1);
 
-  // A kernel that is started anew finds its group, with every variable.
+  // A restarted kernel finds its group, with every variable.
   await lab.execute(page, 'kernelmenu:restart');
   await page.locator('.jp-Dialog .jp-mod-accept').click();
   await expect(page.getByText(`${KERNEL} | Idle`)).toBeVisible();

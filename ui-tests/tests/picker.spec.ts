@@ -125,7 +125,7 @@ test('a group that is started from the picker is the one its notebook runs on', 
     await expect(select).toHaveValue('fresh');
     await expect(select).toBeFocused();
     // Beside the sidebar, where the form is, there is no room for more than a button.
-    await expect(page.getByRole('button', { name: 'Ranks of the next cell: 0-1 (2 of 2)' })).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Ranks for the next cell: 0-1 (2 of 2)' })).toBeVisible();
     const cell = lab.cell(page, 0);
     await cell.editor.click();
     await page.keyboard.press('Control+Enter');

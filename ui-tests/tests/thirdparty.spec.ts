@@ -1,4 +1,4 @@
-/** An extension of somebody else, built against the package as npm would have it: `make third-party` builds it. */
+/** A third-party extension, built against the package as npm would install it: `make third-party` builds it. */
 import { expect, Page, test } from '@playwright/test';
 import { execFileSync } from 'child_process';
 import * as fs from 'fs';

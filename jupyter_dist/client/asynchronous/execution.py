@@ -61,7 +61,7 @@ class AsyncExecution:
     async def stream(self, gap_seconds: float = GAP_SECONDS) -> AsyncIterator[Result]:
         """Yield the result so far, at most once per `gap_seconds`; the last one is `done`.
 
-        If nothing new arrives for that time, the same result is yielded once more, as complete for now.
+        If nothing new arrives for that time, the same result is yielded again, as complete for now.
         """
         feed = ExecutionFeed(self.group.id, self.model)
         async with self.group.client.channel.following(feed):

@@ -137,7 +137,7 @@ def _in_thread(ask: Callable[[], T]) -> concurrent.futures.Future[T]:
     def call() -> None:
         try:
             future.set_result(ask())
-        except BaseException as err:  # the thread's last edge: the asker must hear of it
+        except BaseException as err:  # outermost level of the thread: the caller must get the error
             future.set_exception(err)
 
     threading.Thread(target=call, name="read devices", daemon=True).start()

@@ -47,7 +47,7 @@ describe('parseBundle', () => {
     ['an id that is a longer path', { execution_id: 'e-0/../../x' }],
     ['an id that fills a message', { execution_id: `e-${'0'.repeat(70000)}` }],
     ['an id with a line end', { execution_id: 'e-0\n' }],
-    ['a group id that is a way up', id({ id: '..' })],
+    ['a group id that is a path upwards', id({ id: '..' })],
     ["a group's name as its id", id({ id: 'train' })],
     ['a group id that is no string', id({ id: 3 })],
     ['a group that is none', { group: null }],

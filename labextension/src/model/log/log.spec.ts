@@ -101,7 +101,7 @@ describe('LogModel', () => {
     expect(log.blocks[0]).toMatchObject({ continued: true, code: 'train()', status: 'ok' });
   });
 
-  it('gives back what was dropped of a record in the middle', () => {
+  it('restores what was dropped of a record in the middle', () => {
     const log = new LogModel({ lines: 420, characters: 1e9 });
     const lines = Array.from({ length: 250 }, (_, i) => `${i}\n`).join('');
     log.load(page([begin(1), say(2, lines), say(3, 'b\n'.repeat(250)), end(4)]));

@@ -21,7 +21,7 @@ class Metadata {
 describe('resolveTarget', () => {
   const train = { group: 'train', ranks: '0-1' };
 
-  it('is the kernel when nothing is said, or nonsense', () => {
+  it('is the kernel if nothing is set, or nonsense', () => {
     for (const value of [undefined, null, 3, [], { group: 3 }, { ranks: '0' }]) {
       expect(resolveTarget(new Metadata(value), new Metadata())).toBeNull();
     }
