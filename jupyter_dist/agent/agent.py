@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Awaitable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
@@ -28,6 +28,9 @@ from jupyter_dist.transport.tasks import start_task
 
 from .requests import Requests
 from .server_link import ServerLink
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
 
 # A warm agent whose server is gone will never be claimed.
 UNCLAIMED_LEASE_SECONDS = 30.0
@@ -221,7 +224,7 @@ class Agent:
         self._link.push(execution.id, "execution", make, after_seq=after_seq, at_once=execution.is_final)
         self._group_changed()  # queued cells are part of the group's status, and no rank reports them
 
-    def _sampled(self, sample: dict[str, Any]) -> None:
+    def _sampled(self, sample: models.MemorySample) -> None:
         self._link.push("sample", "sample", lambda: {"sample": sample})
 
     # -- ending ---------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class Start(Command):
         group = self.client.start(self.options.name, **start_fields(self.options))
         text = f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s."
         if self.client.is_private:
-            hours = group.model["lease_seconds"] / 3600
+            hours = (group.model["lease_seconds"] or 0) / 3600
             text += f"\nYou have no running Jupyter server: the group ends after {hours:g} h unless one is started."
         self.tell(group.model, text)
         return 0

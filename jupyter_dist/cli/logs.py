@@ -6,9 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from jupyter_dist.client.results.bundle import output_text
+from jupyter_dist.protocol.models import LogRecord
 
 from .command import Command, add_group_argument
 
@@ -33,7 +33,7 @@ class Logs(Command):
             sys.stdout.flush()
         return 0
 
-    def _pages(self) -> Iterator[Iterable[dict[str, Any]]]:
+    def _pages(self) -> Iterator[Iterable[LogRecord]]:
         group = self.client.attach(self.options.group)
         if self.options.follow:
             yield from group.follow_logs(self.options.rank, self.options.tail_bytes)
@@ -41,7 +41,7 @@ class Logs(Command):
             yield group.logs(self.options.rank, self.options.tail_bytes)
 
 
-def record_text(record: dict[str, Any]) -> str:
+def record_text(record: LogRecord) -> str:
     """Return one record as text."""
     kind = record["kind"]
     if kind == "stream":

@@ -7,11 +7,11 @@ import contextlib
 import keyword
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.protocol.models import Completion
 from jupyter_dist.protocol.ranks import parse_ranks
 
 from .automode import AutoMode, goes_to_ranks
@@ -70,15 +70,16 @@ class RankNames:
         self._names = [name for name in matches if name.isidentifier() and name not in python]
         return self._names
 
-    def _ask(self, group: Group, rank: int, place: Place) -> dict[str, Any] | None:
+    def _ask(self, group: Group, rank: int, place: Place) -> Completion | None:
         with contextlib.suppress(JupyterDistError):
             return group.complete(place.code, place.cursor_pos, rank)
         return None
 
-    def _remembered(self, place: Place) -> dict[str, Any]:
+    def _remembered(self, place: Place) -> Completion:
         word = _NAME.search(place.code[: place.cursor_pos])
         matches = [name for name in self._names if word is not None and name.startswith(word[0])]
-        return {"matches": matches, "cursor_start": place.cursor_pos - len(word[0] if word else "")}
+        start = place.cursor_pos - len(word[0] if word else "")
+        return {"matches": matches, "cursor_start": start, "cursor_end": place.cursor_pos}
 
     def _place(self, context: CompletionContext) -> Place | None:
         lines = context.full_text.split("\n")

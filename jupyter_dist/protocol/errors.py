@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .models import ErrorBody
 
 
 class JupyterDistError(Exception):
@@ -25,7 +28,7 @@ class JupyterDistError(Exception):
         """Called by IPython: show only the sentence, because a traceback through our code does not help users."""
         return [f"\x1b[0;31m{type(self).__name__}\x1b[0m: {self}"]
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> ErrorBody:
         """Return the error object of docs/api.md."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
 

@@ -6,12 +6,15 @@ import hashlib
 import time
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.protocol.states import EXECUTION_LIFE, FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
 
 MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200
@@ -118,9 +121,9 @@ class Execution:
         EXECUTION_LIFE.check(self.state, state)
         self.state, self.waits_for = state, None
 
-    def _folded_statuses(self) -> list[dict[str, Any]]:
+    def _folded_statuses(self) -> list[models.RanksStatus]:
         """Return one entry per status, with the seconds of the slowest rank."""
-        by_status: dict[str, list[int]] = {}
+        by_status: dict[RankStatus, list[int]] = {}
         for rank, (status, _) in self.statuses.items():
             by_status.setdefault(status, []).append(rank)
         return [

@@ -6,9 +6,12 @@ import signal
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.specs import EXIT_DESCRIPTORS_CLOSED
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
 
 LAST_WORDS_LINES = 20
 MAX_NAMED = 5
@@ -85,7 +88,7 @@ class LastWords:
         return "\n".join(lines[-LAST_WORDS_LINES:])
 
 
-def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr: str) -> dict[str, Any]:
+def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr: str) -> models.RankExit:
     """Return the `exit` of a rank as in docs/api.md."""
     return {
         "code": ending.code,

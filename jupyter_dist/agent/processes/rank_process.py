@@ -7,7 +7,7 @@ import logging
 import signal
 import socket
 import time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
@@ -21,6 +21,9 @@ from jupyter_dist.transport.stream import FrameStream
 
 from .death import Ending, LastWords, describe_companions, exit_model
 from .pipes import RankPipes
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
 
 # A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
@@ -54,11 +57,11 @@ class RankProcess:
         self.state_at = time.time()
         self.pid: int | None = None
         self.execution_id: str | None = None
-        self.exit: dict[str, Any] | None = None
+        self.exit: models.RankExit | None = None
         self.message: str | None = None
         self.failure: str | None = None  # its own error message, if its start failed
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
-        self.process_group = "ok"  # ok, broken or none, as of its last reply
+        self.process_group: Literal["ok", "broken", "none"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
         self.ignores_interrupt = False  # interrupted seconds ago and still running its cell
         self.gone = asyncio.Event()
@@ -193,7 +196,7 @@ class RankProcess:
             self.state, self.message = state, message
             self._listener.rank_changed(self)
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> models.Rank:
         """Return the Rank of docs/api.md."""
         return {
             "rank": self.rank,

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
@@ -14,6 +14,9 @@ from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.processes import usage_of
 from jupyter_dist.transport.tasks import start_task
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
 
 ASK_SECONDS = 0.5
 IDLE_TICKS = 4  # idle ranks are sampled this many times less often
@@ -26,7 +29,7 @@ class Sampler:
     Idle ranks are sampled less often.
     """
 
-    def __init__(self, group: Group, on_sample: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, group: Group, on_sample: Callable[[models.MemorySample], None]) -> None:
         self._group = group
         self._on_sample = on_sample
         self._task: asyncio.Task[None] | None = None
@@ -52,7 +55,7 @@ class Sampler:
                 ticks = 0
             await asyncio.sleep(seconds)
 
-    async def _sample(self, rank: RankProcess) -> dict[str, Any]:
+    async def _sample(self, rank: RankProcess) -> models.RankMemory:
         assert rank.pid is not None
         row: dict[str, Any] = {"rank": rank.rank, **dict.fromkeys(DEVICE_FIELDS), **self._from_proc(rank.pid)}
         if ACCELERATORS[rank.spec.accelerator].has_devices:
@@ -60,7 +63,7 @@ class Sampler:
             with contextlib.suppress(JupyterDistError):
                 answer = await rank.request("sample", ASK_SECONDS)
                 row.update({name: answer.get(name) for name in DEVICE_FIELDS})
-        return row
+        return cast("models.RankMemory", row)
 
     def _from_proc(self, pid: int) -> dict[str, Any]:
         usage = usage_of(pid)

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_dist.client.connection.feeds import ExecutionFeed
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ GAP_SECONDS = 0.25
 class AsyncExecution:
     """A submitted cell, similar to a future."""
 
-    def __init__(self, group: AsyncGroup, model: dict[str, Any]) -> None:
+    def __init__(self, group: AsyncGroup, model: models.Execution) -> None:
         self.group = group
         self.model = model
 

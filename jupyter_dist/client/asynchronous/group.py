@@ -10,6 +10,7 @@ from jupyter_dist.client.calls import exchange
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
@@ -23,13 +24,11 @@ POLL_SECONDS = 30
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 ASSERT_JOINED = "assert __import__('torch.distributed').distributed.is_initialized()"
 
-Fields = dict[str, Any]
-
 
 class AsyncGroup:
     """One group; `model` is its last known state (docs/api.md, Group)."""
 
-    def __init__(self, client: AsyncClient, model: Fields) -> None:
+    def __init__(self, client: AsyncClient, model: models.Group) -> None:
         self.client = client
         self.model = model
 
@@ -51,7 +50,7 @@ class AsyncGroup:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} '{self.name}': {self.world_size} ranks, {self.model['state']}>"
 
-    async def status(self) -> Fields:
+    async def status(self) -> models.Group:
         """Fetch the Group of docs/api.md."""
         self.model = await self._ask("GET")
         return self.model
@@ -114,7 +113,7 @@ class AsyncGroup:
         finally:
             call.close()
 
-    async def memory(self) -> Fields:
+    async def memory(self) -> models.MemorySample:
         """Return a new MemorySample of docs/api.md."""
         feed = MemoryFeed(self.id)
         async with self.client.channel.following(feed):
@@ -122,7 +121,7 @@ class AsyncGroup:
                 await feed.wait()
         return feed.sample
 
-    async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> Fields:
+    async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:
         """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
 
         Raises:
@@ -130,12 +129,12 @@ class AsyncGroup:
         """
         body = {"code": code, "cursor_pos": cursor_pos}
         path = ("ranks", str(rank), "complete")
-        found: Fields = await self._ask("POST", *path, body=body, timeout_seconds=COMPLETE_SECONDS)
+        found: models.Completion = await self._ask("POST", *path, body=body, timeout_seconds=COMPLETE_SECONDS)
         return found
 
-    async def interrupt(self, ranks: str = "all") -> Fields:
+    async def interrupt(self, ranks: str = "all") -> models.Interrupted:
         """Interrupt running cells; the ranks keep their variables."""
-        answer: Fields = await self._ask("POST", "interrupt", body={"ranks": ranks})
+        answer: models.Interrupted = await self._ask("POST", "interrupt", body={"ranks": ranks})
         return answer
 
     async def restart(self) -> AsyncGroup:
@@ -178,13 +177,13 @@ class AsyncGroup:
         self.model = {**self.model, "state": "dead"}
         return killed
 
-    async def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[Fields]:
+    async def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[models.LogRecord]:
         """Return the last records of a rank's log (docs/api.md, LogRecord)."""
         page = await self._ask("GET", "ranks", str(rank), "log", params={"tail": tail_bytes})
-        records: list[Fields] = page["records"]
+        records: list[models.LogRecord] = page["records"]
         return records
 
-    async def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> AsyncIterator[list[Fields]]:
+    async def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> AsyncIterator[list[models.LogRecord]]:
         """Yield the last records of a rank's log, then new ones, without end."""
         records = await self.logs(rank, tail_bytes)
         yield records

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.client.asynchronous.client import AsyncClient
-from jupyter_dist.client.asynchronous.group import AsyncGroup, Fields
+from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol import models
 
 from .execution import Execution, Show
 from .loop import LoopThread
@@ -88,7 +89,7 @@ class Group:
         return (client or Client.connect()).start(name, **fields)
 
     @property
-    def model(self) -> Fields:
+    def model(self) -> models.Group:
         """Return its last known state."""
         return self._group.model
 
@@ -155,15 +156,15 @@ class Group:
             result = call.checked(self.submit(call.code, ranks).wait(show_live(states=False)))
             return call.values(result.ranks)
 
-    def status(self) -> Fields:
+    def status(self) -> models.Group:
         """Fetch the Group of docs/api.md."""
         return self._loop.run(self._group.status())
 
-    def memory(self) -> Fields:
+    def memory(self) -> models.MemorySample:
         """Return a new MemorySample of docs/api.md."""
         return self._loop.run(self._group.memory())
 
-    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> Fields:
+    def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:
         """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.
 
         Raises:
@@ -171,7 +172,7 @@ class Group:
         """
         return self._loop.run(self._group.complete(code, cursor_pos, rank))
 
-    def interrupt(self, ranks: str = "all") -> Fields:
+    def interrupt(self, ranks: str = "all") -> models.Interrupted:
         """Interrupt running cells; the ranks keep their variables."""
         return self._loop.run(self._group.interrupt(ranks))
 
@@ -207,11 +208,11 @@ class Group:
         """End the group; return a sentence about each process that had to be killed."""
         return self._loop.run(self._group.shutdown())
 
-    def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[Fields]:
+    def logs(self, rank: int, tail_bytes: int = 1 << 18) -> list[models.LogRecord]:
         """Return the last records of a rank's log (docs/api.md, LogRecord)."""
         return self._loop.run(self._group.logs(rank, tail_bytes))
 
-    def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[list[Fields]]:
+    def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[list[models.LogRecord]]:
         """Yield the last records of a rank's log, then new ones, without end."""
         return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.messages import ViewMessage
+from jupyter_dist.protocol.models import Execution, LogRecord, MemorySample
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 from .liveview import LiveView
@@ -50,7 +52,7 @@ class Feed:
 class ExecutionFeed(Feed):
     """An execution and its view."""
 
-    def __init__(self, group_id: str, execution: dict[str, Any]) -> None:
+    def __init__(self, group_id: str, execution: Execution) -> None:
         super().__init__(topic="execution", group=group_id, execution=execution["id"])
         self.execution = execution
         self.view = LiveView()
@@ -68,7 +70,7 @@ class ExecutionFeed(Feed):
     def take(self, message: Message) -> None:
         """Handle items, or the execution itself."""
         if message["type"] == "view":
-            self.view.apply(message)
+            self.view.apply(cast(ViewMessage, message))
         else:
             self.execution = message["execution"]
         if self.ended:
@@ -87,7 +89,7 @@ class LogFeed(Feed):
     def __init__(self, group_id: str, rank: int, since: int) -> None:
         super().__init__(topic="log", group=group_id, rank=rank)
         self._since = since
-        self._records: list[dict[str, Any]] = []
+        self._records: list[LogRecord] = []
 
     def subscription(self) -> Message:
         """From what is known."""
@@ -99,7 +101,7 @@ class LogFeed(Feed):
         self._since = message["seq"]
         self.changed.set()
 
-    def taken(self) -> list[dict[str, Any]]:
+    def taken(self) -> list[LogRecord]:
         """Return the records since the last call."""
         records, self._records = self._records, []
         return records
@@ -110,7 +112,7 @@ class MemoryFeed(Feed):
 
     def __init__(self, group_id: str) -> None:
         super().__init__(topic="memory", group=group_id)
-        self.sample: dict[str, Any] | None = None
+        self.sample: MemorySample | None = None
 
     def take(self, message: Message) -> None:
         """Keep the newest sample."""

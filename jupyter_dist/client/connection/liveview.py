@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-Item = dict[str, Any]
+from jupyter_dist.protocol.messages import ViewMessage
+from jupyter_dist.protocol.models import ViewChange, ViewItem
 
 
 class LiveView:
     """The items of one execution, and the sequence number up to which they are known."""
 
     def __init__(self) -> None:
-        self.items: list[Item] = []
+        self.items: list[ViewItem] = []
         self.seq = 0
 
-    def apply(self, message: dict[str, Any]) -> None:
+    def apply(self, message: ViewMessage) -> None:
         """Apply a `view` message; one that brings nothing new is ignored."""
         is_whole = message.get("reset") or not message["since"]
         if not is_whole and message["seq"] <= self.seq:
@@ -29,11 +28,15 @@ class LiveView:
             self._put(change, known)
         self.seq = message["seq"]
 
-    def _put(self, change: Item, known: dict[int, Item]) -> None:
-        new = {name: value for name, value in change.items() if name not in ("after", "append")}
+    def _put(self, change: ViewChange, known: dict[int, ViewItem]) -> None:
+        new: ViewItem = {"id": change["id"], "seq": change["seq"], "ranks": change["ranks"]}
         old = known.get(new["id"])
         if old is not None and "append" in change:
             new["output"] = {**old["output"], "text": old["output"]["text"] + change["append"]}
+        elif "elided" in change:
+            new["elided"] = change["elided"]
+        else:
+            new["output"] = change["output"]
         known[new["id"]] = new
         after = change["after"]
         if old is not None:

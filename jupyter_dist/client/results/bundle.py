@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
+from jupyter_dist.protocol.models import RANKS_MIME, Execution, Group, RanksBundle, SavedItem, ViewItem
 
 # The fallback text is for readers without the extension.
 MAX_FALLBACK_CHARS = 16000
@@ -14,27 +14,39 @@ MAX_FALLBACK_LINES = 200
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
-Item = dict[str, Any]
+Item = SavedItem | ViewItem
 
 
-def make_bundle(group: dict[str, Any], execution: dict[str, Any], items: Iterable[Item]) -> dict[str, Any]:
+def make_bundle(group: Group, execution: Execution, items: Iterable[Item]) -> RanksBundle:
     """Return the bundle of docs/api.md, In the notebook file."""
-    bundle: dict[str, Any] = {
+    bundle: RanksBundle = {
         "version": 1,
-        "group": {name: group[name] for name in ("id", "name", "world_size")},
+        "group": {"id": group["id"], "name": group["name"], "world_size": group["world_size"]},
         "execution_id": execution["id"],
-        "items": [{name: item[name] for name in ("ranks", "output", "elided") if name in item} for item in items],
+        "ranks": execution["ranks"],
+        "state": execution["state"],
+        "statuses": execution["statuses"],
+        "started_at": execution["started_at"],
+        "ended_at": execution["ended_at"],
+        "items": [_saved(item) for item in items],
     }
-    bundle |= {name: execution[name] for name in ("ranks", "state", "statuses", "started_at", "ended_at")}
-    return bundle | ({"error": execution["error"]} if execution["error"] else {})
+    if execution["error"]:
+        bundle["error"] = execution["error"]
+    return bundle
 
 
-def mime_bundle(bundle: dict[str, Any]) -> dict[str, Any]:
+def _saved(item: Item) -> SavedItem:
+    if "elided" in item:
+        return {"ranks": item["ranks"], "elided": item["elided"]}
+    return {"ranks": item["ranks"], "output": item["output"]}
+
+
+def mime_bundle(bundle: RanksBundle) -> dict[str, Any]:
     """Return the MIME bundle to display: the bundle, and text for frontends that cannot show it."""
     return {RANKS_MIME: bundle, "text/plain": _bounded(list(text_lines(bundle)))}
 
 
-def text_lines(bundle: dict[str, Any]) -> Iterator[str]:
+def text_lines(bundle: RanksBundle) -> Iterator[str]:
     """Return all output, each run of items under a label of its ranks."""
     ranks = None
     for item in bundle["items"]:

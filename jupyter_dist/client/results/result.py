@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import Execution, Group, RanksBundle, ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
-from .bundle import Item, item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
+from .bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class RankError(JupyterDistError):
 class Result:
     """The state and output of one execution at one moment; final if `done`."""
 
-    def __init__(self, group: dict[str, Any], execution: dict[str, Any], items: list[Item]) -> None:
+    def __init__(self, group: Group, execution: Execution, items: list[ViewItem]) -> None:
         self.group = group
         self.execution = execution
         self.folded = items
@@ -129,7 +130,7 @@ class Result:
             raise RankError(self._failure(), self)
         return self
 
-    def bundle(self) -> dict[str, Any]:
+    def bundle(self) -> RanksBundle:
         """Return what a notebook saves of it."""
         return make_bundle(self.group, self.execution, self.folded)
 

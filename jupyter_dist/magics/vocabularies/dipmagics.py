@@ -12,6 +12,7 @@ from jupyter_dist.client.blocking.report import devices_line, status_text
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.magics.base import RankMagics
 from jupyter_dist.magics.failures import DistError, MagicParser, sentences
+from jupyter_dist.protocol.models import ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
 
 from .apps import call_app, use_app
@@ -150,7 +151,7 @@ class DipMagics(RankMagics):
 
 
 def _only(result: Result, ranks: set[int]) -> Result:
-    items = []
+    items: list[ViewItem] = []
     for item in result.folded:
         seen = [rank for rank in expand_ranks(item["ranks"]) if rank in ranks]
         if item.get("output", {}).get("output_type") == "error":

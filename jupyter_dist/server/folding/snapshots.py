@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.ranks import format_ranks
 
 from .fold import STREAM_KINDS
@@ -39,9 +40,9 @@ class Item:
             return {"output": {"output_type": "stream", "name": self.kind, "text": self.text}}
         return {"elided" if self.kind == "elided" else "output": json.loads(self.text)}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> models.ViewItem:
         """Return the item of docs/api.md."""
-        return {"id": self.id, "seq": self.seq, "ranks": self.ranks, **self.content()}
+        return cast(models.ViewItem, {"id": self.id, "seq": self.seq, "ranks": self.ranks, **self.content()})
 
     def same_content(self, other: Item) -> bool:
         """Whether a client that has `other` needs no update."""
@@ -55,7 +56,7 @@ class Snapshot:
     seq: int
     items: tuple[Item, ...]
 
-    def to_list(self) -> list[dict[str, Any]]:
+    def to_list(self) -> list[models.ViewItem]:
         """Return the items of docs/api.md."""
         return [item.to_dict() for item in self.items]
 

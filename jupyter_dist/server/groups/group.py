@@ -11,15 +11,16 @@ from typing import Any
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.launcher.process import AgentProcess
-from jupyter_dist.server.mirror.executions import ExecutionModel
 from jupyter_dist.server.mirror.following import FollowedGroup
-from jupyter_dist.server.mirror.logs import LogReader, LogRecord, concerned_ranks
+from jupyter_dist.server.mirror.logs import LogReader, concerned_ranks
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
 
 SHUTDOWN_SECONDS = 20.0
@@ -109,7 +110,7 @@ class Group(FollowedGroup):
 
     # -- cells ----------------------------------------------------------------------------------------
 
-    async def execute(self, code: str, ranks: str, key: str | None = None, **fields: Any) -> ExecutionModel:
+    async def execute(self, code: str, ranks: str, key: str | None = None, **fields: Any) -> models.Execution:
         """Queue a cell for the ranks that the expression names, and return its execution.
 
         A key that was used before, by this or an earlier server, returns the earlier execution.
@@ -134,7 +135,7 @@ class Group(FollowedGroup):
         self.executions.set_code(spec.execution_id, code)
         return self.executions.get(spec.execution_id)
 
-    async def execution(self, execution_id: str) -> ExecutionModel:
+    async def execution(self, execution_id: str) -> models.Execution:
         """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
         self.executions.get(execution_id)
         if not self.executions.has_code(execution_id):
@@ -146,10 +147,13 @@ class Group(FollowedGroup):
         self.executions.get(execution_id)
         await self._ask("cancel", execution_id=execution_id)
 
-    async def interrupt(self, ranks: str) -> dict[str, str]:
+    async def interrupt(self, ranks: str) -> models.Interrupted:
         """Interrupt the cells that run on these ranks."""
         answer, _ = await self._ask("interrupt", ranks=list(parse_ranks(ranks, self.world_size)))
-        found = {key: format_ranks(answer[key]) for key in ("interrupted", "idle")}
+        found: models.Interrupted = {
+            "interrupted": format_ranks(answer["interrupted"]),
+            "idle": format_ranks(answer["idle"]),
+        }
         if answer.get("unresponsive"):
             found["unresponsive"] = format_ranks(answer["unresponsive"])
         return found
@@ -160,7 +164,7 @@ class Group(FollowedGroup):
         answer, _ = await self._ask("empty_cache", ranks=chosen)
         return dict(answer["freed_bytes"])
 
-    async def complete(self, rank: int, code: str, cursor_pos: int | None) -> dict[str, Any]:
+    async def complete(self, rank: int, code: str, cursor_pos: int | None) -> models.Completion:
         """Complete the code before the cursor with the names of a rank: `matches`, `cursor_start`, `cursor_end`.
 
         Raises:
@@ -170,7 +174,11 @@ class Group(FollowedGroup):
         position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
         payload = code.encode("utf-8", "replace")
         answer, _ = await self._ask("complete", payload, rank=rank, cursor_pos=position)
-        return {name: answer[name] for name in ("matches", "cursor_start", "cursor_end")}
+        return {
+            "matches": answer["matches"],
+            "cursor_start": answer["cursor_start"],
+            "cursor_end": answer["cursor_end"],
+        }
 
     async def view(self, execution_id: str) -> View:
         """Return the view of an execution."""
@@ -183,7 +191,7 @@ class Group(FollowedGroup):
 
     # -- logs and memory --------------------------------------------------------------------------------
 
-    async def log_page(self, rank: int, before: int | None, max_bytes: int) -> dict[str, Any]:
+    async def log_page(self, rank: int, before: int | None, max_bytes: int) -> models.LogPage:
         """Return a page of a rank's log: the newest records, or those before the given one."""
         self.check_rank(rank)
         return await self._history.log_page(rank, before, max_bytes)

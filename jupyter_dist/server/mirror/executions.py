@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState
 
 MAX_KEPT = 2000
 MAX_CODE_CHARS = 32 << 20  # limit on cached code; the agent or the journal has the rest
 MAX_LINE = 200
 MAX_HEAD = 10_000  # how much of a cell is searched for its first line
-
-ExecutionModel = dict[str, Any]
 
 
 class Executions:
@@ -23,16 +22,16 @@ class Executions:
     def __init__(self, group_id: str) -> None:
         self.counts: dict[str, int | None] = {}  # execution_count by execution id
         self._group_id = group_id
-        self._models: dict[str, ExecutionModel] = {}
+        self._models: dict[str, models.Execution] = {}
         self._codes: dict[str, str] = {}
         self._num_chars = 0
         self._lines: dict[str, str] = {}
         self._begins: dict[str, int | None] = {}
 
-    def update(self, status: dict[str, Any]) -> ExecutionModel:
+    def update(self, status: dict[str, Any]) -> models.Execution:
         """Store the agent's newest status of an execution and return its model."""
         execution_id = status["id"]
-        model = {**status, "group": self._group_id}
+        model = {**status, "group": self._group_id}  # an agent of another version is taken at its word
         if "code" in status:  # sent by an agent of protocol 1
             self.set_code(execution_id, status["code"])
         if "line" in status:
@@ -40,11 +39,11 @@ class Executions:
         for internal in ("code", "line", "end_seq"):
             model.pop(internal, None)
         self._begins[execution_id] = model.pop("begin_seq", None)
-        self._models[execution_id] = model
+        self._models[execution_id] = cast(models.Execution, model)
         self.counts[execution_id] = status.get("execution_count")
         while len(self._models) > MAX_KEPT:
             self._forget(next(iter(self._models)))
-        return model
+        return cast(models.Execution, model)
 
     def set_code(self, execution_id: str, code: str) -> None:
         """Cache the code of an execution, from the request or the journal."""
@@ -61,7 +60,7 @@ class Executions:
         """Whether its code is cached."""
         return execution_id in self._codes
 
-    def get(self, execution_id: str) -> ExecutionModel:
+    def get(self, execution_id: str) -> models.Execution:
         """Return the execution, with its code if that is cached.
 
         Raises:
@@ -78,15 +77,15 @@ class Executions:
         """Return the record with which it began; None if it never ran."""
         return self._begins.get(execution_id)
 
-    def all(self) -> list[ExecutionModel]:
+    def all(self) -> list[models.Execution]:
         """Return all, without code."""
         return list(self._models.values())
 
-    def listed(self) -> list[ExecutionModel]:
+    def listed(self) -> list[models.Execution]:
         """Return all, with the first line of their code."""
         return [{**model, "line": self._lines.get(key)} for key, model in self._models.items()]
 
-    def unfinished(self) -> Iterable[ExecutionModel]:
+    def unfinished(self) -> Iterable[models.Execution]:
         """Return those that are queued or running."""
         return [model for model in self._models.values() if not is_final(model)]
 
@@ -95,8 +94,8 @@ class Executions:
         lost = [model["id"] for model in self.unfinished()]
         for execution_id in lost:
             model = self._models[execution_id]
-            state = "aborted" if model["state"] == "queued" else "lost"
-            statuses = [
+            state: ExecutionState = "aborted" if model["state"] == "queued" else "lost"
+            statuses: list[models.RanksStatus] = [
                 {**status, "status": state} if status["status"] in ("queued", "running") else status
                 for status in model["statuses"]
             ]
@@ -115,6 +114,6 @@ def _first_line(code: str) -> str:
     return next((line[:MAX_LINE] for line in lines if line), "")
 
 
-def is_final(model: ExecutionModel) -> bool:
+def is_final(model: models.Execution) -> bool:
     """Whether the execution has ended."""
     return model["state"] in FINAL_EXECUTION_STATES

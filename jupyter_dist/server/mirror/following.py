@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.server.folding.viewstore import ViewStore
@@ -91,7 +92,7 @@ class FollowedGroup:
         """Return the number of ranks."""
         return self.status.world_size
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> models.Group:
         """Return the Group of docs/api.md."""
         return self.status.model(self.id)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jupyter_dist.journal.reader import execution_records, rank_page
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.folding.viewstore import Record
 from jupyter_dist.server.launcher.directories import GroupDirectory
@@ -63,7 +64,7 @@ class History:
         found = await asyncio.to_thread(lambda: list(execution_records(journal, execution_id, begin_seq, None)))
         return self._sound((record.header, record.payload) for record in found)
 
-    async def log_page(self, rank: int, before: int | None, max_bytes: int) -> dict[str, Any]:
+    async def log_page(self, rank: int, before: int | None, max_bytes: int) -> models.LogPage:
         """Return the page of docs/api.md."""
         records, more = await self._page(rank, before, max_bytes)
         reader = LogReader(rank, self._executions.counts)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
+from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import MAX_BYTES, DamagedContentError, read_content
 from jupyter_dist.server.folding.rankfeed import Decoders
@@ -14,8 +15,6 @@ from jupyter_dist.server.folding.views import rich_output
 
 MAX_RING_BYTES = 256 * 1024
 MAX_DROPPED_KNOWN = 10_000
-
-LogRecord = dict[str, Any]
 
 
 class LogReader:
@@ -29,6 +28,9 @@ class LogReader:
 
     def convert(self, record: dict[str, Any], payload: bytes) -> LogRecord | None:
         """Return the LogRecord, or None if there is nothing to show."""
+        return cast("LogRecord | None", self._convert(record, payload))
+
+    def _convert(self, record: dict[str, Any], payload: bytes) -> dict[str, Any] | None:
         kind = record["kind"]
         execution_id = record.get("execution_id")
         common = {

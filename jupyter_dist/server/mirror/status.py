@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
@@ -50,17 +51,18 @@ class GroupStatus:
         """Return its ranks by process id."""
         return {rank["pid"]: rank["rank"] for rank in self.fields.get("ranks", []) if rank["pid"] is not None}
 
-    def model(self, group_id: str) -> dict[str, Any]:
+    def model(self, group_id: str) -> models.Group:
         """Return the Group of docs/api.md."""
         spec = self.fields["spec"]
-        shown = {
+        shown: dict[str, Any] = {
             "id": group_id,
             "environment": self.fields.get("environment") or {},
             "protocol": self.protocol,
             **{field: spec[field] for field in _FROM_SPEC},
             **{field: self.fields.get(field) for field in (*_FROM_STATUS, "running", "queued")},
         }
-        return shown if self.silence is None else {**shown, **self._unanswered(self.silence)}
+        # What an agent of another version tells is taken at its word.
+        return cast(models.Group, shown if self.silence is None else {**shown, **self._unanswered(self.silence)})
 
     def update(self, **changes: Any) -> None:
         """Change fields that the server itself knows better."""

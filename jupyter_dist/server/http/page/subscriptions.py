@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.messages import MAX_ID
 from jupyter_dist.protocol.specs import MAX_SEQ
@@ -77,7 +78,7 @@ class ExecutionSubscription(Subscription):
         self._execution_id = request["execution"]
         self._since = int(request.get("since", 0))
         self._sent: Snapshot | None = None
-        self._sent_execution: dict[str, Any] | None = None
+        self._sent_execution: models.Execution | None = None
         self.key = (self.topic, self._group.id, self._execution_id)
         self.topics = (self.key, ("view", self._group.id, self._execution_id))
 

@@ -11,7 +11,7 @@ from jupyter_dist.server.groups.group import Group
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
 from jupyter_dist.server.http.schemas import INTEGER
-from jupyter_dist.server.mirror.logs import LogRecord, log_text
+from jupyter_dist.server.mirror.logs import log_text
 
 DEFAULT_TAIL_BYTES = 256 * 1024
 MAX_TAIL_BYTES = 8 << 20
@@ -72,7 +72,7 @@ class LogDownloadHandler(DistHandler):
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Content-Disposition", f'attachment; filename="{group.id}-rank-{rank}.log"')
         chunks = group.log_chunks(rank)
-        end: list[LogRecord] | None = None
+        end: list[models.LogRecord] | None = None
         try:
             while (records := await asyncio.to_thread(next, chunks, end)) is not None:
                 self.write(log_text(records))
