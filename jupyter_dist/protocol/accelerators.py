@@ -1,7 +1,7 @@
-"""The table of accelerators, and of the backends that their ranks talk over: all that differs between vendors.
+"""The table of accelerators and their backends: everything that differs between vendors.
 
-Server, agent and ranks read it; nothing else names a vendor's device, variable or backend (tests/test_architecture.py).
-docs/extending.md says what a new row needs.
+Server, agent and ranks use it; no other code names a vendor's device, variable or backend (tests/test_architecture.py).
+docs/extending.md describes how to add a row.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ class Backend:
 
     name: str
     interface_variable: str  # names the network interface it uses
-    address_variables: tuple[str, ...] = ()  # others that would let other machines take part
+    address_variables: tuple[str, ...] = ()  # variables that would let other machines take part
     environment: Mapping[str, str] = field(default_factory=dict)  # what ranks need to be interrupted and watched
     broken_sign: str | None = None  # what torch says of a collective whose communicator was aborted
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A kind of device, under the name that a start gives it."""
+    """A kind of device, with the name used in start requests."""
 
     name: str
-    label: str  # for people
+    label: str  # display name
     device_type: str  # torch's: torch.device(device_type), and the module torch.<device_type>
     backends: tuple[str, ...]  # the first is the default
-    built_as: str | None  # the name in torch/version.py that has its version; None: torch never says, or needs none
+    built_as: str | None  # the name of its version in torch/version.py; None if there is none
     visible_devices: str | None  # the variable that has the group's devices
-    hide: Mapping[str, str] = field(default_factory=dict)  # what a rank of a CPU group is given, so that it sees none
-    zygote_environment: Mapping[str, str] = field(default_factory=dict)  # keeps a process that forks ranks off it
-    reader: str | None = None  # module:class that reads its devices in the server
+    hide: Mapping[str, str] = field(default_factory=dict)  # variables that hide it from ranks of a CPU group
+    zygote_environment: Mapping[str, str] = field(default_factory=dict)  # keeps the zygote from initializing it
+    reader: str | None = None  # module:class of its device reader in the server
 
     @property
     def has_devices(self) -> bool:
@@ -78,7 +78,7 @@ _ROWS = (
         hide={"ONEAPI_DEVICE_SELECTOR": "*:cpu"},
         reader="jupyter_dist.server.devices.xpusmi:XpuSmiReader",
     ),
-    # Shown, never started on: ranks need Linux.
+    # Only shown: ranks need Linux.
     Accelerator(
         name="mps",
         label="MPS",
@@ -92,7 +92,7 @@ _ROWS = (
 )
 
 ACCELERATORS: Mapping[str, Accelerator] = {row.name: row for row in _ROWS}
-# Those that ranks can be started on, and among them those with devices: `auto` takes the first that is there.
+# Those that ranks can run on, and among them those with devices: `auto` uses the first one available.
 STARTABLE = tuple(row for row in _ROWS if row.built_as or row is CPU)
 WITH_DEVICES = tuple(row for row in STARTABLE if row.has_devices)
 
@@ -118,44 +118,44 @@ BACKENDS: Mapping[str, Backend] = {
     )
 }
 
-# What starts and commands may name.
+# The names that starts and commands accept.
 ACCELERATOR_CHOICES = ("auto", *(row.name for row in STARTABLE))
 BACKEND_CHOICES = ("auto", *dict.fromkeys(name for row in STARTABLE for name in row.backends))
 DEVICE_TYPES = tuple(dict.fromkeys(row.device_type for row in WITH_DEVICES))
 
 
 def on_loopback() -> dict[str, str]:
-    """The environment in which no backend listens beyond this machine."""
+    """Return variables that make all backends listen on this machine only."""
     return {backend.interface_variable: "lo" for backend in BACKENDS.values()}
 
 
 def without_devices() -> dict[str, str]:
-    """The environment in which a process sees no device of any kind."""
+    """Return variables that hide all devices from a process."""
     return {name: value for row in WITH_DEVICES for name, value in row.hide.items()}
 
 
 def for_zygote() -> dict[str, str]:
-    """The environment in which asking for devices leaves them untouched, so that forking stays possible."""
+    """Return variables with which checking for devices does not initialize them, so that forking stays possible."""
     return {name: value for row in WITH_DEVICES for name, value in row.zygote_environment.items()}
 
 
 def device_of(name: str, local_rank: int) -> str:
-    """The device of a rank, as torch names it."""
+    """Return torch's name for the device of a rank."""
     row = ACCELERATORS[name]
     return f"{row.device_type}:{local_rank}" if row.has_devices else row.device_type
 
 
 def built_for(versions: Mapping[str, str | None]) -> dict[str, str]:
-    """The accelerators that a torch was built for, with the version of each.
+    """Return the accelerators that a torch was built for, with their versions.
 
     Args:
-        versions: what its torch/version.py says, by `built_as`.
+        versions: the versions in its torch/version.py, by `built_as`.
     """
     return {row.name: version for row in WITH_DEVICES if (version := versions.get(row.built_as or ""))}
 
 
 def shown(built: Mapping[str, str]) -> list[dict[str, object]]:
-    """`accelerators` of an environment of docs/api.md: what pages need of those that its torch was built for."""
+    """Return the `accelerators` of an environment (docs/api.md): those that its torch was built for."""
     return [
         {"name": row.name, "label": row.label, "version": built[row.name], "backends": list(row.backends)}
         for row in WITH_DEVICES
@@ -164,6 +164,6 @@ def shown(built: Mapping[str, str]) -> list[dict[str, object]]:
 
 
 def labels(rows: Iterable[Accelerator] = WITH_DEVICES) -> str:
-    """The accelerators in words: "CUDA, ROCm or XPU"."""
+    """Return the accelerators as text: "CUDA, ROCm or XPU"."""
     *some, last = (row.label for row in rows)
     return f"{', '.join(some)} or {last}" if some else last

@@ -1,4 +1,4 @@
-"""The messages of the WebSocket: what the server sends and what pages send. See models.py for what they make."""
+"""The messages of the WebSocket, of server and pages. See models.py for what is generated from these types."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MAX_ID = 80  # characters of a name or id, as in paths
 
 
 class HelloMessage(TypedDict):
-    """The first one."""
+    """The first message."""
 
     type: Literal["hello"]
     server: Annotated[str, Field("The id of this server process.")]
 
 
 class GroupsMessage(Groups):
-    """All groups: at first, and whenever one of them changed."""
+    """All groups: after connecting, and whenever one has changed."""
 
     type: Literal["groups"]
 
@@ -52,7 +52,7 @@ class ViewMessage(TypedDict):
     since: int
     seq: int
     items: list[ViewChange]
-    removed: Annotated[list[int], Field("Ids. Drop these before `items` are applied, in order.")]
+    removed: Annotated[list[int], Field("Ids of items to drop before `items` are applied, in order.")]
     reset: NotRequired[Annotated[bool, Field("Drop what you have first.")]]
 
 
@@ -64,7 +64,7 @@ class LogMessage(TypedDict):
     rank: int
     records: list[LogRecord]
     seq: int
-    skipped: Annotated[int, Field("How many records before them were too many to be sent.")]
+    skipped: Annotated[int, Field("How many records before them were skipped because there were too many.")]
 
 
 class MemoryMessage(TypedDict):
@@ -82,14 +82,14 @@ class DevicesMessage(Devices):
 
 
 class ErrorMessage(TypedDict):
-    """A message could not be obeyed."""
+    """The error for an invalid message."""
 
     type: Literal["error"]
     error: ErrorBody
-    request: Annotated[dict[str, Any] | None, Field("Its known fields; null when it was no object.")]
+    request: Annotated[dict[str, Any] | None, Field("Its known fields; null if it was not an object.")]
 
 
-# What a subscription may receive, and all that the server sends.
+# The messages of subscriptions, and all messages of the server.
 TopicMessage = ExecutionMessage | ViewMessage | LogMessage | MemoryMessage | DevicesMessage | ErrorMessage
 ServerMessage = HelloMessage | GroupsMessage | TopicMessage
 
@@ -127,18 +127,16 @@ class DevicesTopic(TypedDict):
     topic: Literal["devices"]
 
 
-# What can be followed; the fields name the subscription.
+# The topics; their fields identify the subscription.
 Topic = ExecutionTopic | LogTopic | MemoryTopic | DevicesTopic
 
 
 class ClientMessage(TypedDict):
-    """What a page sends: that it follows a topic, or follows it no more. The fields of the topic come with it."""
+    """A message of a page that follows or stops following a topic, with the fields of the topic."""
 
     type: Literal["subscribe", "unsubscribe"]
     topic: Literal["execution", "log", "memory", "devices"]
     group: NotRequired[Id]
     execution: NotRequired[Id]
     rank: NotRequired[int]
-    since: NotRequired[
-        Annotated[int, Field("The highest `seq` that the page has; 0: nothing.", minimum=0, maximum=MAX_SEQ)]
-    ]
+    since: NotRequired[Annotated[int, Field("The highest `seq` that the page has, or 0.", minimum=0, maximum=MAX_SEQ)]]

@@ -318,11 +318,11 @@ class Devices(TypedDict):
     devices: list[Device]
     host: Host
     processes_hidden: Annotated[bool, Field("Whether other users have processes on the devices.")]
-    problems: Annotated[list[str], Field("Sentences about devices that could not be read.")]
+    problems: Annotated[list[str], Field("A sentence for each kind of device that could not be read.")]
 
 
 class RankMemory(TypedDict):
-    """What one rank holds; null is what its device does not have."""
+    """The memory of one rank; null where its device has no such value."""
 
     rank: int
     resident_bytes: int
@@ -380,7 +380,7 @@ class Interrupted(TypedDict):
 
 
 class FreedBytes(TypedDict):
-    """By rank."""
+    """The freed bytes, by rank."""
 
     freed_bytes: dict[str, int]
 

@@ -1,7 +1,7 @@
-"""The process group as the agent knows it: whether cells may begin, and when it must be re-created.
+"""The agent's model of the process group: whether cells may start, and when it must be re-created.
 
-A state machine without I/O: it is told what happened and returns what to do, which the group then does. The states and
-their transitions are in protocol/states.py.
+A state machine without I/O: its methods take events and return actions for the group. The states and their transitions
+are in protocol/states.py.
 """
 
 from __future__ import annotations
@@ -16,63 +16,63 @@ from jupyter_dist.protocol.states import PROCESS_GROUP_LIFE, ProcessGroupState
 
 
 class Member(Protocol):
-    """What it looks at of a living rank, as of the rank's last cell."""
+    """What it needs to know of a running rank, as of the rank's last cell."""
 
     @property
     def rank(self) -> int:
-        """Its number."""
+        """Return its number."""
 
     @property
     def collective_seq(self) -> int | None:
-        """How many collectives it has begun."""
+        """Return how many collectives it has begun."""
 
     @property
     def process_group(self) -> str:
-        """Either ok, broken, or none when user code destroyed it."""
+        """Return ok, broken, or none if user code destroyed it."""
 
 
 @dataclass(frozen=True)
 class Todo:
-    """What the group is to do now, in this order."""
+    """The actions for the group, in this order."""
 
-    tell: tuple[str, ...] = ()  # users, in the group and in its journal
+    tell: tuple[str, ...] = ()  # notes for users, in the group and in its journal
     note: str | None = None  # shown in the group
-    rejoin: bool = False  # have all ranks leave and join again, and report how that ended
+    rejoin: bool = False  # make all ranks leave and join again, and report the result
     pump: bool = False  # start the cells that can start
 
 
 class ProcessGroup:
-    """The one owner of whether cells may begin."""
+    """Decides, as the only place, whether cells may start."""
 
     def __init__(self) -> None:
         self.state: ProcessGroupState = "closed"
         self._broken = False
-        self._interrupted = False  # a cell was, and may have left a collective half done
-        self._left: list[int] = []  # ranks that had destroyed it when that was told last
+        self._interrupted = False  # a cell was interrupted, and may have left a collective half done
+        self._left: list[int] = []  # ranks that had destroyed it at the last note
 
     @property
     def may_begin(self) -> bool:
-        """Whether cells may begin."""
+        """Whether cells may start."""
         return self.state == "open"
 
     @property
     def is_formed(self) -> bool:
-        """Whether the ranks that are there now are those that will run what is queued."""
+        """Whether the current ranks will run the queued cells."""
         return self.state in ("open", "held")
 
     def close(self) -> None:
-        """Ranks start, restart, are replaced or end: nothing begins until `formed`."""
+        """Handle ranks that start, restart, are replaced or end: no cell starts until `formed`."""
         self._enter("closed")
 
     def formed(self) -> Todo:
-        """All ranks that live have joined."""
+        """Handle that all running ranks have joined."""
         self._broken = self._interrupted = False
         self._left = []
         self._enter("open")
         return Todo(pump=True)
 
     def replied(self, reply: dict[str, Any]) -> None:
-        """A rank ended its part of a cell: look whether that broke the process group, or may have."""
+        """Handle a rank that finished its part of a cell: check whether that may have broken the process group."""
         if not self.is_formed:
             return
         if reply.get("process_group") == "broken":
@@ -82,10 +82,10 @@ class ProcessGroup:
             self._interrupted = True
 
     def settle(self, living: Sequence[Member], world_size: int, is_running: bool) -> Todo:
-        """A cell or a rank has ended: once no cell runs, go on, or re-create what is broken."""
+        """Handle the end of a cell or a rank: once no cell runs, continue, or re-create a broken process group."""
         if is_running or not self.is_formed:
             return Todo()
-        # Ranks that began different numbers of collectives would pair the next one wrongly, or wait forever.
+        # Ranks that began different numbers of collectives would mismatch the next one, or wait forever.
         uneven = len({member.collective_seq for member in living}) > 1
         is_needed = self._broken or (self._interrupted and uneven)
         self._broken = self._interrupted = False
@@ -101,7 +101,7 @@ class ProcessGroup:
         """Re-create it even if nothing is broken, or after user code destroyed it.
 
         Raises:
-            JupyterDistError: `group_not_ready`, while ranks are not there or run cells.
+            JupyterDistError: `group_not_ready`, while ranks are missing or running cells.
         """
         if is_running:
             message = "A cell is running; ranks can only join when they are idle."
@@ -112,17 +112,17 @@ class ProcessGroup:
         return Todo(rejoin=True)
 
     def rejoined(self, num_models: int) -> Todo:
-        """All ranks have joined the new one."""
+        """Handle that all ranks have joined the new process group."""
         models = f" {num_models} DistributedDataParallel models were moved to it." if num_models else ""
         return self._go_on(f"The process group was re-created; all variables are kept.{models}")
 
     def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
-        """Ranks could not join, all of them alive or not: cells go on without collectives."""
+        """Handle that ranks could not join: cells continue without collectives."""
         hint = "Restart the group" if is_whole else "Replace the dead rank"
         return self._go_on(f"The process group is broken and could not be re-created ({reason}). {hint}.")
 
     def _go_on(self, text: str) -> Todo:
-        if self.state != "rejoining":  # restarted or ended meanwhile: these ranks run no cell any more
+        if self.state != "rejoining":  # restarted or ended meanwhile: these ranks will not run cells
             return Todo()
         self._left = []
         self._enter("open")

@@ -26,7 +26,7 @@ class Stores:
         for stale in (before, self.current()):
             stale.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # a full disk: the ranks will report it
-            self.current().touch(0o600)  # private, whatever the umask of the ranks that fill it
+            self.current().touch(0o600)  # private, regardless of the umask of the ranks
         return self.current()
 
     def current(self) -> Path:

@@ -1,6 +1,6 @@
-"""AMD devices through the Python package amdsmi, which comes with ROCm and need not be there.
+"""AMD devices through the optional Python package amdsmi, which comes with ROCm.
 
-Field names and units are those of AMD's reference of that package; not run on a device yet.
+Field names and units are from AMD's reference of the package; not run on a device yet.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MIB = 1 << 20
 
 
 def load_amdsmi() -> AmdSmi:
-    """Import and initialise amdsmi. Raises when there is no driver or no library."""
+    """Import and initialize amdsmi. Raises if there is no driver or library."""
     amdsmi = importlib.import_module("amdsmi")
     amdsmi.amdsmi_init()
     return amdsmi
 
 
 class AmdSmiReader(DeviceSource):
-    """Reads devices. Without a driver there are none, and no error."""
+    """Reads devices; none, without an error, if there is no driver."""
 
     def __init__(self, load: Callable[[], AmdSmi] = load_amdsmi) -> None:
         self._load = load
@@ -31,12 +31,12 @@ class AmdSmiReader(DeviceSource):
         self._failed = False
 
     def count(self) -> int:
-        """How many devices there are."""
+        """Return the number of devices."""
         amdsmi = self._library()
         return len(amdsmi.amdsmi_get_processor_handles()) if amdsmi is not None else 0
 
     def read(self) -> list[dict[str, Any]]:
-        """All devices."""
+        """Return all devices."""
         amdsmi = self._library()
         if amdsmi is None:
             return []
@@ -53,7 +53,7 @@ class AmdSmiReader(DeviceSource):
 
 def _device(amdsmi: AmdSmi, index: int, handle: Any) -> dict[str, Any]:
     def ask(name: str, *more: Any) -> Any:
-        """What a device does not support is not known (None), and no reason to show nothing."""
+        """Return a value, or None if the device does not support it."""
         try:
             return getattr(amdsmi, name)(handle, *more)
         except amdsmi.AmdSmiException:
@@ -75,7 +75,7 @@ def _device(amdsmi: AmdSmi, index: int, handle: Any) -> dict[str, Any]:
         memory_total_bytes=None if total is None else int(total * MIB),
         utilization_percent=_number(ask("amdsmi_get_gpu_activity"), "gfx_activity"),
         temperature_celsius=temperature,
-        # Cards before MI300 have the average alone.
+        # Cards before MI300 only have the average.
         power_watts=watts if watts is not None else _number(power, "average_socket_power"),
         power_limit_watts=_number(power, "power_limit"),
     )
@@ -87,6 +87,6 @@ def _process(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(values: dict[str, Any] | None, name: str) -> float | int | None:
-    """A figure; amdsmi writes "N/A" where a card has none."""
+    """Return a number; amdsmi writes "N/A" if a card has none."""
     value = (values or {}).get(name)
     return value if isinstance(value, int | float) else None

@@ -1,6 +1,6 @@
-"""Apple's GPU through ioreg, which comes with macOS. Groups need Linux: here it is shown, and no rank runs on it.
+"""Apple's GPU through ioreg, which comes with macOS. It is only shown: groups need Linux.
 
-The registry's names are Apple's own and not documented; not run on a Mac yet.
+The names in the registry are Apple's and not documented; not run on a Mac yet.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ COMMAND = ("ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator", "-a")
 
 
 class MpsReader(DeviceSource):
-    """Reads the GPU of a Mac; elsewhere there is none, and no error."""
+    """Reads the GPU of a Mac; none, without an error, on other systems."""
 
     def __init__(self, run_command: Run = run) -> None:
         self._run = run_command
 
     def read(self) -> list[dict[str, Any]]:
-        """The GPU, whose memory is the machine's."""
+        """Return the GPU, which shares the memory of the machine."""
         if self._run is run and sys.platform != "darwin":
             return []
         printed = self._run(COMMAND).encode()

@@ -1,4 +1,4 @@
-"""NVIDIA devices through NVML, which is not asked before it is needed and need not be there."""
+"""NVIDIA devices through NVML, which is optional and loaded on first use."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Nvml = Any  # the pynvml module, or a replacement in tests
 
 
 def load_nvml() -> Nvml:
-    """Import and initialise nvidia-ml-py. Raises when there is no driver or no library."""
+    """Import and initialize nvidia-ml-py. Raises if there is no driver or library."""
     nvml = importlib.import_module("pynvml")
     nvml.nvmlInit()
     return nvml
 
 
 class NvmlReader(DeviceSource):
-    """Reads devices. Without a driver there are none, and no error."""
+    """Reads devices; none, without an error, if there is no driver."""
 
     def __init__(self, load: Callable[[], Nvml] = load_nvml) -> None:
         self._load = load
@@ -30,7 +30,7 @@ class NvmlReader(DeviceSource):
         self._failed = False
 
     def count(self) -> int:
-        """How many devices there are."""
+        """Return the number of devices."""
         nvml = self._library()
         return int(nvml.nvmlDeviceGetCount()) if nvml is not None else 0
 
@@ -72,7 +72,7 @@ class NvmlReader(DeviceSource):
         found: dict[int, int | None] = {}
         for ask in (nvml.nvmlDeviceGetComputeRunningProcesses, nvml.nvmlDeviceGetGraphicsRunningProcesses):
             for process in _value(nvml, ask, handle) or []:
-                # A process that computes and draws is in both lists with the same memory.
+                # A process that computes and draws is in both lists, with the same memory.
                 found[int(process.pid)] = process.usedGpuMemory
         return [{"pid": pid, "memory_bytes": used} for pid, used in sorted(found.items())]
 
@@ -86,7 +86,7 @@ def process_owner(pid: int) -> tuple[int, str] | None:
 
 
 def _value(nvml: Nvml, ask: Callable[..., Any], *arguments: Any) -> Any:
-    """What a device does not support is not known (None), and no reason to show nothing."""
+    """Return a value, or None if the device does not support it."""
     try:
         return ask(*arguments)
     except nvml.NVMLError:

@@ -1,4 +1,4 @@
-"""What a device reader is: one class for each kind of device, found by the entry point group of this module."""
+"""The interface of device readers: one class for each kind of device, found by an entry point group."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Run = Callable[[Sequence[str]], str]
 class DeviceSource(ABC):
     """Reads the devices of one kind: `read` is called in a separate thread, one call at a time, with a time limit.
 
-    A reader needs no arguments, loads nothing before it is asked, and has no devices where there is no driver: an error
-    is for a driver that is there and fails.
+    A reader takes no arguments, loads its library on first use, and returns no devices if there is no driver. Errors
+    are for drivers that fail.
     """
 
     @abstractmethod
     def read(self) -> list[dict[str, Any]]:
-        """One `device(...)` for each; `processes` hold every user's, as `pid` and `memory_bytes` alone."""
+        """Return a `device(...)` for each; `processes` has those of all users, with only `pid` and `memory_bytes`."""
 
     def count(self) -> int:
         """Return the number of devices; override it if there is a cheaper way than `read`."""
@@ -41,7 +41,7 @@ class DeviceSource(ABC):
 
 
 def device(index: int, processes: Sequence[dict[str, Any]] = (), **known: Any) -> dict[str, Any]:
-    """A device of docs/api.md, without `accelerator`; what is not given is not known (None)."""
+    """Return a Device of docs/api.md, without `accelerator`; missing values are None (unknown)."""
     unknown = known.keys() - set(_FIELDS)
     if unknown:
         raise TypeError(f"a device has no {', '.join(sorted(unknown))}")
@@ -49,7 +49,7 @@ def device(index: int, processes: Sequence[dict[str, Any]] = (), **known: Any) -
 
 
 def run(command: Sequence[str]) -> str:
-    """What a vendor's tool prints. Raises OSError and subprocess.SubprocessError, also when it takes too long."""
+    """Return the output of a vendor's tool. Raises OSError and subprocess.SubprocessError, also on a timeout."""
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, check=True, text=True, timeout=COMMAND_SECONDS
     ).stdout

@@ -1,6 +1,6 @@
-"""Intel GPUs through the command xpu-smi of Intel XPU Manager, which need not be there.
+"""Intel GPUs through the optional command xpu-smi of Intel XPU Manager.
 
-Names and units are those of its user guide (`-j`); not run on a device yet.
+Names and units are from its user guide (`-j`); not run on a device yet.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from .source import DeviceSource, Run, device, run
 
 COMMAND = "xpu-smi"
 MIB = 1 << 20
-KB = 1000  # as its `ps` counts
+KB = 1000  # the unit of its `ps`
 
 
 class XpuSmiReader(DeviceSource):
-    """Reads devices. Without the command there are none, and no error; with it, what it cannot read is one."""
+    """Reads devices; none, without an error, if there is no command. Raises if the command fails."""
 
     def __init__(self, run_command: Run = run) -> None:
         self._run = run_command
-        self._known: dict[int, dict[str, Any]] = {}  # what does not change, by index
+        self._known: dict[int, dict[str, Any]] = {}  # values that do not change, by index
 
     def count(self) -> int:
-        """How many devices there are."""
+        """Return the number of devices."""
         return len(self._indices())
 
     def read(self) -> list[dict[str, Any]]:
-        """All devices."""
+        """Return all devices."""
         indices = self._indices()
         processes = self._processes() if indices else {}
         return [self._device(index, processes.get(index, [])) for index in indices]
@@ -60,11 +60,15 @@ class XpuSmiReader(DeviceSource):
     def _processes(self) -> dict[int, list[dict[str, Any]]]:
         try:
             rows = self._ask("ps").get("device_util_by_proc_list", [])
-        except (OSError, ValueError, subprocess.SubprocessError):  # older versions have no ps: devices still show
+        except (
+            OSError,
+            ValueError,
+            subprocess.SubprocessError,
+        ):  # older versions have no ps: show the devices without processes
             return {}
         found: dict[int, list[dict[str, Any]]] = {}
         for row in rows:
-            if row.get("process_name") != COMMAND:  # it lists itself, on every device
+            if row.get("process_name") != COMMAND:  # it lists itself on every device
                 process = {"pid": int(row["process_id"]), "memory_bytes": int(row["mem_size"]) * KB}
                 found.setdefault(int(row["device_id"]), []).append(process)
         return found

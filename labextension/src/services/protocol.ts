@@ -309,11 +309,11 @@ export interface IDevices {
   host: IHost;
   /** Whether other users have processes on the devices. */
   processes_hidden: boolean;
-  /** Sentences about devices that could not be read. */
+  /** A sentence for each kind of device that could not be read. */
   problems: string[];
 }
 
-/** What one rank holds; null is what its device does not have. */
+/** The memory of one rank; null where its device has no such value. */
 export interface IRankMemory {
   rank: number;
   resident_bytes: number;
@@ -364,7 +364,7 @@ export interface IInterrupted {
   unresponsive?: RankSet;
 }
 
-/** By rank. */
+/** The freed bytes, by rank. */
 export interface IFreedBytes {
   freed_bytes: Record<string, number>;
 }
@@ -441,14 +441,14 @@ export interface IRanksRequest {
 export interface IEmptyRequest {
 }
 
-/** The first one. */
+/** The first message. */
 export interface IHelloMessage {
   type: 'hello';
   /** The id of this server process. */
   server: string;
 }
 
-/** All groups: at first, and whenever one of them changed. */
+/** All groups: after connecting, and whenever one has changed. */
 export interface IGroupsMessage {
   groups: IGroup[];
   type: 'groups';
@@ -469,7 +469,7 @@ export interface IViewMessage {
   since: number;
   seq: number;
   items: IViewChange[];
-  /** Ids. Drop these before `items` are applied, in order. */
+  /** Ids of items to drop before `items` are applied, in order. */
   removed: number[];
   /** Drop what you have first. */
   reset?: boolean;
@@ -482,7 +482,7 @@ export interface ILogMessage {
   rank: number;
   records: ILogRecord[];
   seq: number;
-  /** How many records before them were too many to be sent. */
+  /** How many records before them were skipped because there were too many. */
   skipped: number;
 }
 
@@ -499,16 +499,16 @@ export interface IDevicesMessage {
   host: IHost;
   /** Whether other users have processes on the devices. */
   processes_hidden: boolean;
-  /** Sentences about devices that could not be read. */
+  /** A sentence for each kind of device that could not be read. */
   problems: string[];
   type: 'devices';
 }
 
-/** A message could not be obeyed. */
+/** The error for an invalid message. */
 export interface IErrorMessage {
   type: 'error';
   error: IErrorBody;
-  /** Its known fields; null when it was no object. */
+  /** Its known fields; null if it was not an object. */
   request: Record<string, unknown> | null;
 }
 
@@ -537,14 +537,14 @@ export interface IDevicesTopic {
   topic: 'devices';
 }
 
-/** What a page sends: that it follows a topic, or follows it no more. The fields of the topic come with it. */
+/** A message of a page that follows or stops following a topic, with the fields of the topic. */
 export interface IClientMessage {
   type: 'subscribe' | 'unsubscribe';
   topic: 'execution' | 'log' | 'memory' | 'devices';
   group?: string;
   execution?: string;
   rank?: number;
-  /** The highest `seq` that the page has; 0: nothing. */
+  /** The highest `seq` that the page has, or 0. */
   since?: number;
 }
 
