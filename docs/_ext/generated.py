@@ -17,11 +17,13 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
+from sphinx.util.nodes import make_refnode
 
 from jupyter_dist import __version__
 from jupyter_dist.cli.command import Command
 from jupyter_dist.cli.main import COMMANDS, MODULES, PACKAGE
 from jupyter_dist.magics.extension import OURS
+from jupyter_dist.protocol import models
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi
@@ -37,6 +39,7 @@ HELP_COLUMNS = "88"
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("source-read", lambda _app, _page, source: source.__setitem__(0, expand(source[0])))
+    app.connect("missing-reference", link_model)
     app.add_transform(CodesAsIds)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -58,6 +61,16 @@ class CodesAsIds(SphinxTransform):
                 title = section.next_node(nodes.title)
                 if title is not None and re.fullmatch(r"[a-z]+(_[a-z]+)*", title.astext()):
                     section["ids"] = [title.astext(), *(name for name in section["ids"] if name != title.astext())]
+
+
+def link_model(app: Sphinx, _env: Any, node: Any, text: Any) -> Any:
+    """Types of the API in signatures: to the object on the HTTP page; those that travel in no answer have no entry."""
+    module, _, name = node.get("reftarget", "").rpartition(".")
+    if module != models.__name__ or not hasattr(models, name):
+        return None
+    if name not in openapi()["components"]["schemas"]:
+        return text
+    return make_refnode(app.builder, node["refdoc"], "reference/http", f"schema-{name.lower()}", text)
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
