@@ -39,7 +39,7 @@ test('adds a section, a badge and an output action by the published tokens', asy
   await first.editor.click();
   await page.keyboard.press('Shift+Enter');
   await first.node.getByRole('button', { name: 'Count items' }).click();
-  await expect(page).toHaveTitle('2 items of ranks 0-1 of train');
+  await expect(page.getByText('2 items of ranks 0-1 of train')).toBeVisible();
 
   await command(page, 'jupyter-dist:show-sidebar');
   const section = page.getByRole('region', { name: 'Count' });

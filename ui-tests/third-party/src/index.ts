@@ -1,5 +1,6 @@
 /** What another extension may add: a section of the sidebar, a badge on cells, a button above the output of ranks. */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 import {
   IDistCellBadges,
@@ -54,7 +55,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       label: 'Count items',
       isVisible: ({ state }) => state === 'ok',
       execute: ({ group, ranks, items }: IRanksOutput) => {
-        document.title = `${items.length} items of ranks ${ranks} of ${group.name}`;
+        Notification.info(`${items.length} items of ranks ${ranks} of ${group.name}`, { autoClose: false });
       }
     });
   }
