@@ -8,7 +8,7 @@ import pytest
     [
         (
             "%dist_init --name new --gpu-ids 3,4",
-            "-g 3,4 was given, but this group would run on CPU. This machine has no CUDA device",
+            "-g 3,4 was given, but this group would run on CPU. This machine has no CUDA, ROCm or XPU device",
         ),
         (
             "%makedip -g all",
