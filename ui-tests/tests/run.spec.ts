@@ -197,7 +197,7 @@ test('a cell whose answer is lost is asked for again, and runs once', async ({ p
   lab.writeNotebook('lost-answer.ipynb', ['times = globals().get("times", 0) + 1\nprint("times", times)']);
   await lab.openNotebook(page, 'lost-answer.ipynb');
   const asked: (string | undefined)[] = [];
-  await page.route('**/executions', async route => {
+  await page.route(/\/executions(\?|$)/, async route => {
     if (route.request().method() !== 'POST') {
       return route.continue();
     }
