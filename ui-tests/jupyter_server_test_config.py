@@ -13,5 +13,7 @@ others = ("jupyter_server_ydoc", "jupyter_server_fileid", "notebook", "notebook_
 beside = "JUPYTER_DIST_TEST_BESIDE" in os.environ
 c.ServerApp.jpserver_extensions = {"jupyter_dist": True, "jupyterlab": True} | dict.fromkeys(others, beside)  # noqa: F821
 if beside:
+    # Notebook 7 has its own switch for what the tests speak to.
+    c.JupyterNotebookApp.expose_app_in_browser = True  # noqa: F821
     # The history of shared documents goes where everything of a test goes, and not beside this file.
     c.SQLiteYStore.db_path = os.path.join(os.environ["JUPYTER_DATA_DIR"], "ystore.db")  # noqa: F821

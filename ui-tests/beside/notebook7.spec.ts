@@ -14,7 +14,7 @@ test('in Notebook 7 a cell runs on ranks, the picker chooses them, and Restart m
   await page.keyboard.press('Control+Enter');
   await expect(cell.items).toHaveText([/clean 0/, /clean 1/]);
   await expect(page.getByLabel('Run cells on')).toHaveValue(lab.GROUP);
-  await page.getByRole('button', { name: 'Rank 1', exact: true }).click();
+  await page.getByRole('button', { name: 'Rank 1, idle' }).click();
   await cell.editor.click();
   await page.keyboard.press('Control+Enter');
   await expect(cell.items).toHaveText([/stale 1/]);

@@ -9,8 +9,8 @@ test.describe.configure({ mode: 'serial' });
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
-/** What a page may be busy for at a stretch; tests may share their machine. */
-const LONG_MS = 500;
+/** A page that is busy for so long at a stretch is stuck; a quiet machine takes a tenth of it. */
+const LONG_MS = 5000;
 const ESC = '\\x1b';
 /** Python expressions of the texts that ranks say, each between two words. */
 const TEXTS: Record<string, string> = {
@@ -44,7 +44,7 @@ function longestTask(page: Page, command: string, args: object, selector: string
       if (command) {
         void (window as unknown as IProbe).jupyterapp.commands.execute(command, args);
       }
-      const deadline = performance.now() + 20000;
+      const deadline = performance.now() + 120000;
       let quiet = 0;
       while (quiet < 3 && performance.now() < deadline) {
         await new Promise(resolve => setTimeout(resolve, 100));
@@ -95,7 +95,7 @@ test('escapes in a saved notebook do not stall the page', async ({ page }) => {
   const args = { path: 'escapes.ipynb', kernelPreference: { shouldStart: false, canStart: false } };
   const took = await longestTask(page, 'docmanager:open', args, '.jpd-RankItems', 'unfinished ends');
   // JupyterLab's own share of opening a notebook is in it.
-  expect(took).toBeLessThan(3 * LONG_MS);
+  expect(took).toBeLessThan(LONG_MS);
   await expectCells(page);
 });
 

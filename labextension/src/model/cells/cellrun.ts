@@ -145,8 +145,9 @@ export class CellRun implements IDisposable {
       execution: this._execution,
       error: reason ? asOutput(reason) : firstError(this._followed)
     };
-    await this._leftToUs();
-    this._finish(reason);
+    if (await this._isLeftToUs()) {
+      this._finish(reason);
+    }
     this.dispose();
     return outcome;
   }
@@ -156,16 +157,24 @@ export class CellRun implements IDisposable {
     return !this._isDetached && this._output !== null && (this._options.authors?.isAuthor(this._execution.id) ?? true);
   }
 
-  /** Resolves when this page must write the end, or another one has; a page that is closed leaves it to the next. */
-  private async _leftToUs(): Promise<void> {
-    const { authors } = this._options;
+  /** Resolves to whether this page must write the end; a page that is closed leaves it to the next. */
+  private async _isLeftToUs(): Promise<boolean> {
+    const { authors, saved } = this._options;
     const isOpen = (): boolean => {
       const cell = this.cell;
-      return !this._isDetached && cell !== null && openBundle(cell)?.execution_id === this._execution.id;
+      return cell !== null && openBundle(cell)?.execution_id === this._execution.id;
     };
-    while (authors && !authors.isDisposed && !this._mayWrite && isOpen()) {
+    if (!authors?.isShared || (saved === undefined && this._mayWrite)) {
+      return true;
+    }
+    while (!authors.isDisposed && !this._isDetached && isOpen()) {
+      if (this._mayWrite) {
+        return true;
+      }
       await new Promise(resolve => setTimeout(resolve, WRITE_INTERVAL_MS));
     }
+    // The other page has written it.
+    return false;
   }
 
   private _onChanged(_: IFollowedExecution, change: IFollowedChange): void {

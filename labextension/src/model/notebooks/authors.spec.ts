@@ -1,7 +1,7 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { applyAwarenessUpdate, Awareness, encodeAwarenessUpdate, removeAwarenessStates } from 'y-protocols/awareness';
 import * as Y from 'yjs';
-import { Authors } from './authors';
+import { Authors, SETTLE_MS } from './authors';
 
 /** Pages on one document: what one says, all hear. */
 function pages(count: number): Awareness[] {
@@ -37,6 +37,20 @@ describe('Authors', () => {
     expect(alone.isAuthor('x')).toBe(true);
     alone.claim('x', 'cell');
     expect(alone.isAuthor('x')).toBe(true);
+  });
+
+  it('waits for what others say before it takes itself for alone, where the notebook is shared', async () => {
+    vi.useFakeTimers();
+    const [state] = pages(1);
+    states.push(state);
+    let settled = '';
+    void new Authors({ awareness: state }).settled.then(() => (settled += 'alone '));
+    void new Authors({ awareness: state }, true).settled.then(() => (settled += 'shared'));
+    await vi.advanceTimersByTimeAsync(SETTLE_MS - 1);
+    expect(settled).toBe('alone ');
+    await vi.advanceTimersByTimeAsync(1);
+    expect(settled).toBe('alone shared');
+    vi.useRealTimers();
   });
 
   it('is the page that submitted the cell, and no other', () => {

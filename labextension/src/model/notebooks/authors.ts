@@ -13,17 +13,28 @@ import { ChangingModel } from '../changing';
 /** Our field in a page's awareness: the cells it has submitted, by execution id. */
 const FIELD = 'jupyter_dist';
 
+/** A page that opens a shared notebook has heard of the others by then: what they say comes after the document. */
+export const SETTLE_MS = 2000;
+
 type IAwareness = INotebookModel['sharedModel']['awareness'];
 type Claims = Record<string, string>;
 
 /** The pages that share a notebook; without collaboration, only this one. */
 export class Authors extends ChangingModel implements IDisposable {
-  constructor({ awareness }: { awareness: IAwareness }) {
+  constructor(
+    { awareness }: { awareness: IAwareness },
+    /** Whether other pages can have the notebook. */
+    readonly isShared = false
+  ) {
     super();
     this._awareness = awareness;
+    this.settled = isShared ? new Promise(resolve => setTimeout(resolve, SETTLE_MS)) : Promise.resolve();
     this._tell();
     awareness.on('change', this._onChange);
   }
+
+  /** Before this resolves, a page does not know whether it is alone, and writes only what it has submitted itself. */
+  readonly settled: Promise<void>;
 
   dispose(): void {
     if (!this.isDisposed) {

@@ -82,7 +82,7 @@ export class NotebooksModel implements IDistNotebooks {
     // After the change, so that what is written is not part of it, and undo does not revert it.
     const onChanged = (): void => void Promise.resolve().then(follow);
     notebook.cells.changed.connect(onChanged);
-    const authors = new Authors(notebook.sharedModel);
+    const authors = new Authors(notebook.sharedModel, notebook.collaborative);
     this._authors.set(notebook, authors);
     authors.changed.connect(() => this._join(notebook, authors));
     void this._attach(notebook, cells);
@@ -131,14 +131,19 @@ export class NotebooksModel implements IDistNotebooks {
       if (cell && this._runs.executionOf(notebook, id) !== execution && !this._joined.has(execution)) {
         this._joined.add(execution);
         this._runs.detach(notebook, id);
-        void this._attach(notebook, [cell]);
+        // Its author is known: there is nothing to wait for.
+        void this._attach(notebook, [cell], Promise.resolve());
       }
     }
   }
 
   /** Reconnect cells, from the file or pasted, to their executions. */
-  private async _attach(notebook: INotebookModel, cells: readonly ICodeCellModel[]): Promise<void> {
-    await this._groups.ready;
+  private async _attach(
+    notebook: INotebookModel,
+    cells: readonly ICodeCellModel[],
+    settled = this._authors.get(notebook)?.settled
+  ): Promise<void> {
+    await Promise.all([this._groups.ready, settled]);
     const known = await this._ask();
     const file = this._files.get(notebook);
     if (!file) {
