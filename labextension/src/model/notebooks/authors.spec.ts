@@ -44,8 +44,10 @@ describe('Authors', () => {
     const [state] = pages(1);
     states.push(state);
     let settled = '';
-    void new Authors({ awareness: state }).settled.then(() => (settled += 'alone '));
-    void new Authors({ awareness: state }, true).settled.then(() => (settled += 'shared'));
+    const all = [false, true].map(isShared => new Authors({ awareness: state }, isShared));
+    for (const authors of all) {
+      void authors.settled.then(() => (settled += authors.isShared ? 'shared' : 'alone '));
+    }
     await vi.advanceTimersByTimeAsync(SETTLE_MS - 1);
     expect(settled).toBe('alone ');
     await vi.advanceTimersByTimeAsync(1);

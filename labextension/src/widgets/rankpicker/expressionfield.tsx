@@ -64,21 +64,34 @@ export function ExpressionField(
         aria-describedby={isFocused ? id : undefined}
         title={error?.message ?? `${text}\n${hint}`}
       />
-      {error && isFocused && (
+      {isFocused && (
         <Floating anchor={input}>
-          <div id={id} className="jpd-ExpressionField-error" role="alert">
-            {error.message} {error.hint}
-          </div>
-        </Floating>
-      )}
-      {!error && isFocused && (
-        <Floating anchor={input}>
-          <div id={id} className="jpd-Hint">
-            {hint}
-          </div>
+          <Advice id={id} error={error} hint={hint} />
         </Floating>
       )}
     </>
+  );
+}
+
+interface IAdviceProps {
+  id: string;
+  error: DistError | null;
+  hint: string;
+}
+
+/** What is wrong with the expression, or what one may be. */
+function Advice({ id, error, hint }: IAdviceProps): React.ReactElement {
+  if (!error) {
+    return (
+      <div id={id} className="jpd-Hint">
+        {hint}
+      </div>
+    );
+  }
+  return (
+    <div id={id} className="jpd-ExpressionField-error" role="alert">
+      {error.message} {error.hint}
+    </div>
   );
 }
 
