@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
@@ -167,6 +168,7 @@ class Runner:
     def _finish(self, execution: Execution, result: ExecutionResult) -> None:
         """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
+            stop_timer_of_cell,
             self.surroundings.restore,
             lambda: self._after_cell(execution, result),
             lambda: self._leave_if_child(0 if result.success else 1),
@@ -267,9 +269,23 @@ def _emit_in_child(msg_type: str, content: dict[str, Any]) -> None:
         write_all(1, (str(content["data"]["text/plain"]) + "\n").encode("utf-8", "backslashreplace"))
 
 
+_TIMER_STOPPED = (
+    "jupyter_dist: This cell left a timer running (SIGALRM). It was stopped, because its handler would interrupt "
+    "later cells, or end the rank between them.\n"
+)
+
+
 def stop_timer() -> None:
     """Stop a timer of the cell: a SIGALRM handler that raises outside of a cell would end the rank."""
     signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def stop_timer_of_cell() -> None:
+    """Stop a timer whose handler is Python code, and say so in the cell."""
+    if any(signal.getitimer(signal.ITIMER_REAL)) and callable(signal.getsignal(signal.SIGALRM)):
+        stop_timer()
+        with contextlib.suppress(Exception):  # the cell may have replaced sys.stderr
+            sys.stderr.write(_TIMER_STOPPED)
 
 
 def report_stray(err: BaseException) -> None:
