@@ -131,7 +131,9 @@ def test_after_a_hostile_cell_the_next_one_works(group: list[RankClient], what: 
 
 def test_a_timer_that_a_cell_leaves_is_stopped_and_named(group: list[RankClient]) -> None:
     rank = group[0]
-    code = "import signal\nfired = []\n_ = signal.signal(signal.SIGALRM, lambda *_: fired.append(1))\n_ = signal.alarm(1)"
+    code = (
+        "import signal\nfired = []\n_ = signal.signal(signal.SIGALRM, lambda *_: fired.append(1))\n_ = signal.alarm(1)"
+    )
     assert "left a timer running (SIGALRM)" in rank.run(code).text("stderr")
     assert rank.run("import time\ntime.sleep(1.2)\nprint(fired)").text() == "[]\n"
     # One that ends with its cell is the cell's own business.
