@@ -3,6 +3,8 @@ PYTHON ?= python3
 # A build for the CPU is enough for everything here; bring another by TORCH=... or by an index of your own.
 TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
+# Compiling all that is installed takes minutes; what is used is compiled when it is imported.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 export PATH := $(BIN):$(PATH)
 
 .PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench screenshots clean setup browser
@@ -23,7 +25,7 @@ JOBS ?= 3
 test-python: .venv/ready
 	$(BIN)/python -m pytest tests --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-test-versions: .venv/ready  ## A group on the oldest IPython 8, the newest 8 and the oldest 9
+test-versions: .venv/ready  ## A group on the oldest and the newest IPython 8
 	$(BIN)/python tests/matrix/run.py --quick
 
 matrix: .venv/ready  ## All versions whose torch is a build for the CPU; docs/compatibility.md is made of what ran
@@ -46,7 +48,7 @@ test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release 
 	$(BIN)/python -m pytest tests/packaging
 
 .venv/package: .venv/ready pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt --editable ".[test,package]"
+	$(PIP) --constraint .venv/constraints.txt --editable ".[test,package]"
 	touch $@
 
 # By hand: beside jupyter-collaboration, in Notebook 7 and in JupyterHub. The other tests have these extensions switched off.
@@ -54,7 +56,7 @@ test-beside: .venv/beside browser ui-tests/node_modules
 	cd ui-tests && npx playwright test --config beside.config.ts
 
 .venv/beside: .venv/ready pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt --editable ".[test,beside]"
+	$(PIP) --constraint .venv/constraints.txt --editable ".[test,beside]"
 	touch $@
 
 # A third-party extension, built against the package as npm would install it; ui-tests/tests/thirdparty.spec.ts installs
@@ -108,11 +110,11 @@ FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no
 .venv/ready: pyproject.toml package.json package-lock.json $(FRAMEWORKS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	npm ci --silent --no-audit --no-fund & npm=$$!; \
-		$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)" && wait $$npm
+		$(PIP) "$(TORCH)" && wait $$npm
 	$(BIN)/pip list --disable-pip-version-check --format=freeze | grep '^torch==' > .venv/constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint .venv/constraints.txt \
+	$(PIP) --constraint .venv/constraints.txt \
 		--editable ".[test]" --requirement tests/frameworks/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --requirement tests/frameworks/requirements-no-deps.txt
+	$(PIP) --no-deps --requirement tests/frameworks/requirements-no-deps.txt
 	@# Builds a grammar at each import of jupyter_server, for a second or more; without it jsonschema does not check IRIs.
 	$(BIN)/pip uninstall --quiet --yes rfc3987-syntax
 	touch $@

@@ -20,7 +20,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("jupyter_dist")
     group.addoption("--cycles", type=int, default=4, help="restarts in the leak test")
     group.addoption("--flood-lines", type=int, default=100_000, help="lines each of 2 ranks prints in the flood test")
-    group.addoption("--chaos-kills", type=int, default=60, help="kills in the chaos test")
+    group.addoption("--chaos-kills", type=int, default=40, help="kills in the chaos test")
     group.addoption("--chaos-seed", type=int, default=None, help="repeat the chaos of that seed")
     group.addoption("--cuts", type=int, default=12, help="how often a page is cut in the test that counts its lines")
     group.addoption(

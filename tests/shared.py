@@ -54,7 +54,8 @@ class SharedAgent:
         self._process = AgentProcess(self._folder / f"g{self._number}")
         OUTLIVING.add(self._process.process.pid)
         client = self._process.client()
-        client.start(2)
+        # Tests that do without it may run for minutes.
+        client.start(2, lease_seconds=3600.0)
         client.close()
 
 

@@ -8,6 +8,8 @@ import sys
 import pytest
 from waits import PATIENCE
 
+from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES
+
 MAIN = "from jupyter_dist.cli.main import main; main()"
 SHELLS = {
     "bash": """
@@ -61,7 +63,7 @@ def test_words(dist, group):
         return set(dist("completion", "words", "--", *typed).stdout.split())
 
     assert {"attach", "doctor", "run"} <= words("")
-    assert words("start", "--accelerator", "") == {"auto", "cuda", "cpu"}
+    assert words("start", "--accelerator", "") == set(ACCELERATOR_CHOICES)
     assert words("start", "name", "-n", "2", "--backend", "n") == {"nccl"}
     assert words("logs", "-f", "") == {"from-shell"}
     assert words("logs", "from-shell", "") == set()
