@@ -120,7 +120,7 @@ test('a deleted running cell that is restored goes on, and can be interrupted', 
   await interrupt(page);
   await expect(summary).toContainText('interrupted');
   await expect(node).toContainText('KeyboardInterrupt');
-  expect((await savedCell(page, 'restored.ipynb', 0)).outputs[0].data[MIME].state).toBe('interrupted');
+  await expect.poll(async () => (await savedCell(page, 'restored.ipynb', 0)).outputs[0].data[MIME].state).toBe('interrupted');
 });
 
 test('a cell that ended while it was deleted says so when it is restored', async ({ page }) => {
@@ -147,7 +147,7 @@ test('a running cell that is cut and pasted goes on where it is pasted', async (
   await expect(notice(page)).toHaveCount(0);
   stop('stop-cut');
   await expect(summary).toContainText('2 ranks \u00b7 ok');
-  expect((await savedCell(page, 'cut.ipynb', 1)).outputs[0].data[MIME].state).toBe('ok');
+  await expect.poll(async () => (await savedCell(page, 'cut.ipynb', 1)).outputs[0].data[MIME].state).toBe('ok');
 });
 
 test('a copy of a running cell does not say for ever that it runs', async ({ page }) => {
@@ -159,7 +159,7 @@ test('a copy of a running cell does not say for ever that it runs', async ({ pag
   stop('stop-copied');
   for (const index of [0, 1]) {
     await expect(summary.nth(index)).toContainText('2 ranks \u00b7 ok');
-    expect((await savedCell(page, 'copied.ipynb', index)).outputs[0].data[MIME].state).toBe('ok');
+    await expect.poll(async () => (await savedCell(page, 'copied.ipynb', index)).outputs[0].data[MIME].state).toBe('ok');
   }
 });
 
@@ -179,7 +179,7 @@ test('a notebook that is renamed keeps its runs, also over a reload', async ({ p
   await expect(prompt).toHaveText('[*]:');
   await interrupt(page);
   await expect(summary).toContainText('interrupted');
-  expect((await savedCell(page, 'after.ipynb', 0)).outputs[0].data[MIME].state).toBe('interrupted');
+  await expect.poll(async () => (await savedCell(page, 'after.ipynb', 0)).outputs[0].data[MIME].state).toBe('interrupted');
 });
 
 test('what was queued and cancelled says so', async ({ page }) => {
