@@ -15,7 +15,7 @@ from .agent import Agent
 
 def main(argument: str) -> int:
     """Run an agent in the group directory `argument` until it ends."""
-    # Our own files are private; files of cells get the umask that the server was started with (rank/birth.py).
+    # Our own files are private; files of cells get the umask that the server was started with (rank/start/shim.py).
     os.environ["JUPYTER_DIST_UMASK"] = f"{os.umask(0o077):o}"
     adopt_orphans()
     widen_open_files()

@@ -1,4 +1,4 @@
-"""The base of our magics classes."""
+"""The base of our magics classes, and what their options mean."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Any
 
 from IPython.core.magic import Magics
 
-from jupyter_dist.client import Group, JupyterDistError
+from jupyter_dist.client import Group, JupyterDistError, RankError
 from jupyter_dist.client.results.bundle import rank_label
-from jupyter_dist.magics.vocabularies.apps import use_app
 from jupyter_dist.protocol.ranks import format_ranks
 
 from .automode import AutoMode
 from .failures import DistError
 from .session import Session
+
+# Evaluated on ranks; the apps themselves are never imported here.
+APPS = '__import__("jupyter_dist.apps.registry", fromlist=["registry"]).apps'
 
 
 class RankMagics(Magics):
@@ -86,3 +88,23 @@ def parse_devices(text: str) -> list[int] | str:
         return list(dict.fromkeys(int(part) for part in inner.replace(",", " ").split()))
     except ValueError:
         raise DistError(f"'{text}' is not a list of devices. Write 0,1,3 or all.") from None
+
+
+def use_app(session: Session, name: str, verbose: bool, ranks: str = "all") -> None:
+    """Set up an app on ranks. Raises DistError for an unknown one, RankError if it failed."""
+    _run(session, f"{APPS}.use({name!r}, {verbose})", ranks)
+
+
+def call_app(session: Session, command: str) -> None:
+    """Call a function of the app on all ranks. Raises like `use_app`."""
+    _run(session, f"{APPS}.call({command!r})", "all")
+
+
+def _run(session: Session, code: str, ranks: str) -> None:
+    try:
+        session.run(code, ranks, show=False, silent=True)
+    except RankError as err:
+        wrong = [error.evalue for error in err.errors.values() if error.ename == "AppError"]
+        if wrong:
+            raise DistError(wrong[0]) from None
+        raise

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.rank.cells.cell import Execution
-from jupyter_dist.rank.cells.interrupt import Interrupter
+from jupyter_dist.rank.cells.interrupt import Execution, Interrupter
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.guard.own import os, traceback
 from jupyter_dist.rank.output.outbox import Outbox

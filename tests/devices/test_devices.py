@@ -15,10 +15,9 @@ import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.devices.amdsmi import AmdSmiReader
-from jupyter_dist.server.devices.host import HostReader
 from jupyter_dist.server.devices.mps import MpsReader
 from jupyter_dist.server.devices.nvml import NvmlReader, process_owner
-from jupyter_dist.server.devices.reader import DeviceReader, find_sources
+from jupyter_dist.server.devices.reader import DeviceReader, HostReader, find_sources
 from jupyter_dist.server.devices.source import DeviceSource, device
 from jupyter_dist.server.devices.xpusmi import XpuSmiReader
 

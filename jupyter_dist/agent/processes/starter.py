@@ -41,7 +41,7 @@ class Born(NamedTuple):
 
 
 class Starter(Protocol):
-    """Starts rank processes, each as the child of a shim (rank/shim.py), and reports how they end."""
+    """Starts rank processes, each as the child of a shim (rank/start/shim.py), and reports how they end."""
 
     async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
         """Start one rank with its ends of the channel and pipes.
@@ -258,7 +258,7 @@ def _spawn(role: str, channel: socket.socket, extra_fds: tuple[int, ...] = ()) -
         # Otherwise OpenBLAS starts a thread at import, and a process with threads must not fork ranks.
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
         **accelerators.for_zygote(),
-        # This process must die with an agent that is killed (see rank/shim.py).
+        # This process must die with an agent that is killed (see rank/start/shim.py).
         "JUPYTER_DIST_AGENT_PID": str(os.getpid()),
     }
     with channel:

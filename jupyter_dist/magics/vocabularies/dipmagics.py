@@ -10,12 +10,10 @@ from IPython.core.magic import cell_magic, line_magic, magics_class
 from jupyter_dist.client import Result
 from jupyter_dist.client.blocking.report import devices_line, status_text
 from jupyter_dist.client.results.display import show_live
-from jupyter_dist.magics.base import RankMagics
+from jupyter_dist.magics.base import RankMagics, call_app, use_app
 from jupyter_dist.magics.failures import DistError, MagicParser, sentences
 from jupyter_dist.protocol.models import ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
-
-from .apps import call_app, use_app
 
 
 def makedip_parser() -> MagicParser:

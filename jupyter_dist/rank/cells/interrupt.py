@@ -6,6 +6,7 @@ import ctypes
 import platform
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -13,7 +14,6 @@ from jupyter_dist.rank.collectives import unhang
 from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threading, time
 
 from . import tracebacks
-from .cell import Execution
 
 DEFERRED_RETRY_SECONDS = 0.02  # the signal arrived in our own code, which returns at once
 UNNOTICED_RETRY_SECONDS = 0.5
@@ -26,7 +26,7 @@ PEER_NEWS_SECONDS = 0.5  # a broken connection is noticed before the agent learn
 PRIVATE_SIGNAL = signal.SIGRTMAX - 1
 
 # Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE.
-_ROOM = ".".join(__name__.split(".")[:2]) + "."
+_OURS = ".".join(__name__.split(".")[:2]) + "."
 
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
@@ -34,6 +34,23 @@ _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 # gloo itself says "typically caused by a remote worker crashing".
 _ANEW = "The process group must be re-created; variables are kept."
 _BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {_ANEW}"
+
+
+@dataclass
+class Execution:
+    """The state of a cell that the main thread and the side thread share."""
+
+    execution_id: str
+    execution_count: int
+    silent: bool
+    code: str
+    empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
+    started_at: float = field(default_factory=time.monotonic)
+    interrupt_at: float | None = None  # time of the first interrupt
+    had_private_signal: bool = False  # SIGINT did not reach the cell's code
+    noticed_interrupt: bool = False  # KeyboardInterrupt was raised in the cell's code
+    broke_process_group: bool = False  # its connections were broken to end a hung collective
+    cancel: Callable[[], object] | None = None  # set while it awaits: cancels the wait
 
 
 class Interrupter:
@@ -223,7 +240,7 @@ class Interrupter:
 
 def _is_guarded(module: dict[str, Any]) -> bool:
     name = module.get("__name__")
-    return isinstance(name, str) and name.startswith(_ROOM) and not module.get("INTERRUPTIBLE", False)
+    return isinstance(name, str) and name.startswith(_OURS) and not module.get("INTERRUPTIBLE", False)
 
 
 def _masks_sigint() -> bool:

@@ -20,9 +20,8 @@ from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
 from . import tracebacks
-from .cell import Execution
 from .displays import check_size, encode_content
-from .interrupt import Interrupter
+from .interrupt import Execution, Interrupter
 from .ipython_compat import run_to_end
 from .shell import RankShell
 

@@ -9,7 +9,7 @@ from itertools import starmap
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
-from . import birth, shim
+from . import shim
 
 
 def main(argument: str) -> int:
@@ -26,7 +26,7 @@ def _become_rank(header: Header) -> int:
     from .preload import preload
 
     preload(header["preload"])
-    return birth.become_rank(RankSpec.from_dict(header["spec"]), channel, stdout, stderr)
+    return shim.become_rank(RankSpec.from_dict(header["spec"]), channel, stdout, stderr)
 
 
 def _read_spec(sock: socket.socket) -> Header:

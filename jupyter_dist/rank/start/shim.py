@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
+from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.processes import END_SECONDS, Ending, adopt_orphans, die_with, read_process, reap
 from jupyter_dist.transport.frames import Header, encode_frame
 
@@ -24,8 +25,8 @@ POLL_SECONDS = 0.005
 MAX_NAMES = 1000
 
 
-def run(become_rank: Callable[[], int], report_fd: int, fds: Sequence[int], parent: int) -> int:
-    """Fork a rank that runs `become_rank` with these descriptors; report its start and its end.
+def run(live: Callable[[], int], report_fd: int, fds: Sequence[int], parent: int) -> int:
+    """Fork a rank that runs `live` with these descriptors; report its start and its end.
 
     Returns when no process of the rank is left. When `parent` (zygote or agent) dies or sends SIGTERM, the rank and
     all processes below it end at once.
@@ -39,7 +40,7 @@ def run(become_rank: Callable[[], int], report_fd: int, fds: Sequence[int], pare
     shim = os.getpid()
     rank = os.fork()
     if rank == 0:
-        _live(become_rank, report_fd, shim)
+        _run_rank(live, report_fd, shim)
     # Not reaped before its end is known, so its pid cannot be reused.
     signal.signal(signal.SIGTERM, lambda *_: os.kill(rank, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
@@ -53,19 +54,38 @@ def run(become_rank: Callable[[], int], report_fd: int, fds: Sequence[int], pare
     return 0
 
 
-def _live(become_rank: Callable[[], int], report_fd: int, shim: int) -> None:
+def _run_rank(live: Callable[[], int], report_fd: int, shim: int) -> None:
     code = 1
     try:
         die_with(shim)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         os.close(report_fd)
-        code = become_rank()
+        code = live()
     except BaseException:  # the rank must never return into the shim
         traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def become_rank(spec: RankSpec, channel: int, stdout: int, stderr: int) -> int:
+    """Turn this process into a rank, with its own session, folder and descriptors, and run it; return its exit code."""
+    os.setsid()
+    os.umask(int(os.environ.pop("JUPYTER_DIST_UMASK", "77"), 8))  # the user's, not the agent's
+    _take_descriptors(stdout, stderr)
+    os.chdir(spec.cwd)
+    from jupyter_dist.rank.main import run as run_rank
+
+    return run_rank(spec, channel)
+
+
+def _take_descriptors(stdout: int, stderr: int) -> None:
+    devnull = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((devnull, 0), (stdout, 1), (stderr, 2)):
+        os.dup2(source, target)
+        if source != target:
+            os.close(source)
 
 
 def _wait_for_end(rank: int) -> None:

@@ -27,7 +27,7 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below, end_orphans
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
-from . import birth, shim
+from . import shim
 
 RECV_BYTES = 1 << 20
 MAX_FDS = 253  # the kernel's limit per message
@@ -151,7 +151,7 @@ class Zygote:
             signal.set_wakeup_fd(-1)
             for fd in (read_end, self._wakeup, self._wakeup_write, self._sock.detach(), *self._fds, *self._shims):
                 os.close(fd)
-            code = shim.run(lambda: birth.become_rank(RankSpec.from_dict(spec), *fds), report_fd, fds, zygote)
+            code = shim.run(lambda: shim.become_rank(RankSpec.from_dict(spec), *fds), report_fd, fds, zygote)
         except BaseException:  # the child must never return into the zygote's loop
             traceback.print_exc()
         finally:

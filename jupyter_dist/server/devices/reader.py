@@ -8,13 +8,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import psutil
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server import points
 
-from .host import HostReader
 from .nvml import process_owner
 from .source import GROUP, DeviceSource
 
@@ -30,6 +32,22 @@ def find_sources() -> dict[str, DeviceSource]:
     """A reader for each accelerator that has one, and those of other packages."""
     own = {row.name: row.reader for row in ACCELERATORS.values() if row.reader}
     return {name: reader() for name, reader in points.load(GROUP, DeviceSource, own).items()}
+
+
+@dataclass(frozen=True)
+class HostReader:
+    """Reads the host through psutil; the first `cpu_percent` is the average since the process started."""
+
+    def read(self) -> dict[str, Any]:
+        """Return the Host of docs/api.md."""
+        memory = psutil.virtual_memory()
+        return {
+            "cpu_percent": psutil.cpu_percent(interval=None),
+            "cpu_count": len(os.sched_getaffinity(0)),
+            "load_1m": os.getloadavg()[0],
+            "memory_used_bytes": memory.total - memory.available,
+            "memory_total_bytes": memory.total,
+        }
 
 
 class TimedSource:

@@ -26,9 +26,7 @@ from .executions import Executions, is_final
 from .history import History
 from .link import PACKED_PROTOCOL, AgentLink
 from .logs import concerned_ranks
-from .memory import WATCH_SECONDS, MemorySamples
-from .status import GroupStatus
-from .waiting import Changes
+from .status import WATCH_SECONDS, Changes, GroupStatus, MemorySamples
 
 RECONNECT_AFTER_SECONDS = (0.0, 0.1, 0.4, 1.0)
 # A quiet agent is pinged; one that does not answer is shown as unresponsive, within 5 s in total.

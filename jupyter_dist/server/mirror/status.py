@@ -1,7 +1,11 @@
-"""A group's state as its agent reports it, and as docs/api.md shows it."""
+"""What is known of a group now: its status, as docs/api.md shows it, and its memory; and waits for it to change."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any, cast
 
 from jupyter_dist.protocol import models
@@ -11,6 +15,11 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 _FROM_SPEC = ("name", "accelerator", "backend", "devices", "world_size", "cwd")
 _FROM_STATUS = ("state", "started_at", "ready_seconds", "generation", "note", "error", "lease_seconds", "ranks")
+
+
+KEEP_SECONDS = 300.0
+MAX_SAMPLES = 1000  # far more than arrive in that time
+WATCH_SECONDS = 1.0
 
 
 class GroupStatus:
@@ -111,3 +120,55 @@ class GroupStatus:
             because = (self.fields.get("error") or {}).get("message", "")
             message = f"Group '{self.name}' is {self.state}. {because}".strip()
             raise JupyterDistError("group_not_ready", message, "Shut it down and start it again.")
+
+
+class MemorySamples:
+    """A ring of MemorySamples (docs/api.md), newest last."""
+
+    def __init__(self) -> None:
+        self._samples: deque[models.MemorySample] = deque(maxlen=MAX_SAMPLES)
+
+    def add(self, sample: models.MemorySample) -> None:
+        """Add a sample, and drop old ones."""
+        self._samples.append(sample)
+        oldest = time.time() - KEEP_SECONDS
+        while self._samples and self._samples[0]["at"] < oldest:
+            self._samples.popleft()
+
+    def all(self) -> list[models.MemorySample]:
+        """Return all samples."""
+        return list(self._samples)
+
+    def latest(self) -> models.MemorySample | None:
+        """Return the newest sample."""
+        return self._samples[-1] if self._samples else None
+
+
+class Changes:
+    """Wakes tasks that wait for a condition."""
+
+    def __init__(self) -> None:
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def wake(self) -> None:
+        """Make all waiting tasks check their condition."""
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def wait_until(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        """Wait until the condition holds, at most this long; return whether it does."""
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.add(waiter)
+            try:
+                await asyncio.wait_for(waiter, left)
+            except asyncio.TimeoutError:
+                return is_so()
+            finally:
+                self._waiters.discard(waiter)
+        return True
