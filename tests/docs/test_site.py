@@ -113,7 +113,7 @@ def test_every_error_code_has_an_entry_with_its_own_address(site):
 def test_the_page_links_errors_to_where_the_site_is():
     """The one address, in package.json, is what the extension and the site use."""
     home = json.loads((ROOT / "package.json").read_text())["homepage"]
-    assert f"'{home}'" in (ROOT / "labextension" / "src" / "services" / "help.ts").read_text()
+    assert f"'{home}'" in (ROOT / "labextension" / "src" / "services" / "errors.ts").read_text()
 
 
 def test_pictures_of_the_readme_are_in_the_repository():

@@ -1,8 +1,7 @@
 /** An error of the product, as the page shows it: what is wrong, what to do, and where to read more. */
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import React from 'react';
-import { DistError } from '../services/errors';
-import { helpLink, openHelp } from '../services/help';
+import { DistError, helpLink, openHelp } from '../services/errors';
 import { translation } from '../services/translation';
 import type { IErrorBody } from '../services/protocol';
 

@@ -1,7 +1,7 @@
 /** Everything that a run writes into a notebook, in one place, so that one page can leave it to another. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IError } from '@jupyterlab/nbformat';
-import { helpUrl } from '../../services/help';
+import { helpUrl } from '../../services/errors';
 import type { IErrorBody, IExecution, IRanksBundle } from '../../services/protocol';
 import { FINAL_STATES } from '../../services/protocol';
 import { bundleOutput } from '../executions/bundle';

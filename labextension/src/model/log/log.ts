@@ -4,8 +4,7 @@
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import type { ILogPage, ILogRecord } from '../../services/protocol';
-import { BlockBuilder, IGapBlock, LogBlock } from './logblocks';
-import { boundary, lostSeparator, measure } from './logwindow';
+import { BlockBuilder, boundary, IGapBlock, LogBlock, lostSeparator, measure } from './logblocks';
 
 /** How much of a log the page keeps. */
 export interface ILogLimits {

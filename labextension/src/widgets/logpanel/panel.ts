@@ -3,13 +3,12 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
-import { PanelLayout, Title, Widget } from '@lumino/widgets';
+import { PanelLayout, TabBar, Title, Widget } from '@lumino/widgets';
 import type { ILogLimits } from '../../model/log/log';
 import type { IGroup, IRank } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { stateWord } from '../statewords';
 import { RankLog } from './ranklog';
-import { RankTabs } from './tabs';
 
 export interface ILogPanelOptions {
   readonly service: IDistService;
@@ -143,3 +142,11 @@ export class LogPanel extends Widget {
 }
 
 const MAX_LOADED = 4;
+
+/** The ranks as tabs, each with a light and a number, in as many rows as needed. */
+class RankTabs extends TabBar<Widget> {
+  constructor() {
+    super({ allowDeselect: false, tabsMovable: false, insertBehavior: 'none' });
+    this.addClass('jpd-RankTabs');
+  }
+}

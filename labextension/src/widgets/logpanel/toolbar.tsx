@@ -7,6 +7,7 @@ import {
   ReactWidget
 } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { LabIcon } from '@jupyterlab/ui-components';
 import React, { useEffect, useRef } from 'react';
 import type { IDownload } from '../../services/service';
 import { notifyError } from '../errornote';
@@ -14,7 +15,6 @@ import { useSignal } from '../hooks';
 import { clearViewIcon } from '../icons';
 import type { LogPanel } from './panel';
 import type { RankLog } from './ranklog';
-import { LogToolButton } from './toolbutton';
 
 /** The full log of a rank, as a file. */
 export interface ILogDownload {
@@ -169,5 +169,30 @@ function Search({ log, trans }: { log: RankLog; trans: TranslationBundle }): Rea
         onClick={() => go(1)}
       />
     </div>
+  );
+}
+
+interface ILogToolButtonProps {
+  readonly icon: LabIcon;
+  readonly label: string;
+  /** For a toggle: whether it is on. */
+  readonly pressed?: boolean;
+  readonly disabled?: boolean;
+  readonly onClick: () => void;
+}
+
+function LogToolButton(props: ILogToolButtonProps): React.ReactElement {
+  return (
+    <button
+      type="button"
+      className="jpd-LogTool"
+      title={props.label}
+      aria-label={props.label}
+      aria-pressed={props.pressed}
+      disabled={props.disabled}
+      onClick={props.onClick}
+    >
+      <props.icon.react tag="span" width="16px" />
+    </button>
   );
 }

@@ -3,7 +3,6 @@ import React, { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import { formatBytes } from '../../../model/format/quantities';
-import { IColours, readColours } from './chartcolours';
 import { useSidebar } from '../context';
 
 const HEIGHT = 84;
@@ -221,4 +220,34 @@ function padded(low: number | null, high: number | null): [number, number] {
   }
   const air = Math.max((high - low) * 0.15, high * 0.02, 1);
   return [Math.max(0, low - air), high + air];
+}
+
+/** The colors and fonts of a chart. */
+interface IColours {
+  readonly line: string;
+  readonly faint: string;
+  readonly band: string;
+  readonly text: string;
+  readonly grid: string;
+  readonly mark: string;
+  readonly font: string;
+  readonly markFont: string;
+}
+
+/** Read the current theme, because a canvas does not follow CSS. */
+function readColours(node: HTMLElement): IColours {
+  const style = getComputedStyle(node);
+  const read = (name: string) => style.getPropertyValue(name).trim();
+  const family = style.fontFamily;
+  const scale = window.devicePixelRatio || 1;
+  return {
+    line: read('--jp-brand-color1'),
+    faint: read('--jp-border-color1'),
+    band: `color-mix(in srgb, ${read('--jp-brand-color1')} 25%, transparent)`,
+    text: read('--jp-ui-font-color2'),
+    grid: read('--jp-border-color2'),
+    mark: read('--jp-border-color1'),
+    font: `10px ${family}`,
+    markFont: `${9 * scale}px ${family}`
+  };
 }
