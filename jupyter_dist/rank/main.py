@@ -20,7 +20,7 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell
-from jupyter_dist.rank.collectives.process_group import ProcessGroup
+from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.output.outbox import Outbox
@@ -78,14 +78,14 @@ class Rank:
         namespace = self._shell.user_ns
         self._wire = Wire(_private_socket(channel_fd))
         self._outbox = Outbox(self._wire)
-        self._group = ProcessGroup(spec, self._outbox.log)
+        self._membership = Membership(spec, self._outbox.log)
         self._say_what_is_missing()
         self._begin_frameworks()
-        self._interrupter = Interrupter(namespace, self._group.unhang)
+        self._interrupter = Interrupter(namespace, self._membership.unhang)
         if spec.backend == "gloo":
-            waits.install(self._group.was_broken, self._leave_collective)
+            waits.install(self._membership.was_broken, self._leave_collective)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
-        self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._group)
+        self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._membership)
         self._runner.memory = Memory(spec.device)
         control = Control(
             outbox=self._outbox,
@@ -93,9 +93,9 @@ class Rank:
             interrupter=self._interrupter,
             memory=self._runner.memory,
             namespace=namespace,
-            rejoin=lambda store_path: self._group.rejoin(store_path, namespace),
+            rejoin=lambda store_path: self._membership.rejoin(store_path, namespace),
             leave=self._leave,
-            peer_lost=self._group.peer_lost,
+            peer_lost=self._membership.peer_lost,
         )
         self._side = SideThread(self._wire, self._outbox, self._streams, self._interrupter, control)
 
@@ -108,7 +108,7 @@ class Rank:
         phase = "joining"
         try:
             self._outbox.send({"t": "phase", "phase": phase})
-            self._group.join(self._spec.store_path)
+            self._membership.join(self._spec.store_path)
             phase = "shell"
             self._begin_shell()
             _take_umask()
@@ -126,7 +126,7 @@ class Rank:
     def _begin_frameworks(self) -> None:
         context = ImportHook.in_place().context
         context.begin(self._spec.world_size, self._spec.device, self._outbox.log)
-        context.meet = Meeting(self._spec, self._group).store
+        context.meet = Meeting(self._spec, self._membership).store
 
     def _begin_shell(self) -> None:
         cache_size = int(os.environ.get("JUPYTER_DIST_CACHE_SIZE", DEFAULT_CACHE_SIZE))
@@ -174,7 +174,7 @@ class Rank:
 
     def _leave_collective(self, is_complete: Callable[[], bool]) -> None:
         self._interrupter.left_collective()
-        self._group.leave(is_complete)
+        self._membership.leave(is_complete)
 
     def _leave(self) -> None:
         """Leave the event loop; called in the side thread."""

@@ -11,23 +11,23 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 
-def load(group: str, base: type[Any], own: Mapping[str, str]) -> dict[str, type[Any]]:
-    """The classes of a group by name: ours, and those that other packages add or put in the place of ours.
+def load(points: str, base: type[Any], own: Mapping[str, str]) -> dict[str, type[Any]]:
+    """The classes by name: ours, and those that other packages add or put in the place of ours.
 
     What cannot be loaded is left out and named in the server's log: it must not keep the server from starting.
 
     Args:
-        group: the entry point group.
+        points: the entry points, such as "jupyter_dist.launchers".
         base: what each must be a subclass of.
         own: ours, as "module:class"; found also where this package is not installed.
     """
     found = {name: _import(place) for name, place in own.items()}
-    for point in entry_points(group=group):
+    for point in entry_points(group=points):
         try:
             found[point.name] = _checked(point.load(), base)
         except Exception as err:  # another package may raise anything when it is imported
             whose = point.dist.name if point.dist is not None else "?"
-            log.warning("jupyter_dist: '%s' (%s, of %s) is left out: %s", point.name, group, whose, err)
+            log.warning("jupyter_dist: '%s' (%s, of %s) is left out: %s", point.name, points, whose, err)
     return found
 
 

@@ -17,7 +17,7 @@ from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import segment_path
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import DamagedContentError, read_content
-from jupyter_dist.server.groups.group import Group
+from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.launcher.directories import GroupDirectory
 from jupyter_dist.server.mirror.following import FollowedGroup
 from jupyter_dist.server.mirror.logs import log_text
@@ -70,7 +70,7 @@ SPEC = {"world_size": WORLD_SIZE, "name": "g", "accelerator": "cpu", "backend": 
 def lost_group(folder: Path) -> FollowedGroup:
     """A group of which the journal alone is left."""
     (folder / "journal").mkdir()
-    group = Group(GroupDirectory(folder), "s-1", lambda topic: None)
+    group = ManagedGroup(GroupDirectory(folder), "s-1", lambda topic: None)
     group.status.take_remains({"spec": SPEC})
     group.mark_lost("")
     execution = {"id": "e-good", "state": "ok", "ranks": "0-2", "begin_seq": 1, "statuses": []}
@@ -87,7 +87,7 @@ GOOD = [
 GOOD = [({"at": 1.0, "execution_id": "e-good", **header}, payload) for header, payload in GOOD]
 
 
-def check_all_that_pages_are_given(group: Group) -> None:
+def check_all_that_pages_are_given(group: ManagedGroup) -> None:
     view = asyncio.run(group.view("e-good"))
     shown = json.dumps(view.snapshot().to_list(), allow_nan=False)
     assert "first" in shown
@@ -193,7 +193,7 @@ def test_whatever_stands_in_group_json_the_group_can_be_shown_or_is_none(data):
         directory = GroupDirectory(Path(folder))
         (Path(folder) / "group.json").write_bytes(data)
         content = directory.read_group_json()
-        group = Group(directory, "s-1", lambda topic: None)
+        group = ManagedGroup(directory, "s-1", lambda topic: None)
         assert not group.agent_lives()
         if content.get("spec"):
             group.status.take_remains(content)

@@ -32,8 +32,8 @@ _OURS = ".".join(__name__.split(".")[:2]) + "."
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
 # gloo itself says "typically caused by a remote worker crashing".
-_ANEW = "The process group must be re-created; variables are kept."
-_BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {_ANEW}"
+_RE_CREATE = "The process group must be re-created; variables are kept."
+_BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {_RE_CREATE}"
 
 
 @dataclass
@@ -155,7 +155,7 @@ class Interrupter:
             return error
         known = self._peer_news.wait(PEER_NEWS_SECONDS)
         reason = self._lost_peer if known else "Another rank left this collective: it died or was interrupted"
-        return RuntimeError(f"{reason}. {_ANEW}\n(torch said: {error})")
+        return RuntimeError(f"{reason}. {_RE_CREATE}\n(torch said: {error})")
 
     # -- side thread --------------------------------------------------------------------------------
 

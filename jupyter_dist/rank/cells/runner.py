@@ -11,7 +11,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionResult
 
-from jupyter_dist.rank.collectives.process_group import ProcessGroup
+from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.memory import Memory
@@ -44,13 +44,13 @@ class Runner:
         outbox: Outbox,
         streams: Streams,
         interrupter: Interrupter,
-        process_group: ProcessGroup,
+        membership: Membership,
     ) -> None:
         self._loop = loop
         self._outbox = outbox
         self._streams = streams
         self._interrupter = interrupter
-        self._process_group = process_group
+        self._membership = membership
         self._in_use: tuple[int, int] | None = None  # device memory in use when the cell began
         self._work: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
@@ -119,7 +119,7 @@ class Runner:
         self._outbox.execution_id = execution.execution_id
         self._streams.begin_cell()
         self._interrupter.begin_cell()
-        self._process_group.begin_cell()
+        self._membership.begin_cell()
         self._in_use = self.memory.in_use() if execution.empty_cache else None
         self.shell.last_error = None
         self.shell.execution_count = execution.execution_count
@@ -220,8 +220,8 @@ class Runner:
             "seconds": round(time.monotonic() - execution.started_at, 6),
             "ename": None if status == "ok" else shown["ename"] if shown else type(error).__name__,
             "evalue": None if status == "ok" else shown["evalue"] if shown else tracebacks.safe_message(error),
-            "process_group": self._process_group.state(error),
-            "collective_seq": self._process_group.collective_seq(),
+            "process_group": self._membership.state(error),
+            "collective_seq": self._membership.collective_seq(),
         }
 
     def _least_reply(self, execution: Execution, result: ExecutionResult) -> Header:

@@ -107,10 +107,10 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 def _has_group(error: BaseException | None) -> bool:
     """Whether it contains an exception group, which IPython's formatter does not support (Python 3.10 has none)."""
-    group = getattr(builtins, "BaseExceptionGroup", ())
+    exception_group = getattr(builtins, "BaseExceptionGroup", ())
     seen = set()
     while error is not None and id(error) not in seen:
-        if isinstance(error, group):
+        if isinstance(error, exception_group):
             return True
         seen.add(id(error))
         error = error.__cause__ or error.__context__

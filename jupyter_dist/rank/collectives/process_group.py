@@ -24,8 +24,8 @@ _NUM_TRIES = 5
 _POLL_SECONDS = 0.005
 
 
-class ProcessGroup:
-    """One rank's membership."""
+class Membership:
+    """This rank's membership in the process group: it joins, leaves, and joins again after it broke."""
 
     def __init__(self, spec: RankSpec, log: Callable[[str], None]) -> None:
         self._spec = spec

@@ -75,8 +75,8 @@ def notice_alone(context: RankContext, accelerator: Any) -> None:
     """Report an Accelerator() on CPU without ACCELERATE_USE_CPU=1: it uses one process on every rank."""
 
     def look(made: Any, *_: Any, **__: Any) -> None:
-        way_on = "Start the group with the default ACCELERATE_USE_CPU; it was changed in this one."
-        context.notice_alone("Accelerator()", made.num_processes, way_on)
+        hint = "Start the group with the default ACCELERATE_USE_CPU; it was changed in this one."
+        context.notice_alone("Accelerator()", made.num_processes, hint)
 
     after(accelerator.Accelerator, "__init__", look)
 

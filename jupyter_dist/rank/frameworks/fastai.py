@@ -121,8 +121,8 @@ def notice_alone(context: RankContext, learner: Any) -> None:
     def look(learn: Any, *_: Any, cbs: Any = None, **__: Any) -> None:
         distributed = any(type(callback).__name__ == "DistributedTrainer" for callback in learn.cbs)
         if not distributed and type(cbs).__name__ != "LRFinder":
-            way_on = "Wrap it in `with learn.distrib_ctx():` to train on all of them."
-            context.notice_alone("fit() outside of distrib_ctx", 1, way_on)
+            hint = "Wrap it in `with learn.distrib_ctx():` to train on all of them."
+            context.notice_alone("fit() outside of distrib_ctx", 1, hint)
 
     before(learner.Learner, "fit", look)
 

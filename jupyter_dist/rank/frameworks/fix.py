@@ -43,11 +43,11 @@ class RankContext:
             self._noticed.add(kind)
             sys.stderr.write(f"{text}\n")
 
-    def notice_alone(self, kind: str, num_processes: int, way_on: str) -> None:
+    def notice_alone(self, kind: str, num_processes: int, hint: str) -> None:
         """Report that something trains on one process although a whole group is available."""
         if num_processes == 1 and self.world_size > 1:
             many = f"not on the {self.world_size} ranks of this group together"
-            self.notice(kind, f"{kind} runs on 1 process, {many}: each rank works for itself. {way_on}")
+            self.notice(kind, f"{kind} runs on 1 process, {many}: each rank works for itself. {hint}")
 
 
 @dataclass(frozen=True)

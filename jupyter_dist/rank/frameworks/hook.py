@@ -16,7 +16,7 @@ from .fix import Fix, RankContext
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 # Of other packages in the ranks' Python: each is named like the module it is for, and is not loaded before that is.
-POINTS = "jupyter_dist.framework_fixes"
+ENTRY_POINTS = "jupyter_dist.framework_fixes"
 FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FIXES, **fastai.FIXES}
 
 
@@ -25,7 +25,7 @@ class ImportHook(MetaPathFinder):
 
     def __init__(self) -> None:
         self.context = RankContext()
-        self._points = metadata.entry_points(group=POINTS)
+        self._points = metadata.entry_points(group=ENTRY_POINTS)
 
     @classmethod
     def in_place(cls) -> ImportHook:

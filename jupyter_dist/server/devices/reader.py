@@ -18,7 +18,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server import points
 
 from .nvml import process_owner
-from .source import GROUP, DeviceSource
+from .source import ENTRY_POINTS, DeviceSource
 
 FRESH_SECONDS = 1.0
 READ_SECONDS = 10.0  # a driver without persistence mode takes seconds for the first reading
@@ -31,7 +31,7 @@ OwnerOfPid = Callable[[int], tuple[int, str] | None]
 def find_sources() -> dict[str, DeviceSource]:
     """A reader for each accelerator that has one, and those of other packages."""
     own = {row.name: row.reader for row in ACCELERATORS.values() if row.reader}
-    return {name: reader() for name, reader in points.load(GROUP, DeviceSource, own).items()}
+    return {name: reader() for name, reader in points.load(ENTRY_POINTS, DeviceSource, own).items()}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-GROUP = "jupyter_dist.device_readers"
+ENTRY_POINTS = "jupyter_dist.device_readers"
 COMMAND_SECONDS = 5.0
 
 _FIELDS = (

@@ -28,8 +28,8 @@ GONE_SECONDS = 10.0
 _LOOK_FIRST = "The cell may still be running: check the group's executions before you run it again."
 
 
-class Group(FollowedGroup):
-    """A group and its operations."""
+class ManagedGroup(FollowedGroup):
+    """A group as the manager has it: what is known of it, and its operations."""
 
     # -- life -----------------------------------------------------------------------------------------
 

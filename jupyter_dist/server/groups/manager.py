@@ -17,7 +17,7 @@ from jupyter_dist.server.launcher.environments import Environment, Environments
 from jupyter_dist.server.launcher.launcher import Launcher, check_usable
 from jupyter_dist.server.mirror.following import Topic
 
-from .group import Group
+from .group import ManagedGroup
 from .resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
 from .warm import WarmAgents
 
@@ -47,10 +47,11 @@ class GroupManager:
         self.server_id = f"s-{secrets.token_hex(6)}"
         self._launcher = launcher
         self._defaults = defaults
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ManagedGroup] = {}
         self._starting_names: set[str] = set()
         self._listeners: set[Listener] = set()
-        self._keyed: dict[str, tuple[StartRequest, asyncio.Task[Group]]] = {}  # starts by idempotency key, newest last
+        # starts by idempotency key, newest last
+        self._keyed: dict[str, tuple[StartRequest, asyncio.Task[ManagedGroup]]] = {}
         self._warm = WarmAgents(self._launch, keep_warm)
 
     # -- life -----------------------------------------------------------------------------------------
@@ -78,11 +79,11 @@ class GroupManager:
 
     # -- finding --------------------------------------------------------------------------------------
 
-    def all(self) -> list[Group]:
+    def all(self) -> list[ManagedGroup]:
         """Return all groups, oldest first."""
         return sorted(self._groups.values(), key=lambda group: group.model()["started_at"] or 0.0)
 
-    def get(self, id_or_name: str) -> Group:
+    def get(self, id_or_name: str) -> ManagedGroup:
         """Return the group with that id or name.
 
         Raises:
@@ -104,7 +105,7 @@ class GroupManager:
 
     # -- starting and ending ----------------------------------------------------------------------------
 
-    async def start(self, request: StartRequest, key: str | None = None) -> Group:
+    async def start(self, request: StartRequest, key: str | None = None) -> ManagedGroup:
         """Start a group; return while its ranks are still starting. The same key returns the earlier group.
 
         Raises:
@@ -127,7 +128,7 @@ class GroupManager:
             self._keyed.pop(key, None)
             raise
 
-    async def _start(self, request: StartRequest) -> Group:
+    async def _start(self, request: StartRequest) -> ManagedGroup:
         environment = await self.environments.get(request.environment, request.python)
         indices = await self.devices.indices(request.accelerator)
         fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
@@ -152,7 +153,7 @@ class GroupManager:
         """Keep an agent ready for the next start in this environment."""
         await self._warm.warm(await self.environments.listed(name))
 
-    async def shutdown(self, group: Group) -> list[str]:
+    async def shutdown(self, group: ManagedGroup) -> list[str]:
         """End and remove a group; return what had to be killed."""
         killed = await group.shutdown()
         for sentence in killed:
@@ -176,10 +177,10 @@ class GroupManager:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _launch(self, environment: Environment) -> Group:
+    async def _launch(self, environment: Environment) -> ManagedGroup:
         check_usable(type(self._launcher))
         directory = await self._launcher.launch(environment.python, environment.env)
-        group = Group(directory, self.server_id, self.notify)
+        group = ManagedGroup(directory, self.server_id, self.notify)
         try:
             await group.attach(START_HELLO_SECONDS)
         except JupyterDistError:
@@ -194,7 +195,7 @@ class GroupManager:
         except OSError:
             return  # it ended meanwhile
         content = directory.read_group_json()
-        group = Group(directory, self.server_id, self.notify)
+        group = ManagedGroup(directory, self.server_id, self.notify)
         if not content.get("spec"):
             await self._end_unclaimed(group)
             return
@@ -202,7 +203,7 @@ class GroupManager:
         self._groups[group.id] = group
         self.notify(("groups",))
 
-    async def _end_unclaimed(self, group: Group) -> None:
+    async def _end_unclaimed(self, group: ManagedGroup) -> None:
         """End a waiting agent whose server is gone, or remove its files."""
         if group.agent_lives():
             with contextlib.suppress(JupyterDistError):

@@ -11,7 +11,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launcher.environments import Environment
 from jupyter_dist.transport.tasks import start_task
 
-from .group import Group
+from .group import ManagedGroup
 
 MAX_WARM = 2  # environments
 MIN_FREE_BYTES = 2 << 30  # a waiting agent takes about 300 MB
@@ -24,13 +24,13 @@ Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
 class WarmAgents:
     """At most one waiting agent per environment."""
 
-    def __init__(self, launch: Callable[[Environment], Awaitable[Group]], keep_warm: bool) -> None:
+    def __init__(self, launch: Callable[[Environment], Awaitable[ManagedGroup]], keep_warm: bool) -> None:
         self._launch = launch
         self._keep_warm = keep_warm
-        self._waiting: dict[Key, Group] = {}
+        self._waiting: dict[Key, ManagedGroup] = {}
         self._warming: dict[Key, asyncio.Task[None]] = {}
 
-    async def claim(self, environment: Environment) -> Group:
+    async def claim(self, environment: Environment) -> ManagedGroup:
         """Return the waiting agent of this environment, or a new one.
 
         Raises:

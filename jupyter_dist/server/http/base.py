@@ -10,7 +10,7 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.groups.group import Group
+from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
 
 from .strictjson import SMALL_BYTES, parse_json
@@ -134,7 +134,7 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
             return {}
         return parse_json(data)
 
-    def group(self, id_or_name: str) -> Group:
+    def group(self, id_or_name: str) -> ManagedGroup:
         """Return the group named in the path. Raises JupyterDistError `unknown_group`."""
         return self.manager.get(id_or_name)
 

@@ -11,7 +11,7 @@ from jupyter_dist.server import points
 
 from .directories import GroupDirectory
 
-GROUP = "jupyter_dist.launchers"
+ENTRY_POINTS = "jupyter_dist.launchers"
 OWN = {"local": "jupyter_dist.server.launcher.local:LocalLauncher"}
 
 
@@ -69,7 +69,7 @@ def find(name: str) -> type[Launcher]:
     Raises:
         JupyterDistError: `bad_request`, listing the known ones; `bad_environment`, if it cannot be used here.
     """
-    found = points.load(GROUP, Launcher, OWN)
+    found = points.load(ENTRY_POINTS, Launcher, OWN)
     if name not in found:
         known = ", ".join(sorted(found))
         raise JupyterDistError(

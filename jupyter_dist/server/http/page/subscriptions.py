@@ -10,7 +10,7 @@ from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.messages import MAX_ID
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
-from jupyter_dist.server.groups.group import Group
+from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
 
@@ -74,7 +74,7 @@ class ExecutionSubscription(Subscription):
 
     def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
         super().__init__(manager, request)
-        self._group: Group = manager.get(request["group"])
+        self._group: ManagedGroup = manager.get(request["group"])
         self._execution_id = request["execution"]
         self._since = int(request.get("since", 0))
         self._sent: Snapshot | None = None

@@ -7,7 +7,7 @@ import asyncio
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import MAX_SEQ
-from jupyter_dist.server.groups.group import Group
+from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
 from jupyter_dist.server.http.schemas import INTEGER
@@ -67,7 +67,7 @@ class LogDownloadHandler(DistHandler):
         with self.settings["jupyter_dist"].downloads.one(self):
             await self._stream(group, int(rank))
 
-    async def _stream(self, group: Group, rank: int) -> None:
+    async def _stream(self, group: ManagedGroup, rank: int) -> None:
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Content-Disposition", f'attachment; filename="{group.id}-rank-{rank}.log"')
