@@ -47,7 +47,7 @@ class Agent:
         self.group: Group | None = None
         self.lease_seconds = UNCLAIMED_LEASE_SECONDS
         self._directory = directory
-        self._environment: dict[str, Any] = {}
+        self._environment: models.GroupEnvironment = {}
         self._created_at = time.time()
         self._start_method: StartMethod  # since `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
@@ -80,7 +80,7 @@ class Agent:
             raise bad_request("This agent has no group yet.")
         return self.group
 
-    def begin_group(self, spec: GroupSpec, environment: dict[str, Any]) -> None:
+    def begin_group(self, spec: GroupSpec, environment: models.GroupEnvironment) -> None:
         """Become this group and start it in the background."""
         if self.group is not None:
             raise bad_request("This agent has its group already.")

@@ -7,9 +7,10 @@ import resource
 import shutil
 import socket
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jupyter_dist.client import Client, JupyterDistError
+from jupyter_dist.protocol.models import Devices, Environments
 
 from .command import Command
 
@@ -72,20 +73,20 @@ def server_finding(client: Client) -> Finding:
     return Finding("server", True, f"{kind}, jupyter_dist {versions['jupyter_dist']}")
 
 
-def environment_findings(answer: dict[str, Any]) -> Iterator[Finding]:
+def environment_findings(answer: Environments) -> Iterator[Finding]:
     """Return the findings about environments."""
     usable = [found for found in answer["environments"] if found["problem"] is None]
     for found in answer["environments"]:
         where = f"{found['display_name']} ({found['python']})"
         if found["problem"] is None:
-            versions = (("torch", "torch"), ("IPython", "ipython"), ("Python", "python"))
-            what = ", ".join(f"{name} {found[f'{key}_version']}" for name, key in versions)
+            torch, ipython, python = (found["torch_version"], found["ipython_version"], found["python_version"])
+            what = f"torch {torch}, IPython {ipython}, Python {python}"
             yield Finding("environment", True, f"{where}: {what}")
         else:  # a problem only if there is no other
             yield Finding("environment", bool(usable), f"{where}: {found['problem']}")
 
 
-def devices_finding(answer: dict[str, Any], environments: dict[str, Any]) -> Finding:
+def devices_finding(answer: Devices, environments: Environments) -> Finding:
     """Return the finding about devices and a torch that can use them."""
     devices = answer["devices"]
     if not devices:

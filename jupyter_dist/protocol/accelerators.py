@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import models
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ def built_for(versions: Mapping[str, str | None]) -> dict[str, str]:
     return {row.name: version for row in WITH_DEVICES if (version := versions.get(row.built_as or ""))}
 
 
-def shown(built: Mapping[str, str]) -> list[dict[str, object]]:
+def shown(built: Mapping[str, str]) -> list[models.Accelerator]:
     """Return the `accelerators` of an environment (docs/api.md): those that its torch was built for."""
     return [
         {"name": row.name, "label": row.label, "version": built[row.name], "backends": list(row.backends)}

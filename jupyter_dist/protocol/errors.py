@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class JupyterDistError(Exception):
     """An error with a stable code, one sentence, and a hint on what to do.
 
-    The fields travel unchanged from the agent to HTTP (see docs/api.md, Errors); only `handlers`
+    The fields travel unchanged from the agent to HTTP (see docs/api.md, Errors); only `server/http`
     knows which code is which status.
     """
 

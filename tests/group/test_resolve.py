@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.groups.resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
+from jupyter_dist.server.groups.resolve import GroupDefaults, WantedGroup, build_spec, resolve_spec
 from jupyter_dist.server.launcher.environments import Environment
 
 CPU = Environment("cpu", "CPU", "/opt/cpu/bin/python", "kernelspec")
@@ -17,7 +17,7 @@ def resolve(tmp_path):
     def resolve(environment=CUDA, available=(0, 1, 2, 3), taken=(), **fields):
         defaults = GroupDefaults(root_dir=str(tmp_path), world_size=3)
         indices = available if isinstance(available, dict) else {"cuda": list(available)}
-        return build_spec("g-1", resolve_spec(StartRequest(**fields), environment, indices, defaults, taken))
+        return build_spec("g-1", resolve_spec(WantedGroup(**fields), environment, indices, defaults, taken))
 
     return resolve
 

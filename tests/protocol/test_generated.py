@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_dist.protocol import messages, models, requests
 from jupyter_dist.protocol.specs import ExecutionSpec
-from jupyter_dist.server.groups.resolve import StartRequest
+from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.operations import operation
 from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
 from jupyter_dist.server.http.routes import ROUTES
@@ -65,7 +65,7 @@ def test_every_answer_and_body_is_a_type_of_ours():
 
 
 def test_what_is_asked_for_and_what_is_taken_have_the_same_fields():
-    assert {field.name for field in dataclasses.fields(StartRequest)} == set(fields_of(requests.StartRequest))
+    assert {field.name for field in dataclasses.fields(WantedGroup)} == set(fields_of(requests.StartRequest))
     taken = {field.name for field in dataclasses.fields(ExecutionSpec)}
     assert set(fields_of(requests.RunRequest)) - {"code"} == taken - {"execution_id", "owner"}
     for kind in SUBSCRIPTIONS.values():

@@ -10,7 +10,7 @@ from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.states import ExecutionState
-from jupyter_dist.transport.frames import encode_frame
+from jupyter_dist.transport.frames import Header, encode_frame
 
 from .execution import Execution, ExecutionQueue
 from .process_group import ProcessGroup
@@ -71,7 +71,7 @@ class Dispatcher:
         for execution in self.queue.name_waits():
             self._on_change(execution)
 
-    def rank_replied(self, rank: RankProcess, reply: dict[str, Any]) -> None:
+    def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """Record that a rank finished its part."""
         execution = self.queue.get(reply["execution_id"])
         self._rank_ended(execution, rank.rank, reply["status"], reply["seconds"])

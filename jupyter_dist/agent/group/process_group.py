@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.states import PROCESS_GROUP_LIFE, ProcessGroupState
+from jupyter_dist.transport.frames import Header
 
 
 class Member(Protocol):
@@ -71,7 +72,7 @@ class ProcessGroup:
         self._enter("open")
         return Todo(pump=True)
 
-    def replied(self, reply: dict[str, Any]) -> None:
+    def replied(self, reply: Header) -> None:
         """Handle a rank that finished its part of a cell: check whether that may have broken the process group."""
         if not self.is_formed:
             return

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
-from typing import Any
 
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
 ASK_EVERY_SECONDS = 5.0
@@ -81,7 +81,7 @@ class Pulse:
         if rank.state == "busy" and rank.execution_id == execution_id:
             self._say_what_it_waits_for(rank, answer)
 
-    def _say_what_it_waits_for(self, rank: RankProcess, answer: dict[str, Any]) -> None:
+    def _say_what_it_waits_for(self, rank: RankProcess, answer: Header) -> None:
         collective = collective_of(answer)
         # The number tells a rank that waits from a loop that happens to be in the same collective at every ping.
         place = (rank.execution_id, collective, str(answer.get("collective")))
@@ -111,7 +111,7 @@ def _is_ignored(rank: RankProcess) -> bool:
     return rank.interrupted_seconds >= IGNORED_SECONDS
 
 
-def collective_of(answer: dict[str, Any]) -> str | None:
+def collective_of(answer: Header) -> str | None:
     """Return the collective that a rank waits in, from its answer to `stack`."""
     for frame in answer.get("stack") or ():
         if str(frame.get("file", "")).endswith("torch/distributed/distributed_c10d.py"):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jupyter_dist.protocol.models import RANKS_MIME, Execution, Group, RanksBundle, SavedItem, ViewItem
+from jupyter_dist.protocol.models import RANKS_MIME, Execution, Group, Output, RanksBundle, SavedItem, ViewItem
 
 # The fallback text is for readers without the extension.
 MAX_FALLBACK_CHARS = 16000
@@ -70,7 +70,7 @@ def item_text(item: Item) -> str:
     return output_text(item["output"])
 
 
-def output_text(output: dict[str, Any]) -> str:
+def output_text(output: Output) -> str:
     """Return one nbformat output as text, without colors."""
     kind = output["output_type"]
     if kind == "stream":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import Execution, Group, RanksBundle, ViewItem
+from jupyter_dist.protocol.models import Execution, Group, Output, RanksBundle, ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
@@ -33,7 +33,7 @@ class RankResult:
     rank: int
     status: str
     seconds: float | None
-    outputs: list[dict[str, Any]] = field(repr=False)
+    outputs: list[Output] = field(repr=False)
     text: str
     value: str | None
     error: CellError | None
@@ -159,9 +159,9 @@ class Result:
         return "; ".join(parts) or f"The cell was {self.state} on {rank_label(self.execution['ranks'])}."
 
 
-def _joined(outputs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _joined(outputs: Iterable[Output]) -> list[Output]:
     """Join adjacent pieces of the same stream, which folding has split."""
-    joined: list[dict[str, Any]] = []
+    joined: list[Output] = []
     for output in outputs:
         last = joined[-1] if joined else None
         if (
@@ -183,12 +183,12 @@ def _tracebacks(errors: dict[int, CellError]) -> list[str]:
     return [line for text, ranks in same.items() for line in (f"[{rank_label(format_ranks(ranks))}]", text)]
 
 
-def _value(outputs: list[dict[str, Any]]) -> str | None:
+def _value(outputs: list[Output]) -> str | None:
     results = [output for output in outputs if output["output_type"] == "execute_result"]
     return output_text(results[-1]) if results else None
 
 
-def _error(outputs: list[dict[str, Any]]) -> CellError | None:
+def _error(outputs: list[Output]) -> CellError | None:
     for output in reversed(outputs):
         if output["output_type"] == "error":
             return CellError(output["ename"], output["evalue"], list(output["traceback"]))

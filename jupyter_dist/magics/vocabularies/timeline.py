@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from IPython.core.magic import line_magic, magics_class
 
@@ -13,6 +13,7 @@ from jupyter_dist.client import Group
 from jupyter_dist.magics.base import RankMagics
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences
 from jupyter_dist.magics.session import notebook_path
+from jupyter_dist.protocol.models import Execution
 
 MAX_LINE = 60
 FIELDS = (
@@ -49,7 +50,7 @@ class TimelineMagics(RankMagics):
         cells = self._cells(group)
         found = {"version": 1, "group": group.name, "world_size": group.world_size, "saved_at": time.time()}
         try:
-            path.write_text(json.dumps({**found, "cells": cells}, indent=1) + "\n")
+            path.write_text(json.dumps({**found, "cells": [*map(_saved, cells)]}, indent=1) + "\n")
         except OSError as err:
             raise DistError(f"'{path}' cannot be written: {err.strerror}. Use another: %timeline_save FILE.") from None
         print(f"{_num_cells(cells)} in {path.resolve()}")
@@ -72,10 +73,9 @@ class TimelineMagics(RankMagics):
         self._since = time.time()
         print(f"The timeline was cleared ({num_cells}).")
 
-    def _cells(self, group: Group) -> list[dict[str, Any]]:
-        listed = group.client.ask("GET", "groups", group.id, "executions")["executions"]
-        shown = [cell for cell in listed if not cell["silent"] and cell["queued_at"] >= self._since]
-        return [{name: cell[name] for name in FIELDS} for cell in shown]
+    def _cells(self, group: Group) -> list[Execution]:
+        listed: list[Execution] = group.client.ask("GET", "groups", group.id, "executions")["executions"]
+        return [cell for cell in listed if not cell["silent"] and cell["queued_at"] >= self._since]
 
     def _default_path(self) -> Path:
         notebook = Path(notebook_path(self.shell) or "notebook.ipynb")
@@ -83,7 +83,7 @@ class TimelineMagics(RankMagics):
         return folder / f"{notebook.stem}-timeline.json"
 
 
-def timeline_line(cell: dict[str, Any]) -> str:
+def timeline_line(cell: Execution) -> str:
     """Return when a cell began, where and how long it ran, and its first line."""
     began = time.strftime("%H:%M:%S", time.localtime(cell["started_at"])) if cell["started_at"] else "not begun"
     line = cell["line"] or ""
@@ -92,7 +92,7 @@ def timeline_line(cell: dict[str, Any]) -> str:
     return f"{place:>6} {began:>9}  ranks {cell['ranks']:<8} {cell['state']:<11} {_seconds(cell):<22} {shown}".rstrip()
 
 
-def _seconds(cell: dict[str, Any]) -> str:
+def _seconds(cell: Execution) -> str:
     """Return how long it took on its ranks; a range if they differ."""
     by_rank = sorted((seconds, rank) for rank, seconds in cell["rank_seconds"].items())
     if not by_rank:
@@ -103,5 +103,9 @@ def _seconds(cell: dict[str, Any]) -> str:
     return f"{least:.2f} s ({quickest}) to {most:.2f} s ({slowest})"
 
 
-def _num_cells(cells: list[dict[str, Any]]) -> str:
+def _num_cells(cells: Sequence[Execution]) -> str:
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
+
+
+def _saved(cell: Mapping[str, object]) -> dict[str, object]:
+    return {name: cell[name] for name in FIELDS}

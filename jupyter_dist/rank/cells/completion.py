@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import provisionalcompleter, rectify_completions
 
 from .shell import RankShell
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import Completion
 
 MAX_MATCHES = 2000
 
@@ -15,8 +18,8 @@ MAX_MATCHES = 2000
 _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 
-def complete(shell: RankShell, code: str, cursor_pos: int) -> dict[str, Any]:
-    """Return the fields of the `complete` answer (docs/messaging.md). Attribute access may run user code."""
+def complete(shell: RankShell, code: str, cursor_pos: int) -> Completion:
+    """Return the completions of the shell. Attribute access may run user code."""
     with provisionalcompleter():
         found = list(rectify_completions(code, shell.Completer.completions(code, cursor_pos)))[:MAX_MATCHES]
     start = found[0].start if found else cursor_pos
@@ -24,7 +27,7 @@ def complete(shell: RankShell, code: str, cursor_pos: int) -> dict[str, Any]:
     return _answer([match.text for match in found], start, end)
 
 
-def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> dict[str, Any]:
+def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> Completion:
     """Return completions while a cell runs: variables only, without attributes, so that no code runs."""
     before = _NAME.search(code[:cursor_pos])
     if before is None:
@@ -35,5 +38,5 @@ def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> dict[str, An
     return _answer(shown[:MAX_MATCHES], cursor_pos - len(word), cursor_pos)
 
 
-def _answer(matches: list[str], start: int, end: int) -> dict[str, Any]:
+def _answer(matches: list[str], start: int, end: int) -> Completion:
     return {"matches": matches, "cursor_start": start, "cursor_end": end}

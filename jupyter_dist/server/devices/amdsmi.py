@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from .source import DeviceSource, device
+from .source import DeviceSource, FoundProcess, device
 
 AmdSmi = Any  # the amdsmi module, or a replacement in tests
 MIB = 1 << 20
@@ -81,7 +81,7 @@ def _device(amdsmi: AmdSmi, index: int, handle: Any) -> dict[str, Any]:
     )
 
 
-def _process(found: dict[str, Any]) -> dict[str, Any]:
+def _process(found: dict[str, Any]) -> FoundProcess:
     used = _number(found.get("memory_usage"), "vram_mem")
     return {"pid": int(found["pid"]), "memory_bytes": None if used is None else int(used)}
 

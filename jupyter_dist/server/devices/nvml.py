@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from .source import DeviceSource, device
+from .source import DeviceSource, FoundProcess, device
 
 Nvml = Any  # the pynvml module, or a replacement in tests
 
@@ -68,7 +68,7 @@ class NvmlReader(DeviceSource):
             power_limit_watts=limit / 1000 if limit is not None else None,
         )
 
-    def _processes(self, nvml: Nvml, handle: Any) -> list[dict[str, Any]]:
+    def _processes(self, nvml: Nvml, handle: Any) -> list[FoundProcess]:
         found: dict[int, int | None] = {}
         for ask in (nvml.nvmlDeviceGetComputeRunningProcesses, nvml.nvmlDeviceGetGraphicsRunningProcesses):
             for process in _value(nvml, ask, handle) or []:

@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import psutil
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server import points
@@ -38,8 +39,8 @@ def find_sources() -> dict[str, DeviceSource]:
 class HostReader:
     """Reads the host through psutil; the first `cpu_percent` is the average since the process started."""
 
-    def read(self) -> dict[str, Any]:
-        """Return the Host of docs/api.md."""
+    def read(self) -> models.Host:
+        """Return the host's load and memory."""
         memory = psutil.virtual_memory()
         return {
             "cpu_percent": psutil.cpu_percent(interval=None),
@@ -101,7 +102,7 @@ class DeviceReader:
         self._host = host or HostReader()
         self._owner_of_pid = owner_of_pid
         self._lock = asyncio.Lock()
-        self._reading: tuple[list[dict[str, Any]], dict[str, Any], list[str]] = ([], {}, [])
+        self._reading: tuple[list[dict[str, Any]], models.Host, list[str]] | None = None
         self._read_at = float("-inf")
 
     async def indices(self, accelerator: str = "auto") -> dict[str, list[int]]:
@@ -114,25 +115,25 @@ class DeviceReader:
         counts = await asyncio.gather(*(source.count() for source in asked))
         return {source.name: list(range(count)) for source, count in zip(asked, counts, strict=True)}
 
-    async def read(self, rank_of_pid: RankOfPid) -> dict[str, Any]:
-        """`devices`, `host`, `processes_hidden` and `problems` of docs/api.md."""
+    async def read(self, rank_of_pid: RankOfPid) -> models.Devices:
+        """Return devices and host; only the user's own processes are named."""
         async with self._lock:
-            if time.monotonic() - self._read_at > FRESH_SECONDS:
+            if self._reading is None or time.monotonic() - self._read_at > FRESH_SECONDS:
                 self._reading = await self._read()
                 self._read_at = time.monotonic()
-        devices, host, problems = self._reading
+            devices, host, problems = self._reading
         shown = [self._with_owners(device, rank_of_pid) for device in devices]
         hidden = any(process["pid"] is None for device in shown for process in device["processes"])
         return {"devices": shown, "host": host, "processes_hidden": hidden, "problems": problems}
 
-    async def _read(self) -> tuple[list[dict[str, Any]], dict[str, Any], list[str]]:
+    async def _read(self) -> tuple[list[dict[str, Any]], models.Host, list[str]]:
         found = await asyncio.gather(*(source.read() for source in self._sources), return_exceptions=True)
         devices = [device for part in found if not isinstance(part, BaseException) for device in part]
         problems = [part.message for part in found if isinstance(part, JupyterDistError)]
         return devices, await asyncio.to_thread(self._host.read), problems
 
-    def _with_owners(self, device: dict[str, Any], rank_of_pid: RankOfPid) -> dict[str, Any]:
-        own: list[dict[str, Any]] = []
+    def _with_owners(self, device: dict[str, Any], rank_of_pid: RankOfPid) -> models.Device:
+        own: list[models.DeviceProcess] = []
         others_bytes, others = 0, 0
         for process in device["processes"]:
             owner = self._owner_of_pid(process["pid"])
@@ -141,11 +142,28 @@ class DeviceReader:
                 others_bytes += process["memory_bytes"] or 0
                 continue
             group, rank = rank_of_pid(process["pid"]) or (None, None)
-            own.append({**process, "name": owner[1], "group": group, "rank": rank, "mine": True})
+            own.append(
+                {
+                    "pid": process["pid"],
+                    "name": owner[1],
+                    "memory_bytes": process["memory_bytes"],
+                    "group": group,
+                    "rank": rank,
+                    "mine": True,
+                }
+            )
         if others:
-            fields = {"pid": None, "name": None, "group": None, "rank": None, "mine": False}
-            own.append({**fields, "memory_bytes": others_bytes})
-        return {**device, "processes": own}
+            own.append(
+                {
+                    "pid": None,
+                    "name": None,
+                    "memory_bytes": others_bytes,
+                    "group": None,
+                    "rank": None,
+                    "mine": False,
+                }
+            )
+        return cast("models.Device", {**device, "processes": own})
 
 
 def _in_thread(ask: Callable[[], T]) -> concurrent.futures.Future[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 ENTRY_POINTS = "jupyter_dist.device_readers"
 COMMAND_SECONDS = 5.0
@@ -24,6 +24,13 @@ _FIELDS = (
 Run = Callable[[Sequence[str]], str]
 
 
+class FoundProcess(TypedDict):
+    """A process on a device, of any user; a driver may not say how much memory it has."""
+
+    pid: int
+    memory_bytes: int | None
+
+
 class DeviceSource(ABC):
     """Reads the devices of one kind: `read` is called in a separate thread, one call at a time, with a time limit.
 
@@ -40,7 +47,7 @@ class DeviceSource(ABC):
         return len(self.read())
 
 
-def device(index: int, processes: Sequence[dict[str, Any]] = (), **known: Any) -> dict[str, Any]:
+def device(index: int, processes: Sequence[FoundProcess] = (), **known: Any) -> dict[str, Any]:
     """Return a Device of docs/api.md, without `accelerator`; missing values are None (unknown)."""
     unknown = known.keys() - set(_FIELDS)
     if unknown:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from .source import DeviceSource, Run, device, run
+from .source import DeviceSource, FoundProcess, Run, device, run
 
 COMMAND = "xpu-smi"
 MIB = 1 << 20
@@ -39,7 +39,7 @@ class XpuSmiReader(DeviceSource):
             return []
         return [int(found["device_id"]) for found in self._ask("discovery").get("device_list", [])]
 
-    def _device(self, index: int, processes: list[dict[str, Any]]) -> dict[str, Any]:
+    def _device(self, index: int, processes: list[FoundProcess]) -> dict[str, Any]:
         if index not in self._known:
             self._known[index] = self._ask("discovery", "-d", str(index))
         known = self._known[index]
@@ -57,7 +57,7 @@ class XpuSmiReader(DeviceSource):
             power_watts=now.get("XPUM_STATS_POWER"),
         )
 
-    def _processes(self) -> dict[int, list[dict[str, Any]]]:
+    def _processes(self) -> dict[int, list[FoundProcess]]:
         try:
             rows = self._ask("ps").get("device_util_by_proc_list", [])
         except (
@@ -66,10 +66,10 @@ class XpuSmiReader(DeviceSource):
             subprocess.SubprocessError,
         ):  # older versions have no ps: show the devices without processes
             return {}
-        found: dict[int, list[dict[str, Any]]] = {}
+        found: dict[int, list[FoundProcess]] = {}
         for row in rows:
             if row.get("process_name") != COMMAND:  # it lists itself on every device
-                process = {"pid": int(row["process_id"]), "memory_bytes": int(row["mem_size"]) * KB}
+                process: FoundProcess = {"pid": int(row["process_id"]), "memory_bytes": int(row["mem_size"]) * KB}
                 found.setdefault(int(row["device_id"]), []).append(process)
         return found
 

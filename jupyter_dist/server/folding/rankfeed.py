@@ -8,6 +8,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_dist.protocol import models
+
 from .fold import ID_RANKS, STREAM_KINDS, Fold
 from .lines import LineBuffer
 from .rows import Row
@@ -102,7 +104,7 @@ class RankFeed:
             self._append(name, line, len(line.encode("utf-8", "replace")), seq)
         self._show_unfinished(seq)
 
-    def output(self, kind: str, output: dict[str, Any], display_id: str | None, seq: int) -> None:
+    def output(self, kind: str, output: models.Output, display_id: str | None, seq: int) -> None:
         """Add a rich output or an error."""
         self._begin(kind, seq)
         text, size = _rich_text(output)
@@ -212,7 +214,7 @@ def _weight(unit: Unit) -> int:
     return unit.size if unit.kind in STREAM_KINDS else unit.size // RICH_DISCOUNT
 
 
-def _rich_text(output: dict[str, Any]) -> tuple[str, int]:
+def _rich_text(output: models.Output) -> tuple[str, int]:
     """Return the canonical JSON of an output (a sentence for a huge one), and its real size."""
     text = json.dumps(output, sort_keys=True, separators=(",", ":"))
     if len(text) <= MAX_RICH_BYTES:

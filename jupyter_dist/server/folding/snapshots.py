@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.ranks import format_ranks
@@ -61,6 +61,15 @@ class Snapshot:
         return [item.to_dict() for item in self.items]
 
 
+class Difference(TypedDict):
+    """The fields of a `view` message that are about its items."""
+
+    since: int
+    seq: int
+    items: list[models.ViewChange]
+    removed: list[int]
+
+
 EMPTY = Snapshot(0, ())
 
 
@@ -85,14 +94,14 @@ def build_snapshot(seq: int, pieces: Iterable[Piece], previous: Snapshot) -> Sna
     return Snapshot(seq, tuple(items))
 
 
-def difference(old: Snapshot, new: Snapshot) -> dict[str, Any]:
-    """Return the fields of a `view` message that turns `old` into `new` (removals first, then items in order)."""
+def difference(old: Snapshot, new: Snapshot) -> Difference:
+    """Return what turns `old` into `new` (removals first, then items in order)."""
     ids = {item.id for item in new.items}
     had = {item.id: item for item in old.items}
     surviving = [item.id for item in old.items if item.id in ids]
     position = 0
     moved: set[int] = set()
-    changes: list[dict[str, Any]] = []
+    changes: list[models.ViewChange] = []
     after: int | None = None
     for item in new.items:
         while position < len(surviving) and surviving[position] in moved:
@@ -126,8 +135,8 @@ def _item(run: list[Piece], known: dict[int, Item], expressions: dict[int, str])
     return Item(first.id, seq, ranks, first.kind, text)
 
 
-def _change(item: Item, old: Item | None, after: int | None) -> dict[str, Any]:
-    change: dict[str, Any] = {"id": item.id, "seq": item.seq, "ranks": item.ranks, "after": after}
+def _change(item: Item, old: Item | None, after: int | None) -> models.ViewChange:
+    change: models.ViewChange = {"id": item.id, "seq": item.seq, "ranks": item.ranks, "after": after}
     if (
         old is not None
         and old.ranks == item.ranks
@@ -136,4 +145,4 @@ def _change(item: Item, old: Item | None, after: int | None) -> dict[str, Any]:
         and item.text.startswith(old.text)
     ):
         return {**change, "append": item.text[len(old.text) :]}
-    return {**change, **item.content()}
+    return cast("models.ViewChange", {**change, **item.content()})

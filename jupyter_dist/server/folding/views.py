@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from jupyter_dist.protocol import models
+
 from .content import DamagedContentError, read_content
 from .fold import Fold
 from .rankfeed import Limits, RankFeed
@@ -125,7 +127,7 @@ class View:
             yield Piece(_ELIDED_IDS + lowest, self._tail_seq, mask, "elided", text)
 
 
-def rich_output(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+def rich_output(kind: str, content: dict[str, Any]) -> models.Output:
     """Return the nbformat output of what `read_content` returned."""
     names: tuple[str, ...] = ("ename", "evalue", "traceback") if kind == "error" else ("data", "metadata")
     if kind == "execute_result":

@@ -33,7 +33,7 @@ class ManagedGroup(FollowedGroup):
 
     # -- life -----------------------------------------------------------------------------------------
 
-    async def start(self, spec: GroupSpec, environment: dict[str, Any]) -> None:
+    async def start(self, spec: GroupSpec, environment: models.GroupEnvironment) -> None:
         """Turn the waiting agent into this group, and start its ranks."""
         await self._link.request("start", take=self._on_group, spec=spec.to_dict(), environment=environment)
         await self._follow(0)

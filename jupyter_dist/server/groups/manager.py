@@ -8,8 +8,9 @@ import difflib
 import logging
 import secrets
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.launcher.directories import GroupDirectory
@@ -18,7 +19,7 @@ from jupyter_dist.server.launcher.launcher import Launcher, check_usable
 from jupyter_dist.server.mirror.following import Topic
 
 from .group import ManagedGroup
-from .resolve import GroupDefaults, StartRequest, build_spec, resolve_spec
+from .resolve import GroupDefaults, WantedGroup, build_spec, resolve_spec
 from .warm import WarmAgents
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class GroupManager:
         self._starting_names: set[str] = set()
         self._listeners: set[Listener] = set()
         # starts by idempotency key, newest last
-        self._keyed: dict[str, tuple[StartRequest, asyncio.Task[ManagedGroup]]] = {}
+        self._keyed: dict[str, tuple[WantedGroup, asyncio.Task[ManagedGroup]]] = {}
         self._warm = WarmAgents(self._launch, keep_warm)
 
     # -- life -----------------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ class GroupManager:
 
     # -- starting and ending ----------------------------------------------------------------------------
 
-    async def start(self, request: StartRequest, key: str | None = None) -> ManagedGroup:
+    async def start(self, request: WantedGroup, key: str | None = None) -> ManagedGroup:
         """Start a group; return while its ranks are still starting. The same key returns the earlier group.
 
         Raises:
@@ -128,7 +129,7 @@ class GroupManager:
             self._keyed.pop(key, None)
             raise
 
-    async def _start(self, request: StartRequest) -> ManagedGroup:
+    async def _start(self, request: WantedGroup) -> ManagedGroup:
         environment = await self.environments.get(request.environment, request.python)
         indices = await self.devices.indices(request.accelerator)
         fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
@@ -239,6 +240,6 @@ class GroupManager:
         return (f"Did you mean '{near[0]}'? " if near else "") + f"Running groups: {', '.join(names[:20])}."
 
 
-def _environment_shown(environment: Environment) -> dict[str, Any]:
+def _environment_shown(environment: Environment) -> models.GroupEnvironment:
     shown = ("name", "display_name", "python", "python_version", "torch_version")
-    return {name: getattr(environment, name) for name in shown}
+    return cast("models.GroupEnvironment", {name: getattr(environment, name) for name in shown})

@@ -46,8 +46,8 @@ class GroupDefaults:
 
 
 @dataclass(frozen=True)
-class StartRequest:
-    """The body of `POST /groups`, with checked types."""
+class WantedGroup:
+    """The group that a body of `POST /groups` (requests.StartRequest) asks for, with the defaults."""
 
     name: str | None = None
     environment: str | None = None
@@ -62,7 +62,7 @@ class StartRequest:
 
 
 def resolve_spec(
-    request: StartRequest,
+    request: WantedGroup,
     environment: Environment,
     indices: Mapping[str, Sequence[int]],
     defaults: GroupDefaults,
@@ -103,7 +103,7 @@ def build_spec(group_id: str, fields: dict[str, Any]) -> GroupSpec:
     return GroupSpec(group_id=group_id, **fields)
 
 
-def _accelerator(request: StartRequest, environment: Environment, indices: Mapping[str, Sequence[int]]) -> Accelerator:
+def _accelerator(request: WantedGroup, environment: Environment, indices: Mapping[str, Sequence[int]]) -> Accelerator:
     usable = [row for row in WITH_DEVICES if row.name in environment.accelerators and indices.get(row.name)]
     wanted = CPU if request.accelerator == "auto" else ACCELERATORS[request.accelerator]
     if request.accelerator == "auto" and usable:
@@ -133,7 +133,7 @@ def _why_on_cpu(environment: Environment, indices: Mapping[str, Sequence[int]]) 
     return f"Omit 'devices', or choose accelerator '{present[0].name}'."
 
 
-def _devices(request: StartRequest, available: Sequence[int]) -> list[int]:
+def _devices(request: WantedGroup, available: Sequence[int]) -> list[int]:
     devices = _named_devices(request, list(available))
     if request.num_ranks is not None and request.num_ranks != len(devices):
         if request.devices is not None:
@@ -143,7 +143,7 @@ def _devices(request: StartRequest, available: Sequence[int]) -> list[int]:
     return devices
 
 
-def _named_devices(request: StartRequest, available: list[int]) -> list[int]:
+def _named_devices(request: WantedGroup, available: list[int]) -> list[int]:
     devices = request.devices
     if devices is None or devices in ("all", -1):
         return available
@@ -172,7 +172,7 @@ def _bad_devices(message: str, available: list[int]) -> JupyterDistError:
     return JupyterDistError("bad_devices", message, f'Devices: {indices}. Give a list, a count, or "all".')
 
 
-def _num_ranks(request: StartRequest, defaults: GroupDefaults) -> int:
+def _num_ranks(request: WantedGroup, defaults: GroupDefaults) -> int:
     count = defaults.world_size if request.num_ranks is None else request.num_ranks
     if not 1 <= count <= MAX_CPU_RANKS:
         raise bad_request(f"'num_ranks' is {count}.", f"It must be from 1 to {MAX_CPU_RANKS}.")
@@ -203,7 +203,7 @@ def _name(wanted: str | None, taken: Sequence[str]) -> str:
     return wanted
 
 
-def _cwd(request: StartRequest, root_dir: str) -> str:
+def _cwd(request: WantedGroup, root_dir: str) -> str:
     root = Path(root_dir)
     path = root / Path(request.notebook).parent if request.notebook is not None else root
     if request.cwd is not None:

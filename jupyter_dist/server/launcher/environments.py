@@ -11,9 +11,9 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from jupyter_dist.protocol import accelerators
+from jupyter_dist.protocol import accelerators, models
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .local import agent_environment
@@ -44,11 +44,11 @@ class Environment:
     accelerators: dict[str, str] = field(default_factory=dict)  # that its torch was built for, with their versions
     problem: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the environment of docs/api.md."""
+    def to_dict(self) -> models.Environment:
+        """Return it as the API shows it."""
         shown = ("name", "display_name", "python", "source", "python_version", "torch_version")
         fields = {name: getattr(self, name) for name in (*shown, "ipython_version", "problem")}
-        return {**fields, "accelerators": accelerators.shown(self.accelerators)}
+        return cast("models.Environment", {**fields, "accelerators": accelerators.shown(self.accelerators)})
 
 
 @dataclass(frozen=True)

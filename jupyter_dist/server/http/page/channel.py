@@ -16,6 +16,7 @@ from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.messages import ServerMessage
 from jupyter_dist.server.http.base import AUTH_RESOURCE, DiscreetMixin
 from jupyter_dist.server.http.operations import Answer, Operation
 from jupyter_dist.server.http.strictjson import parse_json
@@ -108,6 +109,6 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
         finally:
             await page.close()
 
-    async def _send(self, message: dict[str, Any]) -> None:
+    async def _send(self, message: ServerMessage) -> None:
         # Resolves when the socket has taken it, so that a slow page does not cost memory.
         await self.write_message(json.dumps(message, separators=(",", ":")))

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, TopicMessage
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
 
-from .subscriptions import SUBSCRIPTIONS, Message, Subscription, known_fields
+from .subscriptions import SUBSCRIPTIONS, Subscription, known_fields
 
 MIN_GAP_SECONDS = 0.05
 MAX_SUBSCRIPTIONS = 2000
@@ -20,7 +21,7 @@ MAX_WAITING = 100  # errors to send, subscriptions to close
 # Share of the event loop's time for building messages.
 BUSY_SHARE = 0.25
 
-Send = Callable[[Message], Awaitable[None]]
+Send = Callable[[ServerMessage], Awaitable[None]]
 
 
 class Page:
@@ -30,7 +31,7 @@ class Page:
         self._manager = manager
         self._send = send
         self._subscriptions: dict[Topic, Subscription] = {}
-        self._errors: list[Message] = []
+        self._errors: list[ErrorMessage] = []
         self._closing: list[Subscription] = []
         self._taken = asyncio.Event()  # set when the sender took one of these two
         self._is_closed = False
@@ -127,7 +128,7 @@ class Page:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._urgent.wait(), seconds)
 
-    async def _collect(self) -> tuple[list[Message], float]:
+    async def _collect(self) -> tuple[list[ServerMessage], float]:
         """Return the messages to send, and the time in seconds that building them took."""
         self._urgent.clear()
         changed, self._changed = self._changed, set()
@@ -136,7 +137,7 @@ class Page:
         self._taken.set()
         for subscription in closing:
             await subscription.close()
-        messages = errors
+        messages: list[ServerMessage] = [*errors]
         if ("groups",) in changed:
             messages.append({"type": "groups", "groups": [group.model() for group in self._manager.all()]})
         now, seconds = time.monotonic(), 0.0
@@ -149,7 +150,7 @@ class Page:
                 await asyncio.sleep(0)
         return messages, seconds
 
-    async def _messages_of(self, key: Topic, subscription: Subscription) -> list[Message]:
+    async def _messages_of(self, key: Topic, subscription: Subscription) -> list[TopicMessage]:
         try:
             return await subscription.messages()
         except JupyterDistError as err:

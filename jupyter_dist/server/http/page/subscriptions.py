@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.messages import MAX_ID
+from jupyter_dist.protocol.messages import MAX_ID, LogMessage, TopicMessage, ViewMessage
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.server.groups.group import ManagedGroup
@@ -17,10 +17,10 @@ from jupyter_dist.server.mirror.following import Topic
 DEVICES_SECONDS = 3.0
 KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since")
 
-Message = dict[str, Any]
+Request = dict[str, Any]  # what a page sent, unchecked
 
 
-def known_fields(request: Message) -> Message:
+def known_fields(request: Request) -> Request:
     """Return the known fields of a message, to send back with an error; other fields are dropped."""
     short = {name: request[name] for name in KNOWN_FIELDS if name in request}
     return {
@@ -37,7 +37,7 @@ class Subscription:
     fields: ClassVar[dict[str, type]] = {}
     needs_closing: ClassVar[bool] = False
 
-    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+    def __init__(self, manager: GroupManager, request: Request) -> None:
         self.request = known_fields(request)
         self.due: float | None = None  # monotonic time of the next message if nothing changes
         self.key: Topic = (self.topic,)
@@ -45,7 +45,7 @@ class Subscription:
         self._manager = manager
 
     @classmethod
-    def from_request(cls, manager: GroupManager, request: dict[str, Any]) -> Subscription:
+    def from_request(cls, manager: GroupManager, request: Request) -> Subscription:
         """Check the page's message. Raises JupyterDistError."""
         for name, kind in cls.fields.items():
             value = request.get(name)
@@ -58,7 +58,7 @@ class Subscription:
             raise bad_request("'since' is not a valid sequence number.", "Use the highest seq that you have, or 0.")
         return cls(manager, request)
 
-    async def messages(self) -> list[Message]:
+    async def messages(self) -> list[TopicMessage]:
         """Return the messages to send now."""
         raise NotImplementedError
 
@@ -72,7 +72,7 @@ class ExecutionSubscription(Subscription):
     topic = "execution"
     fields: ClassVar[dict[str, type]] = {"group": str, "execution": str}
 
-    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+    def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
         self._group: ManagedGroup = manager.get(request["group"])
         self._execution_id = request["execution"]
@@ -82,19 +82,19 @@ class ExecutionSubscription(Subscription):
         self.key = (self.topic, self._group.id, self._execution_id)
         self.topics = (self.key, ("view", self._group.id, self._execution_id))
 
-    async def messages(self) -> list[Message]:
+    async def messages(self) -> list[TopicMessage]:
         """Return the changes of the view, then the execution, both from the same moment."""
         view = await self._group.view(self._execution_id)
         await self._group.execution(self._execution_id)  # loads its code
         snapshot = view.snapshot()
         execution = self._group.executions.get(self._execution_id)
-        messages = self._view_messages(snapshot)
+        messages: list[TopicMessage] = [*self._view_messages(snapshot)]
         if execution != self._sent_execution:
             self._sent_execution = execution
             messages.append({"type": "execution", "group": self._group.id, "execution": execution})
         return messages
 
-    def _view_messages(self, snapshot: Snapshot) -> list[Message]:
+    def _view_messages(self, snapshot: Snapshot) -> list[ViewMessage]:
         reset = False
         if self._sent is None:
             known = self._since == snapshot.seq
@@ -105,8 +105,18 @@ class ExecutionSubscription(Subscription):
             return []
         change = difference(self._sent, snapshot)
         self._sent = snapshot
-        identity = {"type": "view", "group": self._group.id, "execution_id": self._execution_id}
-        return [{**identity, **change, **({"reset": True} if reset else {})}]
+        message: ViewMessage = {
+            "type": "view",
+            "group": self._group.id,
+            "execution_id": self._execution_id,
+            "since": change["since"],
+            "seq": change["seq"],
+            "items": change["items"],
+            "removed": change["removed"],
+        }
+        if reset:
+            message["reset"] = True
+        return [message]
 
 
 class LogSubscription(Subscription):
@@ -115,7 +125,7 @@ class LogSubscription(Subscription):
     topic = "log"
     fields: ClassVar[dict[str, type]] = {"group": str, "rank": int}
 
-    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+    def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
         self._group = manager.get(request["group"])
         self._rank = request["rank"]
@@ -124,14 +134,21 @@ class LogSubscription(Subscription):
         self.key = (self.topic, self._group.id, self._rank)
         self.topics = (self.key,)
 
-    async def messages(self) -> list[Message]:
+    async def messages(self) -> list[TopicMessage]:
         """Return the records since the last message."""
         records, skipped = await self._group.log_after(self._rank, self._seq)
         if not records:
             return []
         self._seq = records[-1]["seq"]
-        identity = {"type": "log", "group": self._group.id, "rank": self._rank}
-        return [{**identity, "records": records, "seq": self._seq, "skipped": skipped}]
+        message: LogMessage = {
+            "type": "log",
+            "group": self._group.id,
+            "rank": self._rank,
+            "records": records,
+            "seq": self._seq,
+            "skipped": skipped,
+        }
+        return [message]
 
 
 class MemorySubscription(Subscription):
@@ -141,7 +158,7 @@ class MemorySubscription(Subscription):
     needs_closing = True
     fields: ClassVar[dict[str, type]] = {"group": str}
 
-    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+    def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
         self._group = manager.get(request["group"])
         self._watching = False
@@ -149,7 +166,7 @@ class MemorySubscription(Subscription):
         self.key = (self.topic, self._group.id)
         self.topics = (self.key,)
 
-    async def messages(self) -> list[Message]:
+    async def messages(self) -> list[TopicMessage]:
         """Return the samples since the last message; the first call starts sampling."""
         if not self._watching:
             self._watching = True
@@ -171,11 +188,11 @@ class DevicesSubscription(Subscription):
 
     topic = "devices"
 
-    def __init__(self, manager: GroupManager, request: dict[str, Any]) -> None:
+    def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
         self.due = time.monotonic()
 
-    async def messages(self) -> list[Message]:
+    async def messages(self) -> list[TopicMessage]:
         """Return one reading."""
         self.due = time.monotonic() + DEVICES_SECONDS
         return [{"type": "devices", **await self._manager.devices.read(self._manager.rank_of_pid)}]

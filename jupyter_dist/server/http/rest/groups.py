@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jupyter_dist.protocol import models, requests
-from jupyter_dist.server.groups.resolve import StartRequest
+from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
 from jupyter_dist.server.http.schemas import NUMBER, STRING
@@ -39,7 +39,7 @@ class GroupsHandler(DistHandler):
     )
     async def post(self) -> None:
         """Start a group."""
-        group = await self.manager.start(StartRequest(**self.body), self.key)
+        group = await self.manager.start(WantedGroup(**self.body), self.key)
         self.answer(group.model(), 201, self.url("groups", group.id))
 
 
