@@ -6,7 +6,7 @@ from jupyter_core.application import JupyterApp
 
 from jupyter_dist import __version__
 
-PACKAGE = "jupyter_dist.cli"
+PACKAGE = "jupyter_dist.cli.commands"
 COMMANDS = {
     "start": "Start a group.",
     "list": "List all groups.",

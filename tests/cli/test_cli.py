@@ -8,7 +8,7 @@ import sys
 
 from waits import PATIENCE
 
-from jupyter_dist.cli.logs import record_text
+from jupyter_dist.cli.commands.logs import record_text
 from jupyter_dist.protocol.ranks import expand_ranks
 
 MAIN = "from jupyter_dist.cli.main import main; main()"

@@ -1,4 +1,7 @@
-"""The directories of groups: private, with paths short enough for a unix socket."""
+"""The directories of groups: private, with paths short enough for a unix socket; and the group.json in each.
+
+A rank can write group.json, too, and the server shows a group from it until the agent answers: it is checked.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,28 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
+import re
 import secrets
 import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-
-from .remains import believable
+from jupyter_dist.protocol.ranks import MAX_RANKS
 
 # sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.
 MAX_SOCKET_PATH_BYTES = 90
 _LONGEST = "/g-00000000/agent.sock"
 MAX_GROUP_JSON_BYTES = 1 << 20
+MAX_TEXT = 4096
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 
 
 def groups_directory(runtime_dir: str) -> Path:
@@ -224,3 +232,65 @@ def _last_bytes(path: Path, max_bytes: int) -> bytes:
             raise OSError(errno.EINVAL, "not a file", str(path))
         file.seek(max(0, found.st_size - max_bytes))
         return file.read(max_bytes)
+
+
+# -- group.json -----------------------------------------------------------------------------------------
+
+
+def believable(content: Any) -> dict[str, Any]:
+    """Return group.json without invalid fields.
+
+    Required fields get a default, because a running group must always be shown.
+    """
+    if not isinstance(content, dict):
+        return {}
+    found = {name: value for name, value in content.items() if name not in _FIELDS or _FIELDS[name](value)}
+    if content.get("spec") is not None:
+        found["spec"] = _spec(content["spec"])
+    return found
+
+
+def _spec(value: Any) -> dict[str, Any]:
+    given = value if isinstance(value, dict) else {}
+    needed = {name: given[name] if check(given.get(name)) else other for name, (check, other) in _SPEC.items()}
+    return {**given, **needed}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT
+
+
+def _is_count(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _is_environment(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) <= 100 and all(v is None or _is_text(v) for v in value.values())
+
+
+def _is_devices(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_RANKS and all(_is_count(item, 0, MAX_RANKS) for item in value)
+
+
+# Each with its default. Values of a later version are kept.
+_SPEC: dict[str, tuple[Callable[[Any], bool], Any]] = {
+    "name": (lambda value: _is_text(value) and bool(_NAME.match(value)), "damaged"),
+    "world_size": (lambda value: _is_count(value, 1, MAX_RANKS), 1),
+    "accelerator": (_is_text, "cpu"),
+    "backend": (_is_text, "gloo"),
+    "cwd": (_is_text, ""),
+    "devices": (_is_devices, []),
+}
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "agent_pid": lambda value: _is_count(value, 1, 1 << 31),
+    "created_at": _is_time,
+    "environment": lambda value: value is None or _is_environment(value),
+    "protocol": lambda value: _is_count(value, 0, 1 << 31),
+    "version": _is_text,
+    "spec": lambda value: value is None,  # else see above
+}

@@ -7,10 +7,9 @@ import os
 import sys
 from typing import Any
 
+from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
 from jupyter_dist.client.blocking.report import status_text
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
-
-from .command import Command, add_group_argument, add_start_arguments, shown
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:

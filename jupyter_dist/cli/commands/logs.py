@@ -7,10 +7,9 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 
+from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client.results.bundle import output_text
 from jupyter_dist.protocol.models import LogRecord
-
-from .command import Command, add_group_argument
 
 
 class Logs(Command):

@@ -7,12 +7,11 @@ import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from jupyter_dist.cli.command import Command
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
-from .command import Command
-
-SCRIPTS = Path(__file__).parent / "shells"
+SCRIPTS = Path(__file__).parents[1] / "shells"
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -40,7 +39,7 @@ class Completion(Command):
 
 def candidates(words: list[str]) -> Iterable[str]:
     """Return completions of the last word; none for file names and free text."""
-    from .main import COMMANDS, MODULES, PACKAGE  # noqa: PLC0415  (it names this module's class)
+    from jupyter_dist.cli.main import COMMANDS, MODULES, PACKAGE  # noqa: PLC0415  (it names this module's class)
 
     *before, last = words
     if not before:

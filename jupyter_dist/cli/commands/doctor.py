@@ -9,10 +9,9 @@ import socket
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from jupyter_dist.cli.command import Command
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.protocol.models import Devices, Environments
-
-from .command import Command
 
 MIN_FILES = 4096
 MIN_SHARED_BYTES = 1 << 30

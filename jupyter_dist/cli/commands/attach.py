@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
+from jupyter_dist.cli.command import add_group_argument, shown
+from jupyter_dist.cli.prompt import cells
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
 
 from .cells import CellCommand, add_cell_arguments
-from .command import add_group_argument, shown
-from .prompt import cells
 
 # After these errors the next cell cannot run, either.
 ENDS = ("unknown_group", "server_gone")

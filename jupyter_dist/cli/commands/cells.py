@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.cli.command import Command, add_shape_arguments, add_start_arguments
 from jupyter_dist.client import Group, JupyterDistError, Result
 from jupyter_dist.client.results.display import RankDisplay, TextDisplay
 
-from .command import Command, add_shape_arguments, add_start_arguments
 from .groups import start_fields
 
 # As in torchrun: the script is __main__, its folder comes first on sys.path, and sys.exit(0) is a success.
