@@ -35,7 +35,7 @@ class LineBuffer:
         for part in _CONTROLS.split(data):
             if part == "\n":
                 lines.append(self.text + "\n")
-                self.reset()
+                self._begin_line()
             elif part == "\r":
                 self._return()
             elif part == "\b":
@@ -67,7 +67,11 @@ class LineBuffer:
 
     def reset(self) -> None:
         """Drop the unfinished line."""
-        self.text, self.held, self._column, self._replaces = "", "", None, False
+        self.held = ""
+        self._begin_line()
+
+    def _begin_line(self) -> None:
+        self.text, self._column, self._replaces = "", None, False
 
     def _feed_plain(self, data: str) -> list[str]:
         *complete, last = (self.text + data).split("\n")
