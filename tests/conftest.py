@@ -1,4 +1,4 @@
-"""Fixtures for every room; each room's own are in its folder. tests/README.md says which fixture to take for what."""
+"""Fixtures for all tests; those of one folder are in its own conftest.py. tests/README.md says which fixture to take for what."""
 
 import os
 import shutil

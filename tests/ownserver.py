@@ -29,13 +29,13 @@ def environment(runtime_folder):
 
 @pytest.fixture(scope="session")
 def runtime_folder(tmp_path_factory):
-    """One for each room: group directories hold sockets, whose paths are short."""
+    """One for each folder of tests: group directories hold sockets, whose paths are short."""
     return tmp_path_factory.mktemp("rt")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_runtime(runtime_folder):
-    """Processes that a test starts inherit it. No longer than a module: a worker's next one may be another room's."""
+    """Processes that a test starts inherit it. No longer than a module: a worker's next one may be of another folder."""
     with environment(runtime_folder):
         yield
 

@@ -1,4 +1,4 @@
-"""Prose and structure are tested too: paths in the docs exist, versions agree, rooms stay small."""
+"""Prose and structure are tested too: paths in the docs exist, versions agree, files stay small."""
 
 import ast
 import json

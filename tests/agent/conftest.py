@@ -1,4 +1,4 @@
-"""Every test of this room ends with what it began with."""
+"""Every test of this folder ends with what it began with."""
 
 import pytest
 from leaks import nothing_left

@@ -1,4 +1,4 @@
-"""Real rank processes for the tests of this room, forked by the real zygote, spoken to over real sockets."""
+"""Real rank processes for the tests of this folder, forked by the real zygote, spoken to over real sockets."""
 
 from __future__ import annotations
 
