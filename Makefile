@@ -3,8 +3,7 @@ PYTHON ?= python3
 # A build for the CPU is enough for everything here; bring another by TORCH=... or by an index of your own.
 TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
-# Compiling all that is installed takes minutes; what is used is compiled when it is imported.
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 export PATH := $(BIN):$(PATH)
 
 .PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench screenshots clean setup browser
