@@ -5,6 +5,8 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 export PATH := $(BIN):$(PATH)
+# Where this is set, each of the hundreds of processes of a test run compiles the package again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench screenshots clean setup browser
 
