@@ -5,6 +5,16 @@ import { ChangingModel } from './changing';
 
 const DEFAULT_RANK = 100;
 
+/** Do what another extension adds: an error of its must not take away what is around it. `what` names it in the console. */
+export function guarded<R>(what: string, act: () => R, otherwise: R): R {
+  try {
+    return act();
+  } catch (reason) {
+    console.error(`jupyter_dist: ${what} failed`, reason);
+    return otherwise;
+  }
+}
+
 export class Contributions<T extends IContribution> extends ChangingModel implements IContributions<T> {
   get items(): readonly T[] {
     return this._items;

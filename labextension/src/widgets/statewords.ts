@@ -38,6 +38,11 @@ function isComing(state: RankState): boolean {
   return state === 'starting' || state === 'importing' || state === 'joining';
 }
 
+/** Whether no interrupt ends what it runs, so that killing it is offered. */
+export function cannotBeInterrupted({ state, ignores_interrupt }: IRank): boolean {
+  return state === 'unresponsive' || ignores_interrupt === true;
+}
+
 /** "4 ranks, 2 busy", "8 ranks, starting 3.4 s". */
 export function groupSummary(trans: TranslationBundle, group: IGroup, sinceStart: number): string {
   const size = trans._n('%1 rank', '%1 ranks', group.world_size, group.world_size);

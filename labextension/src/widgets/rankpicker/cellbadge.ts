@@ -4,6 +4,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
+import { guarded } from '../../model/contributions';
 import { getCellTarget } from '../../model/notebooks/target';
 import type { ICellBadge, IDistCellBadges } from '../../tokens';
 import { rankSetLabel } from '../rankoutput/itemrow';
@@ -118,12 +119,6 @@ function badgeNode({ text, title }: IBadge): HTMLElement {
   return node;
 }
 
-/** What another extension does must not take the other badges away. */
 function describe(badge: ICellBadge, cell: ICodeCellModel): IBadge | null {
-  try {
-    return badge.describe(cell);
-  } catch (reason) {
-    console.error(`jupyter_dist: the cell badge '${badge.id}' failed`, reason);
-    return null;
-  }
+  return guarded(`the cell badge '${badge.id}'`, () => badge.describe(cell), null);
 }

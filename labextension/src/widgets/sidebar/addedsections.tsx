@@ -1,6 +1,7 @@
 /** Sections of the sidebar that other extensions add. */
 import { Widget } from '@lumino/widgets';
 import React, { useLayoutEffect, useRef } from 'react';
+import { guarded } from '../../model/contributions';
 import type { IContributions, ISidebarSection } from '../../tokens';
 import { useSignal } from '../hooks';
 import { Section } from './section';
@@ -24,20 +25,12 @@ function Hosted({ section }: { section: ISidebarSection }): React.ReactElement {
   // A layout effect: it is cleaned up while the node is still in the page, where Lumino wants it.
   useLayoutEffect(() => {
     let widget: Widget | null = null;
-    guarded(section, () => {
+    const what = `the section '${section.id}' of the sidebar`;
+    guarded(what, () => {
       widget = section.createWidget();
       Widget.attach(widget, node.current!);
-    });
-    return () => guarded(section, () => widget?.dispose());
+    }, undefined);
+    return () => guarded(what, () => widget?.dispose(), undefined);
   }, [section]);
   return <div ref={node} className="jpd-Section-added" />;
-}
-
-/** What another extension does must not take the sidebar away. */
-function guarded({ id }: ISidebarSection, act: () => void): void {
-  try {
-    act();
-  } catch (reason) {
-    console.error(`jupyter_dist: the section '${id}' of the sidebar failed`, reason);
-  }
 }

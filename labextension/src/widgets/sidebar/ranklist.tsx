@@ -6,7 +6,7 @@ import { formatBytes, formatPercent, formatSeconds } from '../../model/format/qu
 import type { IGroup, IRank, IRankMemory } from '../../services/protocol';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
-import { exitReason, isPassing, stateWord } from '../statewords';
+import { cannotBeInterrupted, exitReason, isPassing, stateWord } from '../statewords';
 import { useSidebar } from './context';
 import { Sparkline } from './charts/sparkline';
 
@@ -121,7 +121,7 @@ function RankDetails({ group, rank, memory }: IRankDetailsProps): React.ReactEle
   return (
     <div className="jpd-RankRow-detail">
       {lines.join(' - ')}
-      {(rank.state === 'unresponsive' || rank.ignores_interrupt) && (
+      {cannotBeInterrupted(rank) && (
         <button
           type="button"
           className="jpd-RankRow-kill"

@@ -1,4 +1,5 @@
 /** The buttons that other extensions add above the output of ranks. */
+import { guarded } from '../../../model/contributions';
 import type { IDistOutputActions, IOutputAction, IRanksOutput } from '../../../tokens';
 import type { IShown } from '../shown';
 
@@ -39,12 +40,6 @@ function outputOf({ executionId, group, ranks, state, items }: IShown, trusted: 
   return { execution: executionId, group, ranks, state, items, trusted };
 }
 
-/** What another extension does must not take the output away. */
 function isVisible(action: IOutputAction, output: IRanksOutput): boolean {
-  try {
-    return action.isVisible?.(output) ?? true;
-  } catch (reason) {
-    console.error(`jupyter_dist: the output action '${action.id}' failed`, reason);
-    return false;
-  }
+  return guarded(`the output action '${action.id}'`, () => action.isVisible?.(output) ?? true, false);
 }

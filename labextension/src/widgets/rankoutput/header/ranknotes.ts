@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { expandRanks, formatRanks } from '../../../model/format/ranks';
 import type { IGroup } from '../../../services/protocol';
+import { cannotBeInterrupted } from '../../statewords';
 import { rankSetLabel } from '../itemrow';
 
 /** What some ranks wait for; those that no interrupt ends can be killed. */
@@ -19,7 +20,7 @@ export function notesOf(group: IGroup | null, execution: string): IRankNote[] {
     if (rank.execution_id !== execution || !message) {
       continue;
     }
-    const isStuck = rank.state === 'unresponsive' || rank.ignores_interrupt === true;
+    const isStuck = cannotBeInterrupted(rank);
     // Ranks that wait for the same are seconds apart.
     const key = `${isStuck} ${message.replace(/\d+ s\b/g, '')}`;
     const known = notes.get(key) ?? { message, isStuck, ranks: [] };
