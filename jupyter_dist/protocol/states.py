@@ -16,7 +16,7 @@ GroupState = Literal[
 ]
 RankState = Literal["starting", "importing", "joining", "idle", "busy", "unresponsive", "dead"]
 ExecutionState = Literal["queued", "running", "ok", "error", "interrupted", "aborted", "lost"]
-RankStatus = Literal["queued", "running", "ok", "error", "interrupted", "aborted", "lost"]
+RankStatus = ExecutionState  # of a rank's part of an execution
 # Of the agent alone. closed: ranks start, are replaced or end; held: it is broken, and cells that run end first.
 ProcessGroupState = Literal["closed", "open", "held", "rejoining"]
 

@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from .source import DeviceSource, FoundProcess, device
+from .source import FoundProcess, LibrarySource, device
 
 AmdSmi = Any  # the amdsmi module, or a replacement in tests
 MIB = 1 << 20
@@ -22,33 +22,23 @@ def load_amdsmi() -> AmdSmi:
     return amdsmi
 
 
-class AmdSmiReader(DeviceSource):
+class AmdSmiReader(LibrarySource):
     """Reads devices; none, without an error, if there is no driver."""
 
     def __init__(self, load: Callable[[], AmdSmi] = load_amdsmi) -> None:
-        self._load = load
-        self._amdsmi: AmdSmi | None = None
-        self._failed = False
+        super().__init__(load)
 
     def count(self) -> int:
         """Return the number of devices."""
-        amdsmi = self._library()
+        amdsmi = self.library()
         return len(amdsmi.amdsmi_get_processor_handles()) if amdsmi is not None else 0
 
     def read(self) -> list[dict[str, Any]]:
         """Return all devices."""
-        amdsmi = self._library()
+        amdsmi = self.library()
         if amdsmi is None:
             return []
         return [_device(amdsmi, i, handle) for i, handle in enumerate(amdsmi.amdsmi_get_processor_handles())]
-
-    def _library(self) -> AmdSmi | None:
-        if self._amdsmi is None and not self._failed:
-            try:
-                self._amdsmi = self._load()
-            except Exception:  # no package, no driver, no permission: all mean none
-                self._failed = True
-        return self._amdsmi
 
 
 def _device(amdsmi: AmdSmi, index: int, handle: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from .source import DeviceSource, FoundProcess, device
+from .source import FoundProcess, LibrarySource, device
 
 Nvml = Any  # the pynvml module, or a replacement in tests
 
@@ -21,33 +21,23 @@ def load_nvml() -> Nvml:
     return nvml
 
 
-class NvmlReader(DeviceSource):
+class NvmlReader(LibrarySource):
     """Reads devices; none, without an error, if there is no driver."""
 
     def __init__(self, load: Callable[[], Nvml] = load_nvml) -> None:
-        self._load = load
-        self._nvml: Nvml | None = None
-        self._failed = False
+        super().__init__(load)
 
     def count(self) -> int:
         """Return the number of devices."""
-        nvml = self._library()
+        nvml = self.library()
         return int(nvml.nvmlDeviceGetCount()) if nvml is not None else 0
 
     def read(self) -> list[dict[str, Any]]:
         """The devices of docs/api.md; `processes` still hold every user's, with pid and bytes alone."""
-        nvml = self._library()
+        nvml = self.library()
         if nvml is None:
             return []
         return [self._device(nvml, index) for index in range(self.count())]
-
-    def _library(self) -> Nvml | None:
-        if self._nvml is None and not self._failed:
-            try:
-                self._nvml = self._load()
-            except Exception:  # no package, no driver, no permission: pynvml has a class for each; all mean none
-                self._failed = True
-        return self._nvml
 
     def _device(self, nvml: Nvml, index: int) -> dict[str, Any]:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)

@@ -47,6 +47,24 @@ class DeviceSource(ABC):
         return len(self.read())
 
 
+class LibrarySource(DeviceSource):
+    """Reads through an optional library, loaded on first use; no devices, without an error, if there is no driver."""
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+        self._loaded: Any = None
+        self._failed = False
+
+    def library(self) -> Any:
+        """Return the library; None if there is none."""
+        if self._loaded is None and not self._failed:
+            try:
+                self._loaded = self._load()
+            except Exception:  # no package, no driver, no permission: libraries have a class for each; all mean none
+                self._failed = True
+        return self._loaded
+
+
 def device(index: int, processes: Sequence[FoundProcess] = (), **known: Any) -> dict[str, Any]:
     """Return a Device of docs/api.md, without `accelerator`; missing values are None (unknown)."""
     unknown = known.keys() - set(_FIELDS)

@@ -27,7 +27,7 @@ class LineBuffer:
 
     def feed(self, data: str) -> list[str]:
         """Return the lines that are now complete, each with its newline (or split at the maximum)."""
-        if self.held or "\x1b" in data[-_LONGEST_BEGUN:]:
+        if self._may_be_cut(data):
             data = self._hold_back(self.held + data)
         if self._is_plain(data):
             return self._feed_plain(data)
@@ -52,7 +52,7 @@ class LineBuffer:
 
         The unfinished line goes with them. Splits off nothing if the text has control characters or overlong lines.
         """
-        if self.held or "\x1b" in data[-_LONGEST_BEGUN:] or not self._is_plain(data):
+        if self._may_be_cut(data) or not self._is_plain(data):
             return "", data
         end = len(data)
         for _ in range(keep + 1):
@@ -111,6 +111,10 @@ class LineBuffer:
         if self._column is not None or "\r" in data or "\b" in data:
             return False
         return "\x1b" not in data or _ERASE.search(data) is None
+
+    def _may_be_cut(self, data: str) -> bool:
+        """Whether a control sequence may be split between this chunk and the one before or after it."""
+        return bool(self.held) or "\x1b" in data[-_LONGEST_BEGUN:]
 
     def _hold_back(self, data: str) -> str:
         begun = _BEGUN.search(data)
