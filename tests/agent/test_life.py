@@ -77,6 +77,10 @@ class Rank:
     process_group: str = "ok"
 
 
+RANKS = [Rank(0), Rank(1)]
+UNEVEN = [Rank(0, 3), Rank(1, 4)]
+
+
 def formed():
     group = ProcessGroup()
     assert group.formed().pump
@@ -95,7 +99,7 @@ def test_cells_begin_only_when_the_ranks_have_joined():
 
 def test_a_broken_process_group_is_re_created_when_no_cell_runs():
     group = formed()
-    group.replied({"status": "error", "process_group": "broken"})
+    group.replied({"status": "error", "process_group": "broken"}, RANKS)
     assert not group.may_begin
     assert group.is_formed
     assert group.settle([Rank(0), Rank(1)], 2, is_running=True) == group.settle([], 2, is_running=True)
@@ -109,7 +113,7 @@ def test_a_broken_process_group_is_re_created_when_no_cell_runs():
 
 def test_it_is_not_re_created_without_all_ranks():
     group = formed()
-    group.replied({"status": "error", "process_group": "broken"})
+    group.replied({"status": "error", "process_group": "broken"}, RANKS)
     todo = group.settle([Rank(0)], 2, is_running=False)
     assert not todo.rejoin
     assert "A rank is dead" in todo.note
@@ -118,10 +122,20 @@ def test_it_is_not_re_created_without_all_ranks():
 
 def test_an_interrupt_matters_only_where_collectives_are_uneven():
     group = formed()
-    group.replied({"status": "interrupted"})
-    assert not group.settle([Rank(0), Rank(1)], 2, is_running=False).rejoin
-    group.replied({"status": "interrupted"})
-    assert group.settle([Rank(0, 3), Rank(1, 4)], 2, is_running=False).rejoin
+    group.replied({"status": "interrupted"}, RANKS)
+    assert group.may_begin
+    assert not group.settle(RANKS, 2, is_running=False).rejoin
+    group.replied({"status": "interrupted"}, UNEVEN)
+    assert not group.may_begin  # a cell that is queued already would hang
+    assert group.settle(UNEVEN, 2, is_running=False).rejoin
+
+
+def test_uneven_counts_of_ranks_that_still_run_hold_no_cell():
+    group = formed()
+    group.replied({"status": "interrupted"}, UNEVEN[:1])
+    assert group.may_begin
+    group.replied({"status": "ok"}, UNEVEN)  # the other rank ended too
+    assert not group.may_begin
 
 
 def test_who_left_is_told_once_and_who_came_back_too():
@@ -143,12 +157,12 @@ def test_a_restart_while_ranks_rejoin_opens_nothing_for_the_old_ranks():
         assert not group.may_begin
 
 
-RANKS = [Rank(0), Rank(1)]
 EVENTS = {
     "close": lambda group: group.close(),
     "formed": lambda group: group.state == "closed" and group.formed(),
-    "broken": lambda group: group.replied({"status": "error", "process_group": "broken"}),
-    "interrupted": lambda group: group.replied({"status": "interrupted"}),
+    "broken": lambda group: group.replied({"status": "error", "process_group": "broken"}, RANKS),
+    "interrupted": lambda group: group.replied({"status": "interrupted"}, RANKS),
+    "uneven": lambda group: group.replied({"status": "interrupted"}, UNEVEN),
     "ended": lambda group: group.settle(RANKS, 2, is_running=False),
     "ended on some": lambda group: group.settle(RANKS, 2, is_running=True),
     "died": lambda group: group.settle(RANKS[:1], 2, is_running=False),

@@ -72,23 +72,26 @@ class ProcessGroup:
         self._enter("open")
         return Todo(pump=True)
 
-    def replied(self, reply: Header) -> None:
-        """Handle a rank that finished its part of a cell: check whether that may have broken the process group."""
+    def replied(self, reply: Header, idle: Sequence[Member]) -> None:
+        """Handle a rank that finished its part of a cell: check whether that may have broken the process group.
+
+        Args:
+            reply: what the rank said.
+            idle: the ranks that run no cell now. The counts of the others are those of an earlier cell.
+        """
         if not self.is_formed:
             return
-        if reply.get("process_group") == "broken":
-            self._broken = True
+        self._broken = self._broken or reply.get("process_group") == "broken"
+        self._interrupted = self._interrupted or reply["status"] == "interrupted"
+        # Decided before a queued cell starts: it would hang in its first collective.
+        if self._broken or (self._interrupted and _is_uneven(idle)):
             self._enter("held")
-        if reply["status"] == "interrupted":
-            self._interrupted = True
 
     def settle(self, living: Sequence[Member], world_size: int, is_running: bool) -> Todo:
         """Handle the end of a cell or a rank: once no cell runs, continue, or re-create a broken process group."""
         if is_running or not self.is_formed:
             return Todo()
-        # Ranks that began different numbers of collectives would mismatch the next one, or wait forever.
-        uneven = len({member.collective_seq for member in living}) > 1
-        is_needed = self._broken or (self._interrupted and uneven)
+        is_needed = self._broken or (self._interrupted and _is_uneven(living))
         self._broken = self._interrupted = False
         tell = self._who_left(living)
         if is_needed and len(living) == world_size:
@@ -141,3 +144,8 @@ class ProcessGroup:
     def _enter(self, state: ProcessGroupState) -> None:
         PROCESS_GROUP_LIFE.check(self.state, state)
         self.state = state
+
+
+def _is_uneven(members: Sequence[Member]) -> bool:
+    """Whether they began different numbers of collectives: they would mismatch the next one, or wait forever."""
+    return len({member.collective_seq for member in members}) > 1
