@@ -99,6 +99,12 @@ def name_of(pid: int) -> str:
         return ""
 
 
+def is_exiting(pid: int) -> bool:
+    """Whether it has released its memory, which an exit does before the process becomes a zombie."""
+    usage = usage_of(pid)
+    return usage is None or usage[0] == 0
+
+
 def usage_of(pid: int) -> tuple[int, float] | None:
     """Return its memory in bytes and its CPU time in seconds; None if it is gone."""
     try:
@@ -191,7 +197,8 @@ class Ending:
         patient = time.monotonic() < self._cleaners_until
         victims = [pid for pid in left if pid in self.killed or not (patient and removes_shared_memory(pid))]
         for pid in victims:
-            self.killed.setdefault(pid, name_of(pid))
+            if not is_exiting(pid):  # else it ends by itself: a rank's shim does so after its last report
+                self.killed.setdefault(pid, name_of(pid))
             send_signal(pid, signal.SIGKILL)
         self._num_empty = 0 if left else self._num_empty + 1
         self._num_without_victims = 0 if victims else self._num_without_victims + 1

@@ -13,6 +13,7 @@ from agent.harness import AgentProcess
 
 from jupyter_dist.agent.processes.death import ZYGOTE_KILLED, Ending, OutOfMemory, describe
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.processes import is_exiting
 from jupyter_dist.transport.frames import encode_frame
 
 
@@ -211,3 +212,12 @@ def test_other_ways_to_die_are_named(pair, code):
     assert execution["state"] == "lost"
     assert execution["error"]["message"].startswith("Rank 1 ")
     assert pair.run("print(1)", [0])["state"] == "ok"
+
+
+def test_a_process_that_exits_by_itself_is_not_one_that_was_killed():
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert is_exiting(child.pid)
+    assert not is_exiting(os.getpid())
+    child.wait()
+    assert is_exiting(child.pid)
