@@ -35,18 +35,18 @@ def current_call(namespace: dict[str, Any]) -> str | None:
         return None
     try:
         what = _call(frame)
-    except (SyntaxError, ValueError, IndexError):  # no source: report the line only
-        what = _line(frame, frame.f_lineno).strip()
+    except (SyntaxError, ValueError, IndexError, TypeError, StopIteration):  # no source: report the line only
+        what = _line(frame).strip()
     if len(what) > _LONGEST_CALL:
         what = f"{what[:_LONGEST_CALL]}..."
-    return f"{what} (cell line {frame.f_lineno})"
+    return f"{what} (cell line {_number(frame)})"
 
 
 def _call(frame: FrameType) -> str:
     """Return the expression that the frame evaluates; for a call, the function."""
     positions = getattr(frame.f_code, "co_positions", None)
     if positions is None:  # Python 3.10
-        return _line(frame, frame.f_lineno).strip()
+        return _line(frame).strip()
     first, last, start, end = next(islice(positions(), frame.f_lasti // 2, None))
     lines = [_line(frame, number).encode() for number in range(first, last + 1)]
     lines[-1] = lines[-1][:end]
@@ -66,11 +66,17 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
 def _describe(frame: FrameType) -> dict[str, Any]:
     return {
         "file": frame.f_code.co_filename,
-        "line": frame.f_lineno,
+        "line": _number(frame),
         "function": frame.f_code.co_name,
-        "code": _line(frame, frame.f_lineno).strip()[:500],
+        "code": _line(frame).strip()[:500],
     }
 
 
-def _line(frame: FrameType, number: int) -> str:
-    return linecache.getline(frame.f_code.co_filename, number, frame.f_globals)
+def _number(frame: FrameType) -> int:
+    """Return its line; that of its function where Python gives none, as in instructions that end a `with` or `for`."""
+    number: int | None = frame.f_lineno  # typeshed says int
+    return frame.f_code.co_firstlineno if number is None else number
+
+
+def _line(frame: FrameType, number: int | None = None) -> str:
+    return linecache.getline(frame.f_code.co_filename, number or _number(frame), frame.f_globals)
