@@ -15,6 +15,7 @@ COMMANDS = {
     "exec": "Run code on a group's ranks.",
     "run": "Run a script on a new group, like torchrun.",
     "logs": "Show the output of a rank.",
+    "export": "Write the cells that ran on ranks as a script for torchrun.",
     "stop": "End a group.",
     "doctor": "Check this machine, and say how to fix problems.",
     "completion": "Print a script for shell completion.",
@@ -28,6 +29,7 @@ MODULES = {
     "exec": "cells.Exec",
     "run": "cells.Run",
     "logs": "logs.Logs",
+    "export": "export.Export",
     "doctor": "doctor.Doctor",
     "completion": "completion.Completion",
 }

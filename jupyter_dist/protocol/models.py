@@ -100,14 +100,10 @@ class Rank(TypedDict):
     state: RankState
     state_at: Annotated[float, Field("When it entered that state.")]
     execution_id: str | None
-    process_group: Annotated[
-        Literal["ok", "broken", "none"], Field("As of its last cell; `none` if user code destroyed it.")
-    ]
+    process_group: Annotated[Literal["ok", "broken", "none"], Field("After its last cell; `none`: code destroyed it.")]
     exit: RankExit | None
     message: str | None
-    ignores_interrupt: NotRequired[
-        Annotated[bool, Field("Whether its cell still runs seconds after an interrupt; missing from older agents.")]
-    ]
+    ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]
 
 
 class Group(TypedDict):
@@ -165,9 +161,7 @@ class Execution(TypedDict):
     error: ErrorBody | None
     code: NotRequired[Annotated[str | None, Field("Not in lists.")]]
     line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
-    waits_for: NotRequired[
-        Annotated[str | None, Field("The cell of another notebook that it waits for, while queued.")]
-    ]
+    waits_for: NotRequired[Annotated[str | None, Field("The cell of another notebook that a queued one waits for.")]]
 
 
 class Elided(TypedDict):
@@ -270,6 +264,15 @@ class LogPage(TypedDict):
     seq: Annotated[int, Field("Of the last record.")]
     first: Annotated[int | None, Field("Of the first record; pass it as `before` to get older ones.")]
     more: Annotated[bool, Field("Whether there are older records.")]
+
+
+class Script(TypedDict):
+    """The cells of a notebook that ran on ranks, as a script for torchrun."""
+
+    script: str
+    cells: Annotated[int, Field("How many cells it runs.")]
+    notebook: Annotated[str | None, Field("The notebook's path.")]
+    notes: Annotated[list[str], Field("Sentences about what is left out; they stand in the script, too.")]
 
 
 # -- the machine ----------------------------------------------------------------------------------------

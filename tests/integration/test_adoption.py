@@ -69,7 +69,13 @@ async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly
 
 async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again, groups_path):
     group = await api.start(name="g")
-    view = await api.run("g", "print('last words')")
+    await api.run("g", "x = 1", cell_id="a", notebook="n.ipynb")
+    await api.run("g", "1 / 0", cell_id="b", notebook="n.ipynb")
+    await api.run("g", "hidden = 1", silent=True)
+    view = await api.run("g", "print('last words')", cell_id="a", notebook="n.ipynb")
+    before = await api.ask("POST", "groups/g/script", {})
+    assert "print('last words')\n" in before["script"]
+    assert "hidden" not in before["script"]
     agent_pid = (groups_path / group["id"] / "group.json").read_text()
     agent_pid = int(agent_pid.split('"agent_pid":')[1].split(",")[0])
     os.kill(agent_pid, signal.SIGKILL)
@@ -85,6 +91,7 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     assert lost["state"] == "lost"
     log = await api.ask("GET", "groups/g/ranks/0/log")
     assert "last words\n" in [record.get("text") for record in log["records"]]
+    assert await api.ask("POST", "groups/g/script", {}) == before
     await api.ask("DELETE", "groups/g")
     assert list(groups_path.iterdir()) == []
     deadline = time.monotonic() + 10

@@ -183,6 +183,16 @@ class AsyncGroup:
         records: list[models.LogRecord] = page["records"]
         return records
 
+    async def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
+        """Return the cells of a notebook that ran on ranks as a script for torchrun.
+
+        `cells` are the notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become comments.
+        """
+        fields = {"notebook": notebook, "cells": cells}
+        body = {name: value for name, value in fields.items() if value is not None}
+        script: models.Script = await self._ask("POST", "script", body=body)
+        return script
+
     async def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> AsyncIterator[list[models.LogRecord]]:
         """Yield the last records of a rank's log, then new ones, without end."""
         records = await self.logs(rank, tail_bytes)

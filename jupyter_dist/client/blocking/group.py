@@ -212,6 +212,10 @@ class Group:
         """Return the last records of a rank's log (docs/api.md, LogRecord)."""
         return self._loop.run(self._group.logs(rank, tail_bytes))
 
+    def script(self, notebook: str | None = None, cells: str | None = None) -> models.Script:
+        """Return the cells of a notebook that ran on ranks as a script for torchrun; see AsyncGroup.script."""
+        return self._loop.run(self._group.script(notebook, cells))
+
     def follow_logs(self, rank: int, tail_bytes: int = 1 << 18) -> Iterator[list[models.LogRecord]]:
         """Yield the last records of a rank's log, then new ones, without end."""
         return self._loop.iterate(self._group.follow_logs(rank, tail_bytes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import secrets
@@ -21,6 +22,7 @@ from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.launcher.process import AgentProcess
 from jupyter_dist.server.mirror.following import FollowedGroup
 from jupyter_dist.server.mirror.logs import LogReader, concerned_ranks
+from jupyter_dist.server.script.writer import write_script
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
 
 SHUTDOWN_SECONDS = 20.0
@@ -200,6 +202,15 @@ class ManagedGroup(FollowedGroup):
         """Return the newest log records after `seq`, and how many were skipped."""
         self.check_rank(rank)
         return (await self._history.ring(rank)).after(seq)
+
+    async def script(self, notebook: str | None, cells: str | None) -> models.Script:
+        """Return the cells that ran on ranks as a script for torchrun (docs/api.md, Script).
+
+        Raises:
+            JupyterDistError: `bad_request`, `not_found`, `too_large`.
+        """
+        runs, codes = await self._history.runs()
+        return await asyncio.to_thread(write_script, self.model(), runs, codes, notebook, cells)
 
     def log_chunks(self, rank: int) -> Iterator[list[LogRecord]]:
         """Yield the full log of a rank, about a megabyte of the journal at a time. Reads files: call it in a thread."""

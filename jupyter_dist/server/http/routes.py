@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from jupyter_dist.server.http.page.channel import ChannelHandler
-from jupyter_dist.server.http.rest.executions import CompleteHandler, ExecutionHandler, ExecutionsHandler
+from jupyter_dist.server.http.rest.executions import (
+    CompleteHandler,
+    ExecutionHandler,
+    ExecutionsHandler,
+    ScriptHandler,
+)
 from jupyter_dist.server.http.rest.groups import (
     EmptyCacheHandler,
     GroupHandler,
@@ -49,6 +54,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/memory", MemoryHandler),
     Route("groups/{group}/executions", ExecutionsHandler),
     Route("groups/{group}/executions/{execution}", ExecutionHandler),
+    Route("groups/{group}/script", ScriptHandler),
     Route("groups/{group}/ranks/{rank}/log", LogHandler),
     Route("groups/{group}/ranks/{rank}/log/download", LogDownloadHandler),
     Route("channel", ChannelHandler),

@@ -60,6 +60,10 @@ class Executions:
         """Whether its code is cached."""
         return execution_id in self._codes
 
+    def code(self, execution_id: str) -> str:
+        """Return its code if that is cached, else nothing."""
+        return self._codes.get(execution_id, "")
+
     def get(self, execution_id: str) -> models.Execution:
         """Return the execution, with its code if that is cached.
 

@@ -12,11 +12,13 @@ from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.folding.viewstore import Record
 from jupyter_dist.server.launcher.directories import GroupDirectory
+from jupyter_dist.server.script.runs import Run
 from jupyter_dist.transport.frames import FrameDecoder, Header
 
 from .executions import Executions
 from .link import PACKED_PROTOCOL, AgentLink
 from .logs import MAX_RING_BYTES, LogReader, LogRing
+from .pastruns import Codes, journal_runs, needed_runs, run_of
 
 MAX_VIEW_BYTES = 64 << 20  # records read for a view: far more than it shows
 FETCH_SECONDS = 30.0
@@ -63,6 +65,24 @@ class History:
         journal = self._directory.journal_path
         found = await asyncio.to_thread(lambda: list(execution_records(journal, execution_id, begin_seq, None)))
         return self._sound((record.header, record.payload) for record in found)
+
+    async def runs(self) -> tuple[list[Run], dict[str, str]]:
+        """Return all runs of cells that are known, oldest first, and the code of those that a script may need.
+
+        Raises:
+            JupyterDistError: `too_large`.
+        """
+        if not self._link.answers:
+            return await asyncio.to_thread(journal_runs, self._directory.journal_path, self._is_sound)
+        begun = [model for model in self._executions.all() if model["started_at"] is not None and not model["silent"]]
+        begun.sort(key=lambda model: self._executions.begin_seq(model["id"]) or 0)
+        runs = [run_of(model) for model in begun]
+        codes = Codes()
+        for run in needed_runs(runs):
+            if not self._executions.has_code(run.execution_id):
+                await self.fetch_code(run.execution_id)
+            codes.add(run.execution_id, self._executions.code(run.execution_id))
+        return runs, codes.found
 
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> models.LogPage:
         """Return the page of docs/api.md."""

@@ -90,11 +90,11 @@ export interface IRank {
   /** When it entered that state. */
   state_at: number;
   execution_id: string | null;
-  /** As of its last cell; `none` if user code destroyed it. */
+  /** After its last cell; `none`: code destroyed it. */
   process_group: 'ok' | 'broken' | 'none';
   exit: IRankExit | null;
   message: string | null;
-  /** Whether its cell still runs seconds after an interrupt; missing from older agents. */
+  /** Its cell still runs seconds after an interrupt. */
   ignores_interrupt?: boolean;
 }
 
@@ -157,7 +157,7 @@ export interface IExecution {
   code?: string | null;
   /** In lists, instead of the code: the first line. */
   line?: string | null;
-  /** The cell of another notebook that it waits for, while queued. */
+  /** The cell of another notebook that a queued one waits for. */
   waits_for?: string | null;
 }
 
@@ -267,6 +267,17 @@ export interface ILogPage {
   first: number | null;
   /** Whether there are older records. */
   more: boolean;
+}
+
+/** The cells of a notebook that ran on ranks, as a script for torchrun. */
+export interface IScript {
+  script: string;
+  /** How many cells it runs. */
+  cells: number;
+  /** The notebook's path. */
+  notebook: string | null;
+  /** Sentences about what is left out; they stand in the script, too. */
+  notes: string[];
 }
 
 /** A process on a device; those of other users are one entry without a name. */
@@ -421,6 +432,14 @@ export interface IRunRequest {
   silent?: boolean;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
+}
+
+/** The body of POST .../script. */
+export interface IScriptRequest {
+  /** The path of the notebook, or its last parts; by default the only one. */
+  notebook?: string | null;
+  /** The notebook's code cells as JSON, [{id, source}]: those that did not run on ranks become comments. */
+  cells?: string | null;
 }
 
 /** The body of POST .../complete. */

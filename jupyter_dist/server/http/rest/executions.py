@@ -94,6 +94,24 @@ class ExecutionHandler(DistHandler):
         self.answer(await group.execution(execution_id), 202)
 
 
+class ScriptHandler(DistHandler):
+    """The cells of a notebook as a script."""
+
+    @operation(
+        Operation(
+            "Export the cells that ran on ranks as a script for torchrun",
+            "read",  # a POST, because the notebook's cells are sent
+            {200: Answer("The script", models.Script)},
+            body=requests.ScriptRequest,
+            body_bytes=MAX_EXECUTE_BYTES,
+            errors=("unknown_group", "not_found", "too_large", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Write the script."""
+        self.answer(await self.group(name).script(self.body.get("notebook"), self.body.get("cells")))
+
+
 class CompleteHandler(DistHandler):
     """Code completion on one rank."""
 

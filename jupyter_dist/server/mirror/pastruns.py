@@ -1,0 +1,86 @@
+"""The runs of a group's cells and their code, for a script: from what the agent told, or from the journal's files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.journal.record import Record
+from jupyter_dist.protocol import models
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.script.runs import Run, latest
+from jupyter_dist.transport.frames import Header
+
+MAX_CODE_CHARS = 64 << 20  # more than a script may have
+
+
+class Codes:
+    """The code of runs, bounded."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+        self._num_chars = 0
+
+    def add(self, execution_id: str, code: str, needed: Callable[[], Iterable[Run]] | None = None) -> None:
+        """Keep the code; at the limit, drop that of runs that are not needed.
+
+        Raises:
+            JupyterDistError: `too_large`, if all of it is needed.
+        """
+        self.found[execution_id] = code
+        self._num_chars += len(code)
+        if self._num_chars > MAX_CODE_CHARS and needed is not None:
+            kept = {run.execution_id for run in needed()}
+            self.found = {key: text for key, text in self.found.items() if key in kept}
+            self._num_chars = sum(map(len, self.found.values()))
+        if self._num_chars > MAX_CODE_CHARS:
+            message = f"The cells of this group have more than {MAX_CODE_CHARS >> 20} MiB of code."
+            raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
+
+
+def run_of(model: models.Execution) -> Run:
+    """Return the run of an execution that began."""
+    count, notebook, cell_id = model["execution_count"], model["notebook"], model["cell_id"]
+    return Run(model["id"], model["ranks"], model["state"], count, notebook, cell_id)
+
+
+def needed_runs(runs: Iterable[Run]) -> list[Run]:
+    """Return the last run of each cell, and all runs of cells without an id, which are told apart by their code."""
+    return [of_cell[-1] for of_cell in latest(runs, {}).values()]
+
+
+def journal_runs(journal: Path, is_sound: Callable[[Header], bool]) -> tuple[list[Run], dict[str, str]]:
+    """Read the runs from the journal's files, about a megabyte at a time. Reads files: call it in a thread."""
+    reader = _RunReader()
+    with closing(JournalCursor(journal)) as cursor:
+        while records := cursor.read():
+            for record in records:
+                if is_sound(record.header):
+                    reader.feed(record)
+    return list(reader.runs.values()), reader.codes.found
+
+
+class _RunReader:
+    """Collects runs from records."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Run] = {}
+        self.codes = Codes()
+        self._last_count = 0
+
+    def feed(self, record: Record) -> None:
+        """Take one record."""
+        header = record.header
+        if header["kind"] == "end" and (run := self.runs.get(header["execution_id"])) is not None:
+            self.runs[run.execution_id] = replace(run, state=str(header.get("state")))
+        # A silent cell has the number of the one before it.
+        if header["kind"] == "begin" and (count := header.get("execution_count")) not in (None, 0, self._last_count):
+            self._last_count = count
+            cell = (header.get("notebook"), header.get("cell_id"))
+            run = Run(header["execution_id"], header["ranks"], "lost", count, *cell)
+            self.runs[run.execution_id] = run
+            code = record.payload.decode("utf-8", "replace")
+            self.codes.add(run.execution_id, code, lambda: needed_runs(self.runs.values()))

@@ -1,0 +1,1 @@
+"""From the cells that ran on ranks to a script for torchrun (pure)."""

@@ -1,0 +1,157 @@
+"""Which runs of cells a script is made of: those of one notebook since the last restart, each cell once, in order."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+
+from .translate import Plain, commented, to_python
+
+# What ranks have besides the names of IPython.
+RANK_NAMES = ("rank", "local_rank", "world_size", "device", "gpu_id", "__rank__", "__world_size__", "dist", "torch")
+_GIVEN = frozenset((*RANK_NAMES, *dir(builtins), "display", "__name__", "__file__"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a cell on ranks, from its `begin` in the journal."""
+
+    execution_id: str
+    ranks: str
+    state: str
+    count: int | None
+    notebook: str | None
+    cell_id: str | None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether all ranks succeeded."""
+        return self.state == "ok"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the script: the last run that succeeded, else the last one."""
+
+    run: Run
+    code: str
+    plain: Plain
+
+
+def of_notebook(runs: Sequence[Run], wanted: str | None) -> list[Run]:
+    """Return the runs of a notebook: the one with that path, or a part of it; without one, the only one there is.
+
+    Raises:
+        JupyterDistError: `bad_request` or `not_found`, naming the notebooks that ran cells.
+    """
+    known = {run.notebook for run in runs if run.notebook}
+    listed = ", ".join(sorted(known)) or "none"
+    if wanted is None:
+        if len(known) > 1:
+            message = f"Cells of {len(known)} notebooks ran on this group."
+            raise bad_request(message, f"Name one of them: {listed}.")
+        return [run for run in runs if run.notebook or not known]
+    found = [path for path in known if path == wanted] or [path for path in known if _is_part(path, wanted)]
+    if len(found) != 1:
+        what = "No cell of" if not found else "Cells of more than one"
+        raise JupyterDistError("not_found", f"{what} '{wanted[:200]}' ran on this group.", f"Notebooks: {listed}.")
+    return [run for run in runs if run.notebook == found[0]]
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Whether one path is the end of the other: a notebook has its path below the server's root, or in full."""
+    short, long = sorted((PurePosixPath(one).parts, PurePosixPath(other).parts), key=len)
+    return bool(short) and long[-len(short) :] == short
+
+
+def since_restart(all_runs: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
+    """Return those of the last generation of ranks with a success; a restart counts all cells from 1 again."""
+    mine = set(runs)
+    generations: list[list[Run]] = [[]]
+    last = 0
+    for run in all_runs:
+        if run.count is not None:
+            if run.count <= last:
+                generations.append([])
+            last = run.count
+        if run in mine:
+            generations[-1].append(run)
+    return next((found for found in reversed(generations) if any(run.is_ok for run in found)), list(runs))
+
+
+def latest(runs: Iterable[Run], codes: Mapping[str, str]) -> dict[str, list[Run]]:
+    """Return the runs by cell, those that succeeded if there are any; a cell without an id is known by its code."""
+    cells: dict[str, list[Run]] = {}
+    for run in runs:
+        key = f"id {run.cell_id}" if run.cell_id else f"code {codes.get(run.execution_id, run.execution_id).strip()}"
+        cells.setdefault(key, []).append(run)
+    return {key: [run for run in found if run.is_ok] or found for key, found in cells.items()}
+
+
+def chosen(runs: Sequence[Run], codes: Mapping[str, str]) -> tuple[list[Cell], list[str]]:
+    """Return the cells in order, and the names that they use before any cell has defined them.
+
+    A cell that ran again stands where it first succeeded, because later cells use its names; unless more names are
+    known where it ran last.
+    """
+    found = latest(runs, codes)
+    cells = {key: _cell(of_cell[-1], codes) for key, of_cell in found.items()}
+    place = {run.execution_id: number for number, run in enumerate(runs)}
+    orders = []
+    for end in (0, -1):
+        keys = sorted(found, key=lambda key, end=end: place[found[key][end].execution_id])  # type: ignore[misc]
+        ordered = [cells[key] for key in keys]
+        orders.append((ordered, missing_names(cell.plain for cell in ordered if cell.run.is_ok)))
+    return min(orders, key=lambda order: len(order[1]))
+
+
+def _cell(run: Run, codes: Mapping[str, str]) -> Cell:
+    code = codes.get(run.execution_id, "")
+    return Cell(run, code, to_python(code) if run.is_ok else Plain(commented(code), [], set()))
+
+
+def missing_names(cells: Iterable[Plain]) -> list[str]:
+    """Return the names that these cells, run in this order, use at their top level before they are defined."""
+    known = {"os", "sys", *_GIVEN}
+    missing: dict[str, None] = {}
+    for cell in cells:
+        try:
+            tree = ast.parse(cell.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # a newer Python's syntax
+            return []
+        if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
+            return []
+        known |= {*cell.modules, *_stored(tree)}
+        missing |= dict.fromkeys(name for name in _loaded(tree) if name not in known)
+    return list(missing)
+
+
+def _stored(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            yield node.rest
+
+
+def _loaded(node: ast.AST) -> Iterator[str]:
+    """Yield the names that are read at once; the bodies of functions are run later."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            for part in (*child.decorator_list, *child.args.defaults):
+                yield from _loaded(part)
+        elif not isinstance(child, ast.Lambda):
+            yield from _loaded(child)

@@ -1,0 +1,163 @@
+"""Writes the script: what ranks have when they start, the cells, and as comments what did not run on ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jupyter_dist.protocol import models
+from jupyter_dist.protocol.accelerators import ACCELERATORS
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.server.folding.content import MAX_BYTES
+
+from .runs import Cell, Run, chosen, of_notebook, since_restart
+from .translate import commented, indented, is_empty
+
+MAX_SCRIPT_CHARS = MAX_BYTES
+_CELL_MAGIC = re.compile(r"\s*%%[^\n]*\n")
+
+
+class Source:
+    """A code cell of the notebook's file."""
+
+    def __init__(self, fields: Any) -> None:
+        if not isinstance(fields, dict) or not isinstance(fields.get("source"), str):
+            raise bad_request("The field 'cells' is not a list of code cells.", "Send [{id, source}] as JSON.")
+        self.id = str(fields.get("id") or "")
+        self.code: str = fields["source"].strip()
+
+    def is_one_of(self, ids: set[str], codes: set[str]) -> bool:
+        """Whether the cell ran on ranks, as a whole or as the body of a cell magic."""
+        return self.id in ids or self.code in codes or _CELL_MAGIC.sub("", self.code, count=1).strip() in codes
+
+
+def parse_sources(text: str | None) -> list[Source]:
+    """Return the notebook's code cells from the field of a request. Raises JupyterDistError `bad_request`."""
+    try:
+        found = json.loads(text or "[]")
+    except (ValueError, RecursionError) as err:
+        raise bad_request(f"The field 'cells' is not JSON: {err}.", "Send [{id, source}] as JSON.") from err
+    return [Source(fields) for fields in (found if isinstance(found, list) else [found])]
+
+
+def write_script(
+    group: models.Group, all_runs: Sequence[Run], codes: Mapping[str, str], notebook: str | None, cells: str | None
+) -> models.Script:
+    """Return the script of a notebook's cells (docs/api.md, Script).
+
+    Raises:
+        JupyterDistError: `not_found` if no cell ran on ranks, `bad_request`, `too_large`.
+    """
+    runs = of_notebook(all_runs, notebook)
+    recent = since_restart(all_runs, runs)
+    ordered, missing = chosen(recent, codes)
+    if not any(cell.run.is_ok for cell in ordered):
+        raise JupyterDistError("not_found", "No cell has succeeded on the ranks of this group.", "Run cells first.")
+    blocks = [_Block(cell, group["world_size"]) for cell in ordered]
+    notes = list(_notes(len(recent) < len(runs), missing, ordered))
+    name = next((run.notebook for run in runs if run.notebook), None)
+    parts = [_head(group, name, notes, blocks), *_with_comments(blocks, parse_sources(cells), runs, codes)]
+    script = "\n\n".join([*parts, "dist.destroy_process_group()"]) + "\n"
+    if len(script) > MAX_SCRIPT_CHARS:
+        message = f"The script would have {len(script)} characters; the limit is {MAX_SCRIPT_CHARS}."
+        raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
+    return {"script": script, "cells": sum(cell.run.is_ok for cell in ordered), "notes": notes, "notebook": name}
+
+
+class _Block:
+    """A cell as it stands in the script."""
+
+    def __init__(self, cell: Cell, world_size: int) -> None:
+        self.run = cell.run
+        self.plain = cell.plain
+        self._ranks = expand_ranks(cell.run.ranks, world_size)
+        self._is_for_all = len(self._ranks) == world_size
+
+    def __str__(self) -> str:
+        title = f"# %% [{self.run.count}]"
+        if not self.run.is_ok:
+            return f"{title} is left out: it ended with '{self.run.state}'.\n{self.plain.text}"
+        if self._is_for_all or is_empty(self.plain.text):
+            return f"{title}\n{self.plain.text}"
+        ranks = f"({', '.join(map(str, self._ranks))}{',' if len(self._ranks) == 1 else ''})"
+        return f"{title}\nif rank in {ranks}:\n{indented(self.plain.text)}"
+
+
+def _notes(is_restarted: bool, missing: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
+    if is_restarted:
+        yield "Cells that ran before the ranks were restarted are left out."
+    if missing:
+        names = ", ".join(missing[:20])
+        yield f"No cell defines these names before they are used: {names}. The kernel may have sent them."
+    if failed := [f"[{cell.run.count}]" for cell in cells if not cell.run.is_ok]:
+        yield f"Cells that did not succeed are comments: {', '.join(failed[:20])}."
+
+
+def _head(group: models.Group, notebook: str | None, notes: Sequence[str], blocks: Sequence[_Block]) -> str:
+    futures = dict.fromkeys(name for block in blocks for name in block.plain.futures)
+    modules = sorted({"os", "sys"}.union(*(block.plain.modules for block in blocks)))
+    text = "\n".join(block.plain.text for block in blocks)
+    what = f"{notebook or 'The cells'}, as run on {group['world_size']} ranks of group '{group['name']}'"
+    paragraphs = [
+        f"{what}. Written by jupyter_dist.",
+        f"In {group['cwd']}:",
+        f"    torchrun --nproc-per-node {group['world_size']} THIS_FILE.py",
+        *notes,
+    ]
+    return "\n".join(
+        [
+            commented("\n\n".join(paragraphs)),
+            *([f"from __future__ import {', '.join(futures)}"] if futures else []),
+            "",
+            *(f"import {name}" for name in modules),
+            "",
+            "import torch",
+            "import torch.distributed as dist",
+            *(["from IPython.display import display"] if re.search(r"\bdisplay\(", text) else []),
+            "",
+            *_rank_names(group, text),
+        ]
+    )
+
+
+def _rank_names(group: models.Group, text: str) -> Iterator[str]:
+    """Yield what every rank has when it starts."""
+    row = ACCELERATORS[group["accelerator"]]
+    yield 'sys.path.insert(0, "")  # modules in the working directory, as on the ranks'
+    yield 'rank = int(os.environ["RANK"])'
+    yield 'local_rank = int(os.environ["LOCAL_RANK"])'
+    yield 'world_size = int(os.environ["WORLD_SIZE"])'
+    if row.has_devices:
+        yield f'device = torch.device("{row.device_type}", local_rank)'
+        yield f"torch.{row.device_type}.set_device(device)"
+    else:
+        yield f'device = torch.device("{row.device_type}")'
+    others = {"gpu_id": "local_rank" if row.has_devices else "None", "__rank__": "rank", "__world_size__": "world_size"}
+    for name, value in others.items():
+        if name in text:
+            yield f"{name} = {value}"
+    yield f'dist.init_process_group("{group["backend"]}")'
+
+
+def _with_comments(
+    blocks: Sequence[_Block], sources: Sequence[Source], runs: Sequence[Run], codes: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the cells, and after each as comments the cells of the file that follow it and did not run on ranks."""
+    ids = {run.cell_id for run in runs if run.cell_id}
+    texts = {codes[run.execution_id].strip() for run in runs if run.execution_id in codes}
+    last_id = ""
+    after: dict[str, list[str]] = {}
+    for source in sources:
+        if source.is_one_of(ids, texts):
+            last_id = source.id
+        elif source.code:
+            after.setdefault(last_id, []).append(f"# Did not run on ranks:\n{commented(source.code)}")
+    yield from after.pop("", [])
+    for block in blocks:
+        yield str(block)
+        yield from after.pop(block.run.cell_id or "", [])
+    for rest in after.values():
+        yield from rest
