@@ -1,6 +1,8 @@
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
+test.use({ ownPage: true });
+
 const SETTINGS = '/lab/api/settings/jupyter-dist:rank-picker';
 /** On CPU nothing is emptied: what a rank would do is counted where it would do it. */
 const SPY = [

@@ -4,6 +4,8 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { addOtherExecutor, breakPlugin, disable } from './pageconfig';
 
+test.use({ ownPage: true });
+
 const KERNEL = 'Python 3 (ipykernel)';
 const WHERE = ['print("here" if "rank" in globals() else "on the kernel")'];
 interface IWay {

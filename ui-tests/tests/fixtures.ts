@@ -1,29 +1,60 @@
 /**
- * The pages of a worker share one browser context, and with it what Chromium has loaded and compiled of JupyterLab:
- * most of a test's time would go into that. A page and what is stored in it are each test's own.
+ * The tests of a worker share one browser context and, unless they ask for a page of their own, one page: loading
+ * JupyterLab is most of what a short test costs. `openLab` and `openNotebook` begin with an empty JupyterLab either way.
+ *
+ * A page of its own, by `test.use({ ownPage: true })`, has a test that changes what a page loads or how: settings on
+ * the server, disabled plugins, routes of WebSockets, scripts that run first.
  */
-import { BrowserContext, test as base } from '@playwright/test';
+import { BrowserContext, Page, test as base } from '@playwright/test';
 
 export { expect } from '@playwright/test';
 
-export const test = base.extend<object, { sharedContext: BrowserContext }>({
-  sharedContext: [
+interface IWorker {
+  context: BrowserContext;
+  page: Page | null;
+}
+
+export const test = base.extend<{ ownPage: boolean }, { worker: IWorker }>({
+  ownPage: [false, { option: true }],
+  worker: [
     async ({ browser }, use, { project }) => {
       const { baseURL, viewport } = project.use;
-      const context = await browser.newContext({ baseURL, viewport });
-      await use(context);
-      await context.close();
+      const worker = { context: await browser.newContext({ baseURL, viewport }), page: null };
+      await use(worker);
+      await worker.context.close();
     },
     { scope: 'worker' }
   ],
-  context: async ({ sharedContext }, use) => {
-    await use(sharedContext);
-    await Promise.all(sharedContext.pages().map(page => page.close()));
-    await sharedContext.clearCookies();
+  context: async ({ worker }, use) => {
+    await use(worker.context);
+    const others = worker.context.pages().filter(page => page !== worker.page);
+    await Promise.all(others.map(page => page.close()));
+    await worker.context.unrouteAll();
+    await worker.context.clearCookies();
   },
-  page: async ({ context }, use) => {
-    const page = await context.newPage();
+  page: async ({ context, worker, ownPage, viewport }, use, testInfo) => {
+    if (ownPage && worker.page !== null) {
+      await worker.page.close(); // two pages of JupyterLab do not share a workspace, and so no address
+      worker.page = null;
+    }
+    const page = (worker.page ??= await context.newPage());
     await use(page);
     await page.evaluate(() => window.localStorage.clear()).catch(() => undefined); // it may be closed
+    if (ownPage || testInfo.status !== testInfo.expectedStatus || !(await tidy(page, viewport))) {
+      worker.page = null; // closed with the context's other pages
+    }
   }
 });
+
+/** Take away what a test did to the page itself; false if it cannot serve another test. */
+async function tidy(page: Page, viewport: { width: number; height: number } | null): Promise<boolean> {
+  if (page.isClosed()) {
+    return false;
+  }
+  page.removeAllListeners('dialog');
+  await page.unrouteAll();
+  if (viewport !== null) {
+    await page.setViewportSize(viewport);
+  }
+  return (await page.getByRole('dialog').count()) === 0;
+}

@@ -4,6 +4,8 @@ import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
+test.use({ ownPage: true });
+
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 

@@ -5,6 +5,8 @@ import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
+test.use({ ownPage: true });
+
 const MIME = 'application/vnd.jupyter-dist.ranks+json';
 
 /** Says who ran. */

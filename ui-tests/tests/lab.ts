@@ -2,10 +2,11 @@
 import { APIRequestContext, expect, Locator, Page } from '@playwright/test';
 import * as fs from 'fs';
 import * as path from 'path';
+import { openLab } from './ranks';
 
 interface ILabWindow {
   jupyterapp: {
-    commands: { execute(id: string): Promise<unknown> };
+    commands: { execute(id: string, args?: object): Promise<unknown> };
     shell: { currentWidget: { context: { ready: Promise<void> }; sessionContext: { ready: Promise<void> } } | null };
   };
 }
@@ -58,7 +59,10 @@ export async function openNotebook(
   name: string,
   { kernel = null }: { kernel?: string | null } = {}
 ): Promise<void> {
-  await page.goto(`/lab/tree/${name}?reset`);
+  await openLab(page);
+  await page.evaluate(async path => {
+    await (window as unknown as ILabWindow).jupyterapp.commands.execute('docmanager:open', { path });
+  }, name);
   const { jupyter_dist: target, kernelspec } = readNotebook(name).metadata as INotebookMetadata;
   if (!target && !kernelspec) {
     await chooseKernel(page, kernel);

@@ -4,27 +4,55 @@ import { APIRequestContext, expect, Page } from '@playwright/test';
 const API = '/jupyter-dist/api';
 
 interface ILabWindow {
-  jupyterapp: {
+  jupyterapp?: {
     restored: Promise<void>;
     commands: { execute(id: string, args?: object): Promise<unknown> };
+    shell: { widgets(area: string): Iterable<IMainWidget>; collapseRight(): void };
   };
+}
+
+interface IMainWidget {
+  dispose(): void;
+  context?: { model: { dirty: boolean } };
 }
 
 /** JupyterLab, empty, and at rest: what it opens by itself comes after it says that it was restored, and takes the focus. */
 export async function openLab(page: Page): Promise<void> {
-  await page.goto('/lab?reset');
-  await page.waitForFunction(() => (window as unknown as ILabWindow).jupyterapp !== undefined);
-  await page.evaluate(async () => {
-    await (window as unknown as ILabWindow).jupyterapp.restored;
-  });
+  if (!(await emptied(page))) {
+    await page.goto('/lab?reset');
+    await page.waitForFunction(() => (window as unknown as ILabWindow).jupyterapp !== undefined);
+    await page.evaluate(() => (window as unknown as ILabWindow).jupyterapp!.restored);
+  }
   await page.locator('.jp-Launcher').waitFor();
+}
+
+/** Close all that the last test opened; false if this page has no JupyterLab. */
+async function emptied(page: Page): Promise<boolean> {
+  return page.evaluate(async () => {
+    const { jupyterapp } = window as unknown as ILabWindow;
+    if (jupyterapp === undefined) {
+      return false;
+    }
+    await jupyterapp.restored;
+    const { commands, shell } = jupyterapp;
+    for (const widget of [...shell.widgets('main')].filter(widget => widget.context)) {
+      widget.context!.model.dirty = false; // else it asks whether to save it
+    }
+    for (const widget of shell.widgets('down')) {
+      widget.dispose();
+    }
+    await commands.execute('application:close-all');
+    await commands.execute('application:reset-layout');
+    shell.collapseRight();
+    return true;
+  });
 }
 
 /** Run a command, and do not wait for it: some wait for the user. */
 export async function command(page: Page, id: string, args: object = {}): Promise<void> {
   await page.evaluate(
     ([id, args]) => {
-      void (window as unknown as ILabWindow).jupyterapp.commands.execute(id as string, args as object);
+      void (window as unknown as ILabWindow).jupyterapp!.commands.execute(id as string, args as object);
     },
     [id, args] as const
   );

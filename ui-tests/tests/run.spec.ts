@@ -130,35 +130,39 @@ test('kernel and rank cells run in the order of the notebook', async ({
   expect(fs.readFileSync(file, 'utf8')).toBe('k0 r1 r2 k3 r4 ');
 });
 
-test("with JupyterLab's setting, a cell on ranks records its timing as one on the kernel does", async ({
-  page,
-  request
-}) => {
-  const settings = '/lab/api/settings/@jupyterlab/notebook-extension:tracker';
-  await request.put(settings, { data: { raw: '{"recordTiming": true}' } });
-  try {
-    const code = 'import time\ntime.sleep(0.3)';
-    lab.writeNotebook('timing.ipynb', [
-      { source: code, metadata: { jupyter_dist: { target: 'kernel' } } },
-      code
-    ]);
-    await lab.openNotebook(page, 'timing.ipynb', { kernel: 'Python 3 (ipykernel)' });
-    const before = Date.now();
-    await lab.execute(page, 'notebook:run-all-cells');
-    await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
-    await lab.saveNotebook(page);
-    const [kernel, ranks] = lab.readNotebook('timing.ipynb').cells.map(
-      cell => cell.metadata.execution as Record<string, string>
-    );
-    expect(Object.keys(ranks).sort()).toEqual(Object.keys(kernel).sort());
-    const at = (key: string): number => Date.parse(ranks[key]);
-    expect(at('iopub.status.busy')).toBeGreaterThanOrEqual(before - 1000);
-    const took = at('shell.execute_reply') - at('shell.execute_reply.started');
-    expect(took).toBeGreaterThanOrEqual(299);
-    expect(took).toBeLessThan(15000);
-  } finally {
-    await request.put(settings, { data: { raw: '{}' } });
-  }
+test.describe(() => {
+  test.use({ ownPage: true });
+
+  test("with JupyterLab's setting, a cell on ranks records its timing as one on the kernel does", async ({
+    page,
+    request
+  }) => {
+    const settings = '/lab/api/settings/@jupyterlab/notebook-extension:tracker';
+    await request.put(settings, { data: { raw: '{"recordTiming": true}' } });
+    try {
+      const code = 'import time\ntime.sleep(0.3)';
+      lab.writeNotebook('timing.ipynb', [
+        { source: code, metadata: { jupyter_dist: { target: 'kernel' } } },
+        code
+      ]);
+      await lab.openNotebook(page, 'timing.ipynb', { kernel: 'Python 3 (ipykernel)' });
+      const before = Date.now();
+      await lab.execute(page, 'notebook:run-all-cells');
+      await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
+      await lab.saveNotebook(page);
+      const [kernel, ranks] = lab.readNotebook('timing.ipynb').cells.map(
+        cell => cell.metadata.execution as Record<string, string>
+      );
+      expect(Object.keys(ranks).sort()).toEqual(Object.keys(kernel).sort());
+      const at = (key: string): number => Date.parse(ranks[key]);
+      expect(at('iopub.status.busy')).toBeGreaterThanOrEqual(before - 1000);
+      const took = at('shell.execute_reply') - at('shell.execute_reply.started');
+      expect(took).toBeGreaterThanOrEqual(299);
+      expect(took).toBeLessThan(15000);
+    } finally {
+      await request.put(settings, { data: { raw: '{}' } });
+    }
+  });
 });
 
 test('the toolbar interrupts ranks', async ({ page }) => {
@@ -245,30 +249,34 @@ test('many lines do not freeze the page', async ({ page }) => {
   expect(longest).toBeLessThan(5000);
 });
 
-test('a cell that runs says when nobody can tell how it does', async ({ page }) => {
-  let isCut = false;
-  const sockets: WebSocketRoute[] = [];
-  await page.routeWebSocket(/\/jupyter-dist\//, socket => {
-    if (isCut) {
-      void socket.close({ code: 1001 });
-    } else {
-      socket.connectToServer();
-      sockets.push(socket);
-    }
+test.describe(() => {
+  test.use({ ownPage: true });
+
+  test('a cell that runs says when nobody can tell how it does', async ({ page }) => {
+    let isCut = false;
+    const sockets: WebSocketRoute[] = [];
+    await page.routeWebSocket(/\/jupyter-dist\//, socket => {
+      if (isCut) {
+        void socket.close({ code: 1001 });
+      } else {
+        socket.connectToServer();
+        sockets.push(socket);
+      }
+    });
+    lab.writeNotebook('cut.ipynb', ['import time\nfor i in range(80): print("line", i); time.sleep(0.1)'], lab.onRanks());
+    await lab.openNotebook(page, 'cut.ipynb');
+    const cell = lab.cell(page, 0);
+    await cell.editor.click();
+    await page.keyboard.press('Control+Enter');
+    await expect(cell.summary).toContainText('running');
+    await expect(cell.node).toContainText('line 1');
+    isCut = true;
+    await Promise.all(sockets.map(socket => socket.close({ code: 1001 })));
+    await expect(cell.summary).toContainText('running \u00b7');
+    await expect(cell.summary).toContainText('not connected to the server; last known state');
+    isCut = false;
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(cell.summary).not.toContainText('no connection');
+    await expect(cell.node).toContainText('line 79');
   });
-  lab.writeNotebook('cut.ipynb', ['import time\nfor i in range(80): print("line", i); time.sleep(0.1)'], lab.onRanks());
-  await lab.openNotebook(page, 'cut.ipynb');
-  const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
-  await expect(cell.summary).toContainText('running');
-  await expect(cell.node).toContainText('line 1');
-  isCut = true;
-  await Promise.all(sockets.map(socket => socket.close({ code: 1001 })));
-  await expect(cell.summary).toContainText('running \u00b7');
-  await expect(cell.summary).toContainText('not connected to the server; last known state');
-  isCut = false;
-  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
-  await expect(cell.summary).not.toContainText('no connection');
-  await expect(cell.node).toContainText('line 79');
 });

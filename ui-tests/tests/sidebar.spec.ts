@@ -122,23 +122,28 @@ test('moves among ranks by arrows, and opens the output', async ({ page, request
   await expect(page.getByRole('log', { name: 'Output of rank 2' })).toBeVisible();
 });
 
-test('a page has one connection, which stays, and another when it is cut', async ({ page, request }) => {
-  await startGroup(request, 'train', 2);
-  const sockets: WebSocketRoute[] = [];
-  await page.routeWebSocket(/\/jupyter-dist\//, socket => {
-    socket.connectToServer();
-    sockets.push(socket);
+test.describe(() => {
+  test.use({ ownPage: true });
+
+  test('a page has one connection, which stays, and another when it is cut', async ({ page, request }) => {
+    await startGroup(request, 'train', 2);
+    const sockets: WebSocketRoute[] = [];
+    await page.routeWebSocket(/\/jupyter-dist\//, socket => {
+      socket.connectToServer();
+      sockets.push(socket);
+    });
+    await page.reload();
+    await openLab(page);
+    await command(page, 'jupyter-dist:show-sidebar');
+    await expect(row(page, 'train', 1).locator('.jpd-RankRow-memory')).toHaveText(/MB/);
+    await page.waitForTimeout(3000);
+    expect(sockets.length).toBe(1);
+    await sockets[0].close({ code: 1001 });
+    await expect.poll(() => sockets.length).toBe(2);
+    await run(request, 'train', 'import os; os._exit(3)', { ranks: '1' });
+    await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'dead');
+    expect(sockets.length).toBe(2);
   });
-  await openLab(page);
-  await command(page, 'jupyter-dist:show-sidebar');
-  await expect(row(page, 'train', 1).locator('.jpd-RankRow-memory')).toHaveText(/MB/);
-  await page.waitForTimeout(3000);
-  expect(sockets.length).toBe(1);
-  await sockets[0].close({ code: 1001 });
-  await expect.poll(() => sockets.length).toBe(2);
-  await run(request, 'train', 'import os; os._exit(3)', { ranks: '1' });
-  await expect(row(page, 'train', 1)).toHaveAttribute('data-state', 'dead');
-  expect(sockets.length).toBe(2);
 });
 
 test('the memory chart follows a change of theme at once', async ({ page, request }) => {

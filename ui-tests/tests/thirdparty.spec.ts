@@ -7,6 +7,8 @@ import * as lab from './lab';
 import { editPageConfig } from './pageconfig';
 import { command } from './ranks';
 
+test.use({ ownPage: true });
+
 const NAME = 'jupyter-dist-third-party';
 const BUILT = path.join(__dirname, '..', 'third-party', 'labextension');
 
