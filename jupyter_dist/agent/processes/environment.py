@@ -17,7 +17,9 @@ RANK_FILES = 160  # our own descriptors start at 100, away from the user's (rank
 AGENT_FILES, FILES_PER_RANK = 40, 8
 
 
-def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) -> dict[str, str]:
+def rank_environment(
+    spec: GroupSpec, local_rank: int, master: tuple[str, int], generation: int = 0
+) -> dict[str, str]:
     """Return the variables to add to the agent's environment for a rank. `spec.env` takes precedence."""
     environment = {
         # Those of torchrun, which Fabric, Accelerate, fastai and plain scripts read. One node: rank == local_rank.
@@ -27,11 +29,16 @@ def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int]) 
         "LOCAL_WORLD_SIZE": str(spec.world_size),
         "GROUP_RANK": "0",
         "GROUP_WORLD_SIZE": "1",
+        "ROLE_NAME": "default",
         "ROLE_RANK": str(local_rank),
         "ROLE_WORLD_SIZE": str(spec.world_size),
         "MASTER_ADDR": master[0],
         "MASTER_PORT": str(master[1]),
         "TORCHELASTIC_RUN_ID": spec.group_id,  # Fabric: "launched by torchrun, do not fork"
+        "TORCHELASTIC_RESTART_COUNT": str(generation),
+        "TORCHELASTIC_MAX_RESTARTS": "0",  # nothing restarts ranks by itself; `jupyter dist run` sets it
+        "TORCHELASTIC_USE_AGENT_STORE": "False",  # rank 0 serves the store of env://
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "FORK_LAUNCHED": "1",  # Accelerate: end_training() must not destroy the process group
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # torchrun's default
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
@@ -69,7 +76,7 @@ def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, mas
         cwd=spec.cwd,
         store_path=str(store_path),
         generation=generation,
-        env=rank_environment(spec, rank, master),
+        env=rank_environment(spec, rank, master, generation),
         join_timeout_seconds=spec.start_timeout_seconds,
     )
 

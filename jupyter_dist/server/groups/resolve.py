@@ -24,8 +24,9 @@ RESERVED_ENV = frozenset(
     | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE"}
     | {"JUPYTER_DIST_AGENT_PID", "JUPYTER_DIST_PRELOAD"}
 )
-# torchelastic's variables would point torch to a store and an agent that do not exist.
+# torchelastic's other variables would point torch to a store and an agent that do not exist.
 RESERVED_PREFIX = "TORCHELASTIC_"
+FREE_OF_PREFIX = frozenset({"TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID"})  # torchrun's options set them
 # Backends have no authentication, so a group must not be reachable from other machines.
 NETWORK_ENV = frozenset(
     name for backend in BACKENDS.values() for name in (backend.interface_variable, *backend.address_variables)
