@@ -12,7 +12,7 @@ from jupyter_dist.client.blocking.execution import Execution
 from jupyter_dist.client.blocking.group import Client, Group
 from jupyter_dist.client.blocking.notebook_launcher import notebook_launcher
 from jupyter_dist.client.results.result import CellError, RankError, RankResult, Result
-from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 
 __all__ = [
     "AsyncClient",
@@ -26,6 +26,7 @@ __all__ = [
     "RankError",
     "RankResult",
     "Result",
+    "TimedOutError",
     "attach",
     "connect",
     "notebook_launcher",

@@ -71,7 +71,7 @@ class RankMagics(Magics):
 
 
 def start_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the body of `POST /groups` for the given options of a magic."""
+    """Return the fields of StartRequest for the given options of a magic."""
     fields = {name: options.get(name) for name in ("backend", "accelerator")}
     fields["num_ranks"] = options.get("num_processes")
     if options.get("gpu_ids"):

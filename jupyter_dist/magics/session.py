@@ -90,7 +90,7 @@ class Session:
     def run(
         self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True, **fields: Any
     ) -> Result:
-        """Run a cell and stream its output; `fields` of `POST .../executions` (docs/api.md).
+        """Run a cell and stream its output; `fields` of RunRequest (docs/reference/http.md).
 
         Raises:
             RankError: if a rank failed. KeyboardInterrupt: if Ctrl-C has stopped the ranks.

@@ -32,12 +32,35 @@ class _Pickler(pickle.Pickler):
         torch = sys.modules.get("torch")
         if torch is not None and type(obj) is torch.storage.TypedStorage:
             return _reduce_storage(obj)
-        if isinstance(obj, type | types.FunctionType) and _is_of_notebook(obj):
+        if isinstance(obj, BaseException) and _needs_help(type(obj)):
+            return _exception, (type(obj), obj.args), vars(obj) or None
+        if isinstance(obj, type | types.FunctionType) and is_of_notebook(obj):
             return _bring, (obj.__qualname__, isinstance(obj, type), PYTHON, _by_value(obj))
         return NotImplemented
 
 
-def _is_of_notebook(obj: Any) -> bool:
+def _needs_help(cls: type[BaseException]) -> bool:
+    """Whether pickle would call an __init__ written in Python, with `args`, which need not be its arguments."""
+    own_way = any(name in vars(base) for base in cls.__mro__[:-1] if not _is_builtin(base) for name in _WAYS_TO_PICKLE)
+    return isinstance(cls.__init__, types.FunctionType) and not own_way
+
+
+_WAYS_TO_PICKLE = ("__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__")
+
+
+def _is_builtin(cls: type) -> bool:
+    return cls.__module__ == "builtins"
+
+
+def _exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """Called by pickle to load an exception without its own __init__."""
+    builtin: Any = next(base for base in cls.__mro__ if _is_builtin(base))
+    error: BaseException = builtin.__new__(cls, *args)
+    builtin.__init__(error, *args)
+    return error
+
+
+def is_of_notebook(obj: Any) -> bool:
     """Whether other processes cannot import it by name."""
     return obj.__module__ in ("__main__", None) or obj.__module__ not in sys.modules or "<" in obj.__qualname__
 

@@ -24,6 +24,10 @@ class JupyterDistError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Called when it is pickled: by default, `__init__` would be called with the message alone."""
+        return _restored, (type(self), self.args), vars(self)
+
     def _render_traceback_(self) -> list[str]:
         """Called by IPython: show only the sentence, because a traceback through our code does not help users."""
         return [f"\x1b[0;31m{type(self).__name__}\x1b[0m: {self}"]
@@ -41,6 +45,19 @@ class JupyterDistError(Exception):
             str(fields.get("message", "unknown error")),
             str(fields.get("hint", "")),
         )
+
+
+def _restored(cls: type[JupyterDistError], args: tuple[Any, ...]) -> JupyterDistError:
+    error = cls.__new__(cls)
+    error.args = args
+    return error
+
+
+class TimedOutError(JupyterDistError, TimeoutError):
+    """A time limit has passed: a JupyterDistError with the code `timed_out`, and Python's TimeoutError."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__("timed_out", message, hint)
 
 
 def bad_request(message: str, hint: str = "") -> JupyterDistError:

@@ -5,7 +5,7 @@ See models.py for what is generated from these types. Bodies with unknown fields
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from .models import Field
@@ -19,6 +19,8 @@ MAX_COMPLETE_CHARS = 1 << 20
 MAX_CPU_RANKS = 64
 MAX_PATH = 4096
 MAX_VARIABLES = 500
+MAX_WORDS = 1000
+MAX_WORD = 128 << 10
 
 _INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
 _COUNT = {"type": "integer", "minimum": -1, "maximum": MAX_RANKS}
@@ -44,6 +46,19 @@ Expression = Annotated[
 ]
 
 
+def _words(longest: int, most: int) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string", "maxLength": longest}, "maxItems": most}
+
+
+def _words_by_rank() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "maxProperties": MAX_RANKS,
+        "propertyNames": {"type": "string", "maxLength": 7},
+        "additionalProperties": {"type": "string", "maxLength": MAX_PATH},
+    }
+
+
 def _one_of(names: tuple[str, ...]) -> Field:
     return Field(f"One of {', '.join(names)}.", schema={"enum": list(names)})
 
@@ -52,7 +67,7 @@ class StartRequest(TypedDict, total=False):
     """The body of POST /groups; all fields are optional."""
 
     name: Annotated[str, Field("A name for the group, unique among running groups.", maxLength=200)]
-    environment: Annotated[str, Field("The name of an environment of GET /environments.", maxLength=300)]
+    environment: Annotated[str, Field("The name of one of the environments that are listed.", maxLength=300)]
     python: Annotated[str, Field("The absolute path of an interpreter, instead of an environment.", maxLength=MAX_PATH)]
     accelerator: Annotated[str, _one_of(ACCELERATOR_CHOICES)]
     devices: Annotated[
@@ -72,6 +87,41 @@ class StartRequest(TypedDict, total=False):
     ]
 
 
+class RankCall(TypedDict):
+    """What ranks do instead of running code, with objects in files of this user (the clients' push, pull, launch)."""
+
+    do: Annotated[
+        Literal["set", "get", "call", "script"],
+        Field(
+            "`set`: set the variables in a file. `get`: write the values of `names` to a file. "
+            "`call`: call the function in a file, write its result to another. `script`: run a script."
+        ),
+    ]
+    files: NotRequired[
+        Annotated[
+            dict[str, str],
+            Field("The file to read, by rank; or one for `all`.", schema=_words_by_rank()),
+        ]
+    ]
+    folders: NotRequired[
+        Annotated[
+            list[str],
+            Field(
+                "Where a rank writes a file that has its number as name: in the first folder with space.",
+                schema=_words(MAX_PATH, 8),
+            ),
+        ]
+    ]
+    names: NotRequired[
+        Annotated[list[str], Field("For `get`: variables or other expressions.", schema=_words(MAX_WORD, MAX_WORDS))]
+    ]
+    argv: NotRequired[
+        Annotated[list[str], Field("For `script`: its name and its arguments.", schema=_words(MAX_WORD, MAX_WORDS))]
+    ]
+    path: NotRequired[Annotated[str, Field("For `script`: its absolute path.", maxLength=MAX_PATH)]]
+    module: NotRequired[Annotated[str, Field("For `script`: a module to run instead of a path.", maxLength=MAX_PATH)]]
+
+
 class RunRequest(TypedDict):
     """The body of POST .../executions."""
 
@@ -89,6 +139,12 @@ class RunRequest(TypedDict):
         ]
     ]
     silent: NotRequired[Annotated[bool, Field("Whether to leave it out of the history.")]]
+    call: NotRequired[
+        Annotated[
+            RankCall,
+            Field("What to do instead of running `code`, which describes it then. From protocol 3."),
+        ]
+    ]
     empty_cache: NotRequired[
         Annotated[
             bool, Field("Whether ranks collect garbage and empty the device cache if the cell changed their memory.")

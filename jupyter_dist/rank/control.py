@@ -10,7 +10,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.cells.interrupt import Execution, Interrupter
 from jupyter_dist.rank.cells.runner import Runner
-from jupyter_dist.rank.guard.own import os, traceback
+from jupyter_dist.rank.guard.own import json, os, traceback
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.transport.frames import Header, pack
 
@@ -35,6 +35,7 @@ class Control:
     def __post_init__(self) -> None:
         self._handlers: dict[str, Callable[[Header, bytes], None]] = {
             "execute": self._on_execute,
+            "call": self._on_call,
             "interrupt": self._on_interrupt,
             "sample": self._on_sample,
             "empty_cache": self._on_empty_cache,
@@ -66,6 +67,12 @@ class Control:
     def _on_execute(self, header: Header, payload: bytes) -> None:
         code = payload.decode("utf-8", "replace")
         execution = Execution(header["execution_id"], header["execution_count"], header["silent"], code)
+        execution.empty_cache = header["empty_cache"]
+        self.runner.submit(execution)
+
+    def _on_call(self, header: Header, payload: bytes) -> None:
+        execution = Execution(header["execution_id"], header["execution_count"], header["silent"], "")
+        execution.call = json.loads(payload)
         execution.empty_cache = header["empty_cache"]
         self.runner.submit(execution)
 

@@ -17,6 +17,7 @@ import torch.distributed as dist
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.rank.cells.calls import Calls
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell
@@ -144,6 +145,7 @@ class Rank:
         }
         self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
         self._runner.shell = self._shell
+        self._runner.calls = Calls(self._spec.rank, self._shell.user_ns)
         self._runner.surroundings = self._side.surroundings = surroundings = Surroundings()
         self._shell.restore = surroundings.restore
         descriptors.protect()

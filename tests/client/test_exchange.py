@@ -1,17 +1,20 @@
 """Objects to real ranks and back."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 import torch
+from waits import until
 
-from jupyter_dist.client import JupyterDistError, RankError
-from jupyter_dist.objects import files, pickling
+from jupyter_dist.client import JupyterDistError, RankError, TimedOutError
+from jupyter_dist.objects import files, functions, pickling
 from jupyter_dist.objects.segments import Segments, filled
 
 
@@ -265,3 +268,112 @@ def test_notebook_launcher_takes_what_accelerates_takes():
     ]
     with pytest.raises(JupyterDistError, match=r"2 nodes were requested.*one machine"):
         notebook_launcher(print, num_nodes=2)
+
+
+def test_a_cell_that_shadows_names_breaks_no_exchange(group):
+    names = "globals, print, pickle, __import__, eval, files, os, exec, open, __builtins__"
+    group.run(f"{names} = [None] * 10")
+    try:
+        group.push({"word": "pushed"})
+        assert group.gather("word * 2") == {0: "pushedpushed", 1: "pushedpushed"}
+        group.broadcast("word", 1)
+        assert group.launch(os.path.join, "a", "b") == {0: "a/b", 1: "a/b"}
+        assert group.run("1 + 1").ok
+    finally:
+        group.run(f"del {names}")
+
+
+def test_the_log_has_a_note_of_what_was_exchanged_and_no_code(group):
+    group.push({"weights": np.zeros(1 << 18), "step": 3})
+    group.pull("step + 1")
+    group.launch(os.getpid)
+    begun = [record["code"] for record in group.logs(0) if record["kind"] == "begin"]
+    assert begun[-3:] == ["# push of weights, step: 2.1 MB", "# pull of step + 1", "# launch of getpid"]
+
+
+def test_lambdas_closures_and_decorated_functions_go_by_value(group):
+    main = define("""
+import functools
+def counted(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        wrapper.calls += 1
+        return wrapper.calls, function(*args)
+    wrapper.calls = 0
+    return wrapper
+@counted
+def of_rank(x): return x * 10 + rank
+def adder(y, *, z=1):
+    def add(x, n=0, *, w=y): return x + y + z + rank if n == 0 else add(x + n)
+    return add
+add = adder(100)
+double = lambda x: (x * 2, rank)
+class Scale: by = 3
+make = lambda: Scale().by
+calls_double = lambda: double(1)
+""")
+    try:
+        assert group.launch(main.double, 4) == {0: (8, 0), 1: (8, 1)}
+        assert group.launch(main.add, 1, 5) == {0: 107, 1: 108}
+        assert group.launch(main.of_rank, 2) == {0: (1, 20), 1: (1, 21)}
+        assert group.launch(main.make, ranks="0") == {0: 3}
+        with pytest.raises(RankError, match=r"The kernel has 'double', the ranks have not"):
+            group.launch(main.calls_double)
+    finally:
+        for name in ("counted", "of_rank", "adder", "add", "double", "Scale", "make", "calls_double", "functools"):
+            main.__dict__.pop(name, None)
+
+
+def test_a_function_by_value_needs_the_same_python():
+    with pytest.raises(JupyterDistError, match=r"'f' comes from Python 3.1, .*Define it with def"):
+        functions._make((3, 1), b"", ("f", "f", "__main__"), 0, "")
+
+
+def test_exceptions_with_an_init_of_their_own_cross(group):
+    group.run("""
+class Rejected(ValueError):
+    def __init__(self, code, reason):
+        super().__init__(f'{code}: {reason}')
+        self.code = code
+class Full(OSError):
+    def __init__(self, path):
+        super().__init__(28, 'full')
+        self.path = path
+found = [Rejected(7, 'too late'), Full('/x'), KeyError('k'), FileNotFoundError(2, 'gone', 'f')]
+""")
+    rejected, full, key, gone = group.pull("found")
+    assert (str(rejected), rejected.code, isinstance(rejected, ValueError)) == ("7: too late", 7, True)
+    assert (full.errno, full.strerror, full.path) == (28, "full", "/x")
+    assert (key.args, gone.filename) == (("k",), "f")
+    group.push({"back": [rejected, JupyterDistError("a", "b.", "c.")]})
+    assert group.run("back[0].code, isinstance(back[0], Rejected), back[1].hint").values[0] == "(7, True, 'c.')"
+
+
+def test_our_errors_can_be_pickled_by_anybody(group):
+    with pytest.raises(RankError) as raised:
+        group.run("1 / 0", check=True)
+    found = pickle.loads(pickle.dumps(raised.value))
+    assert (str(found), found.code, found.errors[1].ename) == (str(raised.value), "cell_failed", "ZeroDivisionError")
+    late = pickle.loads(pickle.dumps(TimedOutError("Late.", "Wait.")))
+    assert (str(late), late.code, isinstance(late, TimeoutError)) == ("Late. Wait.", "timed_out", True)
+
+
+def test_what_ranks_do_for_a_client_can_be_interrupted(group):
+    for wait in (lambda: group.launch(time.sleep, 600), lambda: group.pull("__import__('time').sleep(600)")):
+        stop = threading.Thread(target=lambda: until(lambda: any(group.interrupt()["interrupted"])))
+        stop.start()
+        with pytest.raises(RankError, match="KeyboardInterrupt"):
+            wait()
+        stop.join()
+    assert group.run("rank").ok
+
+
+def test_a_group_of_an_older_version_is_named(group):
+    group.model["protocol"] = 2
+    try:
+        for attempt in (lambda: group.push({"x": 1}), lambda: group.pull("x"), lambda: group.launch(os.getpid)):
+            with pytest.raises(JupyterDistError, match="started by an older version") as raised:
+                attempt()
+            assert raised.value.code == "incompatible"
+    finally:
+        group.status()

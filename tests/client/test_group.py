@@ -11,7 +11,7 @@ import time
 import pytest
 from waits import PATIENCE, until
 
-from jupyter_dist.client import AsyncClient, Group, JupyterDistError, RankError, connect
+from jupyter_dist.client import AsyncClient, Group, JupyterDistError, RankError, TimedOutError, connect
 from jupyter_dist.client.results.bundle import RANKS_MIME
 from jupyter_dist.client.results.display import TextDisplay
 
@@ -61,8 +61,10 @@ def test_a_future_is_submitted_awaited_and_cancelled(group):
     running = group.submit("import time\ntime.sleep(60)")
     queued = group.submit("'after'", stop_on_error=False)
     assert not running.done()
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError) as raised:
         running.result(0.2)
+    assert isinstance(raised.value, TimedOutError)
+    assert isinstance(raised.value, JupyterDistError)
     queued.cancel()
     running.cancel()
     assert running.result(PATIENCE).state == "interrupted"

@@ -17,6 +17,7 @@ from agent.harness import BOOT, AgentProcess
 from leaks import children_of
 from waits import PATIENCE, until
 
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION
 from jupyter_dist.server.launcher.directories import groups_directory
 
 from .server import JupyterServer
@@ -84,7 +85,7 @@ def test_a_group_with_thousands_of_cells_and_huge_ones_is_adopted(place):
     server = place.serve()
     group = server.ask("GET", "groups/g")
     print(f"listening and adopted {time.monotonic() - began:.2f} s after the server was started")
-    assert (group["id"], group["state"], group["protocol"]) == ("g-00000001", "ready", 2)
+    assert (group["id"], group["state"], group["protocol"]) == ("g-00000001", "ready", 3)
     listed = server.ask("GET", "groups/g/executions")["executions"]
     assert [model["id"] for model in listed] == (ids + huge)[-2000:]
     assert listed[0]["line"].startswith(f"x = {len(sizes)}  # ccc")
@@ -96,7 +97,7 @@ def test_a_group_with_thousands_of_cells_and_huge_ones_is_adopted(place):
     # The server's own connection is cut: it takes the group over again in the same way.
     cutting = process.client()
     with contextlib.suppress(EOFError, ConnectionError):  # the server may be back before the answer is read
-        cutting.request("hello", protocol=2, server="another")
+        cutting.request("hello", protocol=PROTOCOL_VERSION, server="another")
         cutting.wait_closed()
     until(lambda: state_of(server) == "ready")
     assert server.run("g", "x")["items"][0]["output"]["data"]["text/plain"] == "1999"
@@ -178,7 +179,7 @@ def test_a_group_of_another_protocol_is_named_and_can_be_shut_down(place):
     package = place.home / "other" / "jupyter_dist"
     shutil.copytree(ROOT / "jupyter_dist", package, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
     specs = package / "protocol" / "specs.py"
-    specs.write_text(specs.read_text().replace("PROTOCOL_VERSION = 2", "PROTOCOL_VERSION = 99", 1))
+    specs.write_text(specs.read_text().replace("PROTOCOL_VERSION = 3", "PROTOCOL_VERSION = 99", 1))
     (package / "_version.py").write_text('__version__ = "99.1"\n')
     process = place.agent(2, package / "agent" / "boot.py")
     client = process.client()
@@ -217,6 +218,8 @@ def test_a_group_that_the_version_before_started_is_adopted(place):
     assert (group["state"], group["protocol"]) == ("ready", 1)
     assert server.view("g", before["id"])["execution"]["code"] == "kept = 7\nprint('before')"
     assert server.run("g", "kept")["items"][0]["output"]["data"]["text/plain"] == "7"
+    status, refused = server.refused("POST", "groups/g/executions", {"code": "# push", "call": {"do": "set"}})
+    assert (status, refused["error"]["code"]) == (409, "incompatible")
     server.ask("POST", "groups/g/restart")
     until(lambda: state_of(server) == "ready")
     assert server.run("g", "'kept' in globals()")["items"][0]["output"]["data"]["text/plain"] == "False"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -128,6 +129,8 @@ class Dispatcher:
         count = self._execution_count
         options = {"silent": spec.silent, "empty_cache": spec.empty_cache}
         header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}
+        if spec.call is not None:
+            header["t"], code = "call", json.dumps(spec.call).encode()
         frame = encode_frame(header, code)
         for rank in spec.ranks:
             self._ranks[rank].execute(execution.id, frame)

@@ -27,7 +27,7 @@ class Execution:
         self.spec = spec
         self.code: bytes | None = code  # None: only the journal has it, which saves memory here
         self.line = first_line(code)
-        self.fingerprint = hashlib.blake2b(code + repr(spec.ranks).encode()).digest()
+        self.fingerprint = hashlib.blake2b(code + repr((spec.ranks, spec.call)).encode()).digest()
         self.state: ExecutionState = "queued"
         self.statuses: dict[int, tuple[RankStatus, float | None]] = dict.fromkeys(spec.ranks, ("queued", None))
         self.execution_count: int | None = None

@@ -17,9 +17,7 @@ RANK_FILES = 160  # our own descriptors start at 100, away from the user's (rank
 AGENT_FILES, FILES_PER_RANK = 40, 8
 
 
-def rank_environment(
-    spec: GroupSpec, local_rank: int, master: tuple[str, int], generation: int = 0
-) -> dict[str, str]:
+def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int], generation: int = 0) -> dict[str, str]:
     """Return the variables to add to the agent's environment for a rank. `spec.env` takes precedence."""
     environment = {
         # Those of torchrun, which Fabric, Accelerate, fastai and plain scripts read. One node: rank == local_rank.
@@ -38,7 +36,6 @@ def rank_environment(
         "TORCHELASTIC_RESTART_COUNT": str(generation),
         "TORCHELASTIC_MAX_RESTARTS": "0",  # nothing restarts ranks by itself; `jupyter dist run` sets it
         "TORCHELASTIC_USE_AGENT_STORE": "False",  # rank 0 serves the store of env://
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "FORK_LAUNCHED": "1",  # Accelerate: end_training() must not destroy the process group
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # torchrun's default
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",

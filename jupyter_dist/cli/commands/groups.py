@@ -13,7 +13,7 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_ST
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the body of `POST /groups` (docs/api.md); by default ranks use this interpreter and folder."""
+    """Return the fields of StartRequest; by default ranks use this interpreter and folder."""
     names = ("num_ranks", "devices", "accelerator", "backend", "environment", "python", "cwd")
     fields = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     fields["cwd"] = os.path.abspath(fields.get("cwd", os.getcwd()))

@@ -62,7 +62,7 @@ class AsyncClient:
         return [AsyncGroup(self, model) for model in answer["groups"]]
 
     async def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> AsyncGroup:
-        """Start a group with the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
+        """Start a group with the fields of StartRequest (docs/reference/http.md); returns when its ranks are ready."""
         body = {key: value for key, value in {"name": name, **fields}.items() if value is not None}
         group = AsyncGroup(self, await self.api.ask_once("groups", body=body))
         return await group.ready() if wait else group

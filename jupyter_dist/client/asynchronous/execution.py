@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.client.connection.feeds import ExecutionFeed
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import models
+from jupyter_dist.protocol.errors import TimedOutError
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 POLL_SECONDS = 30
 # How often streamed output is delivered.
 GAP_SECONDS = 0.25
+
+_WAIT_OR_CANCEL = "Wait again with result(), or stop it with cancel()."
 
 
 class AsyncExecution:
@@ -48,7 +51,7 @@ class AsyncExecution:
         """Wait until it ends and return the result.
 
         Raises:
-            TimeoutError: it is still running; wait again, or cancel it.
+            TimedOutError: it is still running; wait again, or cancel it. It is a TimeoutError, too.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while True:
@@ -57,7 +60,7 @@ class AsyncExecution:
             if result.done:
                 return result
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(f"Execution {self.id} is still {result.state}.")
+                raise TimedOutError(f"Execution {self.id} is still {result.state}.", _WAIT_OR_CANCEL)
 
     async def stream(self, gap_seconds: float = GAP_SECONDS) -> AsyncIterator[Result]:
         """Yield the result so far, at most once per `gap_seconds`; the last one is `done`.

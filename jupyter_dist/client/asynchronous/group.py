@@ -67,7 +67,7 @@ class AsyncGroup:
         return self
 
     async def submit(self, code: str, ranks: str = "all", **fields: Any) -> AsyncExecution:
-        """Queue a cell, with optional fields of `POST .../executions` (docs/api.md)."""
+        """Queue a cell, with optional fields of RunRequest (docs/reference/http.md)."""
         answer = await self._once("executions", body={"code": code, "ranks": ranks, **fields})
         return AsyncExecution(self, answer)
 
@@ -105,10 +105,10 @@ class AsyncGroup:
     async def launch(
         self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any
     ) -> dict[int, Any]:
-        """Call a function on ranks; return its results by rank. A notebook's function is sent as source code."""
-        call = await asyncio.to_thread(Call, function, args, kwargs)
+        """Call a function on ranks; return its results by rank. A notebook's function uses the ranks' variables."""
+        call = await asyncio.to_thread(Call, self.model, function, args, kwargs)
         try:
-            result = call.checked(await self.run(call.code, ranks))
+            result = call.checked(await self.run(call.note, ranks, call=call.request))
             return await asyncio.to_thread(call.values, result.ranks)
         finally:
             call.close()

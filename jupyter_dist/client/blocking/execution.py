@@ -41,7 +41,7 @@ class Execution:
         return self._loop.run(self._execution.peek())
 
     def result(self, timeout_seconds: float | None = None) -> Result:
-        """Wait until it ends; Ctrl-C only ends the wait. Raises TimeoutError."""
+        """Wait until it ends; Ctrl-C only ends the wait. Raises TimedOutError."""
         return self._loop.run(self._execution.result(timeout_seconds))
 
     def stream(self, gap_seconds: float = GAP_SECONDS) -> Iterator[Result]:

@@ -52,7 +52,7 @@ class Client:
         return [Group(group, self) for group in self._loop.run(self._client.groups())]
 
     def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> Group:
-        """Start a group: the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
+        """Start a group with the fields of StartRequest (docs/reference/http.md); returns when its ranks are ready."""
         return Group(self._loop.run(self._client.start(name, wait=wait, **fields)), self)
 
     def attach(self, name: str | None = None) -> Group:
@@ -85,7 +85,7 @@ class Group:
 
     @classmethod
     def start(cls, name: str | None = None, *, client: Client | None = None, **fields: Any) -> Group:
-        """Start a group: the fields of `POST /groups` (docs/api.md). Returns when its ranks are ready."""
+        """Start a group with the fields of StartRequest (docs/reference/http.md); returns when its ranks are ready."""
         return (client or Client.connect()).start(name, **fields)
 
     @property
@@ -118,7 +118,7 @@ class Group:
             ranks: A rank expression.
             stream: True shows output as it arrives; a function is called repeatedly with the result so far.
             check: Raise RankError if a rank failed.
-            fields: Of `POST .../executions` (docs/api.md).
+            fields: Of RunRequest (docs/reference/http.md).
         """
         result = self.submit(code, ranks, **fields).wait(stream)
         return result.raise_for_error() if check else result
@@ -150,10 +150,12 @@ class Group:
     def launch(self, function: Callable[..., Any], *args: Any, ranks: str = "all", **kwargs: Any) -> dict[int, Any]:
         """Call a function on ranks and show their output; return its results by rank.
 
-        A notebook's function is sent as source code, with the classes it names; it can use the ranks' variables.
+        A notebook's function goes along with the classes it names and, of a closure, what it holds; it uses the ranks'
+        variables.
         """
-        with Call(function, args, kwargs) as call:
-            result = call.checked(self.submit(call.code, ranks).wait(show_live(states=False)))
+        with Call(self.model, function, args, kwargs) as call:
+            execution = self.submit(call.note, ranks, call=call.request)
+            result = call.checked(execution.wait(show_live(states=False)))
             return call.values(result.ranks)
 
     def status(self) -> models.Group:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.objects import files
 from jupyter_dist.objects.segments import Segment, filled, parent_folders
+from jupyter_dist.protocol import models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
+from jupyter_dist.protocol.specs import CALL_PROTOCOL
 
 if TYPE_CHECKING:
     from jupyter_dist.client.asynchronous.group import AsyncGroup
 
-# Runs on a rank, which has this package even if it is not installed in the environment.
-FILES = '__import__("jupyter_dist.objects.files", fromlist=["files"])'
-OWN_RANK = '__import__("os").environ["RANK"]'
+MEGABYTE = 1e6
 
 
 async def push(group: AsyncGroup, values: Mapping[str, Any], ranks: str) -> None:
@@ -62,25 +62,30 @@ async def broadcast(group: AsyncGroup, name: str, src: int, ranks: str) -> None:
         segments = await _collect(group, [name], (source,), folders)
         place = folders[0] / "broadcast"
         place.symlink_to(segments[source].path)
-        await _run(group, f"globals().update({FILES}.load({str(place)!r}))", format_ranks(others))
+        note = f"# broadcast of {name} from rank {source}"
+        await _run(group, {"do": "set", "files": {"all": str(place)}}, note, format_ranks(others))
     _give_back(group, segments.values())
 
 
 async def _hand_out(group: AsyncGroup, values: Mapping[int | None, Mapping[str, Any]], ranks: str) -> None:
     """Set each rank's values, or those of None on all ranks."""
+    check_takes_calls(group.model)
     segments = []
+    num_bytes = 0
     with exchange_folders() as folders:
         places = {}
         for rank, given in values.items():
             pieces = await asyncio.to_thread(files.pack, given)
+            num_bytes += files.size_of(pieces)
             kept = group.client.segments.take(files.size_of(pieces))
             segments.append(await asyncio.to_thread(filled, kept, pieces))
             place = folders[0] / f"for-{rank}"
             # A unique name: a cell that runs after we gave up finds no file, and never another one.
             place.symlink_to(segments[-1].path)
-            places[rank] = str(place)
-        place_code = repr(places[None]) if None in places else f"{places!r}[int({OWN_RANK})]"
-        await _run(group, f"globals().update({FILES}.load({place_code}))", ranks)
+            places["all" if rank is None else str(rank)] = str(place)
+        names = ", ".join(dict.fromkeys(name for given in values.values() for name in given))
+        note = f"# {'push' if None in values else 'scatter'} of {names}: {_size(num_bytes)}"
+        await _run(group, {"do": "set", "files": places}, note, ranks)
     _give_back(group, segments)
 
 
@@ -88,16 +93,15 @@ async def _collect(
     group: AsyncGroup, names: Sequence[str], ranks: Sequence[int], folders: Sequence[Path]
 ) -> dict[int, Segment]:
     """Collect values from ranks: written into a kept segment if they fit, else into a new file."""
+    check_takes_calls(group.model)
     offered: dict[int, Segment] = {}
     for rank in ranks:
         if (segment := group.client.segments.take()) is not None:
             segment.clear()
             (folders[0] / f"warm-{rank}").symlink_to(segment.path)
             offered[rank] = segment
-    values = "{" + ", ".join(f"{name!r}: ({name})" for name in names) + "}"
-    paths = f"[folder + {OWN_RANK} for folder in {[f'{folder}/' for folder in folders]!r}]"
-    warm = f"{f'{folders[0]}/warm-'!r} + {OWN_RANK}"
-    await _run(group, f"{FILES}.save({values}, {paths}, {warm});", format_ranks(ranks))
+    call: requests.RankCall = {"do": "get", "names": list(names), "folders": [str(folder) for folder in folders]}
+    await _run(group, call, f"# pull of {', '.join(names)}", format_ranks(ranks))
     found = {}
     for rank in ranks:
         if rank in offered and offered[rank].is_written:
@@ -138,10 +142,22 @@ def place_of(folders: Sequence[Path], rank: int) -> str:
     raise JupyterDistError("cannot_receive", message, "Objects travel between processes of one machine.")
 
 
-async def _run(group: AsyncGroup, code: str, ranks: str) -> None:
-    result = await group.run(code, ranks, silent=True)
+def check_takes_calls(group: models.Group) -> None:
+    """Raise JupyterDistError `incompatible` for a group that an older version started."""
+    if group["protocol"] < CALL_PROTOCOL:
+        message = f"Group '{group['name']}' was started by an older version, whose ranks take no objects."
+        raise JupyterDistError("incompatible", message, "It still runs code. Shut it down and start it again.")
+
+
+async def _run(group: AsyncGroup, call: requests.RankCall, note: str, ranks: str) -> None:
+    """Let ranks carry out a call; the group's log shows the note."""
+    result = await group.run(note, ranks, silent=True, call=call)
     result.was_streamed = True  # our own code: its traceback does not help users
     result.raise_for_error()
+
+
+def _size(num_bytes: int) -> str:
+    return f"{num_bytes / MEGABYTE:.1f} MB" if num_bytes >= MEGABYTE else f"{num_bytes} bytes"
 
 
 def _check_names(names: Mapping[str, Any] | Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from tornado.netutil import Resolver
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from jupyter_dist.client.servers import Server
-from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 
 CONNECT_SECONDS = 10.0
 # Starting a group probes its interpreter, shutting one down waits for its processes.
@@ -25,7 +25,9 @@ RETRY_SECONDS = 0.3
 # Long polls of many executions at once must not wait for one another.
 MAX_REQUESTS_AT_ONCE = 1000
 
-UNSAFE = {"POST", "DELETE", "PUT", "PATCH"}
+# Errors that leave open whether a change was made.
+UNSURE = ("timed_out", "server_gone")
+_LOOK_FIRST = "It may have been carried out: look at the group's state and executions before you repeat it."
 
 
 class Api:
@@ -63,10 +65,13 @@ class Api:
             try:
                 return await self.ask("POST", *path, body=body, key=key)
             except JupyterDistError as err:
-                if err.code not in ("timed_out", "server_gone"):
+                if err.code not in UNSURE:
                     raise
                 await asyncio.sleep(RETRY_SECONDS)
-        return await self.ask("POST", *path, body=body, key=key)
+        try:
+            return await self.ask("POST", *path, body=body, key=key)
+        except TimedOutError as err:
+            raise TimedOutError(err.message, _LOOK_FIRST) from None  # the caller has no key to retry with
 
     async def fetch(
         self,
@@ -150,6 +155,11 @@ class UnixResolver(Resolver):
         return [(socket.AF_UNIX, self._path)]
 
 
+def as_timeout(error: JupyterDistError) -> JupyterDistError:
+    """Return the error as Python's TimeoutError, too, if it is about a time limit."""
+    return TimedOutError(error.message, error.hint) if error.code == "timed_out" else error
+
+
 def _address(server: Server) -> str:
     path = urlsplit(server.url).path.rstrip("/")
     return f"http://localhost{path}" if server.sock else server.url.rstrip("/")
@@ -157,7 +167,7 @@ def _address(server: Server) -> str:
 
 def _error_of(response: HTTPResponse) -> JupyterDistError:
     try:
-        return JupyterDistError.from_dict(json.loads(response.body)["error"])
+        return as_timeout(JupyterDistError.from_dict(json.loads(response.body)["error"]))
     except (ValueError, KeyError, TypeError):
         pass
     if response.code in (401, 403):

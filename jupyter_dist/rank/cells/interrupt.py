@@ -28,6 +28,9 @@ PRIVATE_SIGNAL = signal.SIGRTMAX - 1
 # Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE.
 _OURS = ".".join(__name__.split(".")[:2]) + "."
 
+# What this module calls is the user's code, as a cell is.
+_CALLS = f"{__name__.rpartition('.')[0]}.calls"
+
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
@@ -44,6 +47,7 @@ class Execution:
     execution_count: int
     silent: bool
     code: str
+    call: dict[str, Any] | None = None  # what to do instead of running the code (see calls.py)
     empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
     started_at: float = field(default_factory=time.monotonic)
     interrupt_at: float | None = None  # time of the first interrupt
@@ -101,18 +105,22 @@ class Interrupter:
     def _is_user_code(self, frame: FrameType | None) -> bool:
         """Whether KeyboardInterrupt would be raised in a cell's code, not in ours, which it would damage."""
         while frame is not None:
-            if frame.f_globals is self._user_globals:
+            if self._calls_user_code(frame):
                 return True
             if _is_guarded(frame.f_globals):
                 return False
             frame = frame.f_back
         return False
 
+    def _calls_user_code(self, frame: FrameType) -> bool:
+        """Whether it is a cell's own frame, or the one from which we call a user's function or script (calls.py)."""
+        return frame.f_globals is self._user_globals or frame.f_globals.get("__name__") == _CALLS
+
     def safe_point(self) -> None:
         """Raise a KeyboardInterrupt that was deferred while our own code ran (called when that is done)."""
         if self._deferred and threading.current_thread() is self._main and self.current is not None:
             frame: FrameType | None = sys._getframe()
-            while frame is not None and frame.f_globals is not self._user_globals:
+            while frame is not None and not self._calls_user_code(frame):
                 frame = frame.f_back
             if frame is not None:
                 self._deferred = False

@@ -20,6 +20,7 @@ from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
 from . import tracebacks
+from .calls import Calls
 from .displays import check_size, encode_content
 from .interrupt import Execution, Interrupter
 from .ipython_compat import run_to_end
@@ -36,6 +37,7 @@ class Runner:
 
     shell: RankShell  # set before the first cell arrives; its constructor needs `emit`
     memory: Memory  # set with it
+    calls: Calls  # and this
     surroundings: Surroundings  # and this
 
     def __init__(
@@ -126,6 +128,8 @@ class Runner:
 
     def _prepare(self, execution: Execution) -> tuple[Coroutine[Any, Any, ExecutionResult], bool]:
         """Return the cell as a coroutine, and whether it awaits."""
+        if execution.call is not None:
+            return self._carry_out(execution.call), False
         code, failure, awaits = execution.code, None, False
         try:
             code = self.shell.transform_cell(code)
@@ -141,6 +145,14 @@ class Runner:
             preprocessing_exc_tuple=failure,
         )
         return coroutine, awaits and self.shell.awaits_on_asyncio()
+
+    async def _carry_out(self, call: dict[str, Any]) -> ExecutionResult:
+        try:
+            self.calls.carry_out(call)
+        except BaseException as err:  # the boundary to user code
+            self._leave_if_child(1)
+            return self._failed(err)
+        return ExecutionResult(None)
 
     def _start_task(self, execution: Execution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
         task = self._task = self._loop.create_task(coroutine)

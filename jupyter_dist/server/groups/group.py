@@ -17,7 +17,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
-from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.specs import CALL_PROTOCOL, ExecutionSpec, GroupSpec
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.launcher.process import AgentProcess
 from jupyter_dist.server.mirror.following import FollowedGroup
@@ -27,6 +27,7 @@ from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
 
 SHUTDOWN_SECONDS = 20.0
 GONE_SECONDS = 10.0
+_SAME_KEY = "The cell may still run. A retry with the same key does not run it twice."
 _LOOK_FIRST = "The cell may still be running: check the group's executions before you run it again."
 
 
@@ -125,6 +126,8 @@ class ManagedGroup(FollowedGroup):
             message = f"The cell is {len(payload)} bytes; the limit is {MAX_CODE_BYTES}."
             raise JupyterDistError("too_large", message, "Put the data into a file.")
         self.status.check_takes_cells()
+        if "call" in fields:
+            self._check_takes_calls()
         chosen = list(parse_ranks(ranks, self.world_size))
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
         try:
@@ -132,10 +135,14 @@ class ManagedGroup(FollowedGroup):
         except JupyterDistError as err:
             if err.code not in ("timed_out", "agent_unreachable") or self.status.silence is err:
                 raise
-            hint = "The cell may still run. Retry with the same Idempotency-Key: it never runs twice."
-            raise JupyterDistError(err.code, err.message, hint if key else _LOOK_FIRST) from err
+            raise JupyterDistError(err.code, err.message, _SAME_KEY if key else _LOOK_FIRST) from err
         self.executions.set_code(spec.execution_id, code)
         return self.executions.get(spec.execution_id)
+
+    def _check_takes_calls(self) -> None:
+        if self.status.protocol < CALL_PROTOCOL:
+            message = f"Group '{self.name}' was started by an older version, which has no calls."
+            raise JupyterDistError("incompatible", message, "Start a new group, or run code instead.")
 
     async def execution(self, execution_id: str) -> models.Execution:
         """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""

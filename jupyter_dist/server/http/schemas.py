@@ -70,7 +70,7 @@ def schema_of(hint: Any) -> Schema:
             schema["description"] = field.description
         return schema
     if is_typeddict(hint):
-        return ref(hint)
+        return object_schema(hint, closed=True) if hint.__module__ == requests.__name__ else ref(hint)
     if hint in _PLAIN:
         return dict(_PLAIN[hint])
     return _composed(get_origin(hint), get_args(hint))

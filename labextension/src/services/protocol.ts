@@ -394,7 +394,7 @@ export interface IExecutions {
 export interface IStartRequest {
   /** A name for the group, unique among running groups. */
   name?: string;
-  /** The name of an environment of GET /environments. */
+  /** The name of one of the environments that are listed. */
   environment?: string;
   /** The absolute path of an interpreter, instead of an environment. */
   python?: string;
@@ -414,6 +414,24 @@ export interface IStartRequest {
   env?: Record<string, string>;
 }
 
+/** What ranks do instead of running code, with objects in files of this user (the clients' push, pull, launch). */
+export interface IRankCall {
+  /** `set`: set the variables in a file. `get`: write the values of `names` to a file. `call`: call the function in a file, write its result to another. `script`: run a script. */
+  do: 'set' | 'get' | 'call' | 'script';
+  /** The file to read, by rank; or one for `all`. */
+  files?: Record<string, string>;
+  /** Where a rank writes a file that has its number as name: in the first folder with space. */
+  folders?: string[];
+  /** For `get`: variables or other expressions. */
+  names?: string[];
+  /** For `script`: its name and its arguments. */
+  argv?: string[];
+  /** For `script`: its absolute path. */
+  path?: string;
+  /** For `script`: a module to run instead of a path. */
+  module?: string;
+}
+
 /** The body of POST .../executions. */
 export interface IRunRequest {
   /** The code to run: a string of at most 16 MiB. */
@@ -430,6 +448,8 @@ export interface IRunRequest {
   after?: string | null;
   /** Whether to leave it out of the history. */
   silent?: boolean;
+  /** What to do instead of running `code`, which describes it then. From protocol 3. */
+  call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
 }

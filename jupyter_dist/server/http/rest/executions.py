@@ -43,6 +43,7 @@ class ExecutionsHandler(DistHandler):
                 "bad_ranks",
                 "group_not_ready",
                 "rank_dead",
+                "incompatible",
                 "key_reused",
                 "too_large",
                 "agent_unreachable",

@@ -1,0 +1,56 @@
+"""What a rank does besides running cells: it sets variables, returns values, calls a function, runs a script.
+
+This is our own code on the main thread, so it works whatever names a cell has replaced in its namespace. What it calls
+is the user's code, which can be interrupted (see interrupt.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_dist.objects import files
+from jupyter_dist.rank.guard.own import os
+
+from . import scripts
+
+INTERRUPTIBLE = True
+
+Call = dict[str, Any]  # requests.RankCall
+
+
+class Calls:
+    """The calls of one rank, a method each."""
+
+    def __init__(self, rank: int, namespace: dict[str, Any]) -> None:
+        self._rank = str(rank)
+        self._namespace = namespace
+        self._ways = {"set": self._set, "get": self._get, "call": self._call, "script": self._script}
+
+    def carry_out(self, call: Call) -> None:
+        """Do what the client asks for; raises what the user's code raises."""
+        self._ways[call["do"]](call)
+
+    def _set(self, call: Call) -> None:
+        self._namespace.update(files.load(self._file(call)))
+
+    def _get(self, call: Call) -> None:
+        values = {name: eval(f"({name})", self._namespace) for name in call["names"]}  # noqa: S307  (the user's own)
+        self._save(values, call)
+
+    def _call(self, call: Call) -> None:
+        given = files.load(self._file(call))
+        self._save({"value": given["function"](*given["args"], **given["kwargs"])}, call)
+
+    def _script(self, call: Call) -> None:
+        scripts.run(call["argv"], call.get("path"), call.get("module"))
+
+    def _file(self, call: Call) -> str:
+        """Return the path of the file for this rank."""
+        paths: dict[str, str] = call["files"]
+        return paths[self._rank] if self._rank in paths else paths["all"]
+
+    def _save(self, values: dict[str, Any], call: Call) -> None:
+        """Write a file named after this rank, or write over the one with kept pages that the client offers."""
+        folders: list[str] = call["folders"]
+        warm = os.path.join(folders[0], f"warm-{self._rank}")
+        files.save(values, [os.path.join(folder, self._rank) for folder in folders], warm)
