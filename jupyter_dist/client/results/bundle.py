@@ -8,9 +8,12 @@ from typing import Any
 
 from jupyter_dist.protocol.models import RANKS_MIME, Execution, Group, Output, RanksBundle, SavedItem, ViewItem
 
+from .blocks import Blocks
+
 # The fallback text is for readers without the extension.
 MAX_FALLBACK_CHARS = 16000
 MAX_FALLBACK_LINES = 200
+MIN_BLOCK_LINES = 10
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -43,24 +46,37 @@ def _saved(item: Item) -> SavedItem:
 
 def mime_bundle(bundle: RanksBundle) -> dict[str, Any]:
     """Return the MIME bundle to display: the bundle, and text for frontends that cannot show it."""
-    return {RANKS_MIME: bundle, "text/plain": _bounded(list(text_lines(bundle)))}
+    lines = list(text_lines(bundle, MAX_FALLBACK_LINES))
+    return {RANKS_MIME: bundle, "text/plain": _bounded(lines)}
 
 
-def text_lines(bundle: RanksBundle) -> Iterator[str]:
-    """Return all output, each run of items under a label of its ranks."""
-    ranks = None
-    for item in bundle["items"]:
-        text = item_text(item).removesuffix("\n")
-        if not text:
-            continue
-        if item["ranks"] != ranks:
-            ranks = item["ranks"]
-            yield f"[{rank_label(ranks)}]"
-        yield from text.split("\n")
+def text_lines(bundle: RanksBundle, max_lines: int | None = None) -> Iterator[str]:
+    """Return all output in blocks, each under a label of its ranks.
+
+    If there are more than `max_lines`, each of several blocks keeps its share of them.
+    """
+    blocks = _blocks(bundle["items"])
+    share = None
+    if max_lines is not None and sum(len(lines) + 1 for _, lines in blocks) > max_lines and len(blocks) > 1:
+        share = max(MIN_BLOCK_LINES, max_lines // len(blocks) - 2)
+    for ranks, lines in blocks:
+        yield f"[{rank_label(ranks)}]"
+        yield from lines if share is None else _ends(lines, share)
     if error := bundle.get("error"):
         yield f"[{bundle['state']}] {error['message']}"
-    elif ranks is None:
+    elif not blocks:
         yield f"[{rank_label(bundle['ranks'])}] {bundle['state']}"
+
+
+def _blocks(items: Iterable[Item]) -> list[tuple[str, list[str]]]:
+    blocks = Blocks()
+    for item in items:
+        text = item_text(item).removesuffix("\n")
+        if text and "output" in item and item["output"]["output_type"] == "stream":
+            blocks.add_text(item["ranks"], text)
+        elif text:
+            blocks.add_output(item["ranks"], text)
+    return list(blocks.close())
 
 
 def item_text(item: Item) -> str:
@@ -92,9 +108,12 @@ def without_ansi(text: str) -> str:
 
 def _bounded(lines: list[str]) -> str:
     """Return the first and last lines, because an error is at the end."""
-    if len(lines) > MAX_FALLBACK_LINES:
-        half = MAX_FALLBACK_LINES // 2
-        lines = [*lines[:half], f"... {len(lines) - MAX_FALLBACK_LINES} lines ...", *lines[-half:]]
-    text = "\n".join(lines)
+    text = "\n".join(_ends(lines, MAX_FALLBACK_LINES))
     half = MAX_FALLBACK_CHARS // 2
     return text if len(text) <= MAX_FALLBACK_CHARS else f"{text[:half]}\n...\n{text[-half:]}"
+
+
+def _ends(lines: list[str], max_lines: int) -> list[str]:
+    half = max_lines // 2
+    left_out = len(lines) - 2 * half
+    return lines if len(lines) <= max_lines else [*lines[:half], f"... {left_out} lines ...", *lines[-half:]]

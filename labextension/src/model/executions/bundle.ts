@@ -9,11 +9,13 @@ import {
   IViewItem,
   RANKS_MIME
 } from '../../services/protocol';
+import { Blocks, IBlock } from './blocks';
 import { streamText } from './view';
 
 /** The fallback text is for readers without this extension. */
 const MAX_FALLBACK_CHARS = 16000;
 const MAX_FALLBACK_LINES = 200;
+const MIN_BLOCK_LINES = 10;
 
 export function makeBundle(
   group: Pick<IGroup, 'id' | 'name' | 'world_size'>,
@@ -51,17 +53,18 @@ export function bundleOutput(bundle: IRanksBundle): IDisplayData {
 /** The bundle as text: what GitHub, nbconvert and a diff show. Bounded. */
 export function fallbackText(bundle: IRanksBundle): string {
   const lines: string[] = [];
-  let ranks = '';
-  for (const item of bundle.items) {
-    const text = itemText(item).replace(/\n$/, '');
-    if (!text) {
-      continue;
-    }
-    if (item.ranks !== ranks) {
-      ranks = item.ranks;
-      lines.push(`[${rankLabel(ranks)}]`);
-    }
-    lines.push(...text.split('\n'));
+  const blocks = blocksOf(bundle.items);
+  const numLines = blocks.reduce((sum, block) => sum + block.lines.length + 1, 0);
+  const isLong = numLines > MAX_FALLBACK_LINES && blocks.length > 1;
+  // Each of several blocks keeps its share.
+  const share = isLong
+    ? Math.max(
+        MIN_BLOCK_LINES,
+        Math.floor(MAX_FALLBACK_LINES / blocks.length) - 2
+      )
+    : Infinity;
+  for (const block of blocks) {
+    lines.push(`[${rankLabel(block.ranks)}]`, ...ends(block.lines, share));
   }
   if (bundle.error) {
     lines.push(`[${bundle.state}] ${bundle.error.message}`);
@@ -69,6 +72,19 @@ export function fallbackText(bundle: IRanksBundle): string {
     lines.push(`[${rankLabel(bundle.ranks)}] ${bundle.state}`);
   }
   return bounded(lines);
+}
+
+function blocksOf(items: readonly ISavedItem[]): IBlock[] {
+  const blocks = new Blocks();
+  for (const item of items) {
+    const text = itemText(item).replace(/\n$/, '');
+    if (text && item.output?.output_type === 'stream') {
+      blocks.addText(item.ranks, text);
+    } else if (text) {
+      blocks.addOutput(item.ranks, text);
+    }
+  }
+  return blocks.close();
 }
 
 /** "rank 3" or "ranks 0-2": in files, never translated. */
@@ -108,20 +124,23 @@ function withoutAnsi(text: string): string {
 
 /** The first and last lines, because an error is at the end. */
 function bounded(lines: string[]): string {
-  let kept = lines;
-  if (lines.length > MAX_FALLBACK_LINES) {
-    const half = MAX_FALLBACK_LINES / 2;
-    const missing = lines.length - MAX_FALLBACK_LINES;
-    kept = [
-      ...lines.slice(0, half),
-      `... ${missing} lines ...`,
-      ...lines.slice(-half)
-    ];
-  }
-  const text = kept.join('\n');
+  const text = ends(lines, MAX_FALLBACK_LINES).join('\n');
   if (text.length <= MAX_FALLBACK_CHARS) {
     return text;
   }
   const half = MAX_FALLBACK_CHARS / 2;
   return `${text.slice(0, half)}\n...\n${text.slice(-half)}`;
+}
+
+function ends(lines: string[], max: number): string[] {
+  if (lines.length <= max) {
+    return lines;
+  }
+  const half = Math.floor(max / 2);
+  const missing = lines.length - 2 * half;
+  return [
+    ...lines.slice(0, half),
+    `... ${missing} lines ...`,
+    ...lines.slice(-half)
+  ];
 }

@@ -1,0 +1,98 @@
+"""Puts the lines of each set of ranks together, for readers that show plain text.
+
+A view aligns ranks line by line. In plain text that would tear apart what one rank printed at once, so lines that
+differ are gathered in a block per set of ranks, up to the next line that these ranks have in common. A line that starts
+with white space or a closing bracket continues the one before it (a tensor, a dictionary, a model): it stays in the
+block of its ranks although others wrote the same. The order of each rank's lines is kept.
+
+The TypeScript counterpart is labextension/src/model/executions/blocks.ts; both run tests/vectors/bundles.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+
+_CONTINUES = re.compile(r"[\s)\]}]|\Z")
+
+Ranks = frozenset[int]
+
+
+@dataclass
+class _Block:
+    ranks: Ranks
+    lines: list[str]
+    unit: int = 0  # where its last line starts that does not continue another
+
+    def add(self, lines: list[str], continues: bool) -> None:
+        if not continues:
+            self.unit = len(self.lines)
+        self.lines += lines
+
+
+class Blocks:
+    """Takes lines in the order of a view, and gives them in blocks."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, list[str]]] = []
+        self._open: dict[Ranks, _Block] = {}  # of sets of ranks that have no rank in common
+
+    def add_text(self, ranks: str, text: str) -> None:
+        """Add what ranks printed."""
+        members = frozenset(expand_ranks(ranks))
+        for line in text.split("\n"):
+            self._add(members, [line], _CONTINUES.match(line) is not None)
+
+    def add_output(self, ranks: str, text: str) -> None:
+        """Add a display or an error: its lines are never parted."""
+        self._add(frozenset(expand_ranks(ranks)), text.split("\n"), False)
+
+    def close(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield all blocks with their ranks; neighbours of the same ranks are one."""
+        self._flush()
+        last: tuple[str, list[str]] | None = None
+        for ranks, lines in self.done:
+            if last is not None and last[0] == ranks:
+                last[1].extend(lines)
+                continue
+            if last is not None:
+                yield last
+            last = (ranks, list(lines))
+        if last is not None:
+            yield last
+
+    def _add(self, ranks: Ranks, lines: list[str], continues: bool) -> None:
+        block = self._open.get(ranks)
+        if block is None and not (continues and self._continue(ranks, lines)):
+            if any(ranks & other for other in self._open):
+                self._flush()
+            block = self._open[ranks] = _Block(ranks, [])
+        if block is not None:
+            block.add(lines, continues)
+
+    def _continue(self, ranks: Ranks, lines: list[str]) -> bool:
+        """Continue what the ranks are at in other blocks; return whether that is possible."""
+        touched = [block for block in self._open.values() if block.ranks & ranks]
+        if len(touched) == 1 and ranks < touched[0].ranks:
+            self._split(touched[0], ranks)
+            touched = [self._open[ranks]]
+        if not touched or frozenset().union(*(block.ranks for block in touched)) != ranks:
+            return False
+        for block in touched:
+            block.add(lines, True)
+        return True
+
+    def _split(self, block: _Block, ranks: Ranks) -> None:
+        """Part the last unit of a block: some of its ranks go on differently."""
+        if block.unit:
+            self.done.append((format_ranks(block.ranks), block.lines[: block.unit]))
+        del self._open[block.ranks]
+        for part in sorted((ranks, block.ranks - ranks), key=min):
+            self._open[part] = _Block(part, block.lines[block.unit :])
+
+    def _flush(self) -> None:
+        self.done += [(format_ranks(block.ranks), block.lines) for block in self._open.values()]
+        self._open = {}

@@ -1,0 +1,132 @@
+/**
+ * Puts the lines of each set of ranks together, for readers that show plain
+ * text. The Python counterpart, which says how and why, is
+ * jupyter_dist/client/results/blocks.py; both run tests/vectors/bundles.json.
+ */
+import { expandRanks, formatRanks } from '../format/ranks';
+
+const CONTINUES = /^(?:[\s)\]}]|$)/;
+
+/** The lines of a set of ranks. */
+export interface IBlock {
+  ranks: string;
+  lines: string[];
+}
+
+interface IOpenBlock {
+  ranks: readonly number[];
+  lines: string[];
+  /** Where its last line starts that does not continue another. */
+  unit: number;
+}
+
+/** Takes lines in the order of a view, and gives them in blocks. */
+export class Blocks {
+  /** Add what ranks printed. */
+  addText(ranks: string, text: string): void {
+    for (const line of text.split('\n')) {
+      this._add(ranks, [line], CONTINUES.test(line));
+    }
+  }
+
+  /** Add a display or an error: its lines are never parted. */
+  addOutput(ranks: string, text: string): void {
+    this._add(ranks, text.split('\n'), false);
+  }
+
+  /** All blocks; neighbours of the same ranks are one. */
+  close(): IBlock[] {
+    this._flush();
+    const blocks: IBlock[] = [];
+    for (const { ranks, lines } of this._done) {
+      const last = blocks[blocks.length - 1];
+      if (last?.ranks === ranks) {
+        last.lines.push(...lines);
+      } else {
+        blocks.push({ ranks, lines: [...lines] });
+      }
+    }
+    return blocks;
+  }
+
+  private _add(ranks: string, lines: string[], continues: boolean): void {
+    let block = this._open.get(ranks);
+    if (!block) {
+      const members = expandRanks(ranks);
+      if (continues && this._continue(ranks, members, lines)) {
+        return;
+      }
+      if (this._touched(members).length > 0) {
+        this._flush();
+      }
+      block = { ranks: members, lines: [], unit: 0 };
+      this._open.set(ranks, block);
+    }
+    extend(block, lines, continues);
+  }
+
+  /** Continue what the ranks are at in other blocks, if that is possible. */
+  private _continue(
+    ranks: string,
+    members: readonly number[],
+    lines: string[]
+  ): boolean {
+    let touched = this._touched(members);
+    if (touched.length === 1 && touched[0].ranks.length > members.length) {
+      const set = new Set(touched[0].ranks);
+      if (members.every(rank => set.has(rank))) {
+        this._split(touched[0], members);
+        touched = [this._open.get(ranks)!];
+      }
+    }
+    const all = formatRanks(touched.flatMap(block => [...block.ranks]));
+    if (touched.length === 0 || all !== ranks) {
+      return false;
+    }
+    for (const block of touched) {
+      extend(block, lines, true);
+    }
+    return true;
+  }
+
+  /** Part the last unit of a block: some of its ranks go on differently. */
+  private _split(block: IOpenBlock, ranks: readonly number[]): void {
+    const name = formatRanks(block.ranks);
+    if (block.unit > 0) {
+      this._done.push({ ranks: name, lines: block.lines.slice(0, block.unit) });
+    }
+    this._open.delete(name);
+    const chosen = new Set(ranks);
+    const parts = [ranks, block.ranks.filter(rank => !chosen.has(rank))];
+    parts.sort((a, b) => a[0] - b[0]);
+    for (const part of parts) {
+      const lines = block.lines.slice(block.unit);
+      this._open.set(formatRanks(part), { ranks: part, lines, unit: 0 });
+    }
+  }
+
+  private _touched(ranks: readonly number[]): IOpenBlock[] {
+    const set = new Set(ranks);
+    return [...this._open.values()].filter(block =>
+      block.ranks.some(rank => set.has(rank))
+    );
+  }
+
+  private _flush(): void {
+    for (const { ranks, lines } of this._open.values()) {
+      this._done.push({ ranks: formatRanks(ranks), lines });
+    }
+    this._open.clear();
+  }
+
+  private readonly _done: IBlock[] = [];
+  /** Of sets of ranks that have no rank in common. */
+  private readonly _open = new Map<string, IOpenBlock>();
+}
+
+function extend(block: IOpenBlock, lines: string[], continues: boolean): void {
+  if (!continues) {
+    block.unit = block.lines.length;
+  }
+  block.lines.push(...lines);
+}
