@@ -23,6 +23,7 @@ class Cell:
         self.updates = 0
         self.error = None
         self.status = ""
+        self.pager = ""  # what `%magic?` shows
 
     @property
     def bundle(self):
@@ -54,7 +55,11 @@ class Kernel:
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 break
             _take(cell, message["msg_type"], message["content"])
-        cell.status = self._reply(request)["status"]
+        reply = self._reply(request)
+        cell.status = reply["status"]
+        cell.pager = "".join(
+            page["data"]["text/plain"] for page in reply.get("payload", []) if page["source"] == "page"
+        )
         return cell
 
     def _reply(self, request):

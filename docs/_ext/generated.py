@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import io
 import json
 import os
 import re
@@ -146,19 +145,9 @@ def magics() -> Lines:
         for kind, sign in (("line", "%"), ("cell", "%%")):
             for name, method in cls.magics[kind].items():
                 bound = getattr(instance, method if isinstance(method, str) else method.__name__)
-                yield from (f"### {sign}{name}", "", inspect.getdoc(bound) or "", "")
-                if options := _magic_help(bound):
+                yield from (f"### {sign}{name}", "", getattr(bound, "summary", None) or inspect.getdoc(bound) or "", "")
+                if options := getattr(bound, "help_text", ""):
                     yield from ("```text", options, "```", "")
-
-
-def _magic_help(magic: Callable[..., Any]) -> str:
-    """What `--help` prints; nothing for a magic whose arguments no parser takes."""
-    if not re.search(r"_parser\(\)|MagicParser\(", inspect.getsource(inspect.unwrap(magic))):
-        return ""
-    arguments = ["--help", ""][: len(inspect.signature(magic).parameters)]
-    with _help_columns(), contextlib.redirect_stdout(io.StringIO()) as printed:
-        magic(*arguments)
-    return printed.getvalue().rstrip()
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 from IPython import get_ipython
 
 ENTRY_POINTS = "jupyter_dist.apps"
-# Ours, found even if this package is not installed; the second name is the one in Ddip's notebooks.
-OWN = {"fastai": "jupyter_dist.apps.fastai", "fastai_v1": "jupyter_dist.apps.fastai"}
+# Ours, found even if this package is not installed; the other names are those in Ddip's notebooks.
+OWN = dict.fromkeys(("fastai", "fastai_v1", "fastai_v2"), "jupyter_dist.apps.fastai")
 PROTOCOL = frozenset({"initializer", "finalizer", "set_verbose", "imports"})
 
 
@@ -25,6 +26,14 @@ class Apps:
     def __init__(self) -> None:
         self._name = ""
         self._app: Any = None
+        self._verbose = False
+        self._waiting: Callable[[], None] | None = None
+
+    @property
+    def in_use(self) -> tuple[str, bool, bool] | None:
+        """Return the app's name, whether it is verbose, and whether it waits for an import."""
+        is_set_up = self._app is not None
+        return (self._name, self._verbose, not is_set_up) if is_set_up or self._waiting else None
 
     def use(self, name: str, verbose: bool = False) -> None:
         """Set up an app: run its `imports` in the namespace of cells, then its `initializer()`.
@@ -40,10 +49,31 @@ class Apps:
             get_ipython().ex(statement)
         if hasattr(app, "initializer"):
             app.initializer()
-        self._name, self._app = name, app
+        self._name, self._app, self._verbose = name, app, verbose
+
+    def use_when_imported(self, name: str, verbose: bool = False) -> None:
+        """Set up the app after the first cell that imports the framework of that name."""
+        self.leave()
+        events = get_ipython().events
+
+        def look() -> None:
+            if name in sys.modules:
+                self.use(name, verbose)
+
+        self._name, self._verbose, self._waiting = name, verbose, look
+        events.register("post_execute", look)
+
+    def set_verbose(self, verbose: bool) -> None:
+        """Tell the app in use."""
+        self._verbose = verbose
+        if hasattr(self._app, "set_verbose"):
+            self._app.set_verbose(verbose)
 
     def leave(self) -> None:
         """End the app in use, if there is one."""
+        if self._waiting is not None:
+            get_ipython().events.unregister("post_execute", self._waiting)
+            self._waiting = None
         app, self._app = self._app, None
         if app is not None and hasattr(app, "finalizer"):
             app.finalizer()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 # Cells with these magics run on the ranks as a whole, so that they time or capture the body there.
 WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture"})
@@ -16,15 +18,25 @@ class AutoMode:
 
     def __init__(self) -> None:
         self.prefix: str | None = None  # the cell magic with its arguments, without %%; None: cells run in the kernel
+        self._is_suspended = False
 
     def __call__(self, lines: list[str]) -> list[str]:
         """Called by IPython with every cell."""
         lines = _with_space(lines)
-        if self.prefix is None or not goes_to_ranks(lines):
+        if self.prefix is None or self._is_suspended or not goes_to_ranks(lines):
             return lines
         magic, _, line = self.prefix.partition(" ")
         # A call, not `%%magic`, for which IPython in a terminal would wait for an empty line.
         return [f"get_ipython().run_cell_magic({magic!r}, {line!r}, {''.join(lines)!r})\n"]
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Leave code alone that a magic runs in the kernel; the mode itself may change meanwhile."""
+        before, self._is_suspended = self._is_suspended, True
+        try:
+            yield
+        finally:
+            self._is_suspended = before
 
 
 def goes_to_ranks(lines: list[str]) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from IPython.core.magic import Magics
 
 from jupyter_dist.client import Group, JupyterDistError, RankError
 from jupyter_dist.client.results.bundle import rank_label
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.accelerators import ACCELERATORS, CPU, labels
+from jupyter_dist.protocol.ranks import existing_ranks, format_ranks
 
 from .automode import AutoMode
 from .failures import DistError
-from .session import Session
+from .session import App, Session
 
 # Evaluated on ranks; the apps themselves are never imported here.
 APPS = '__import__("jupyter_dist.apps.registry", fromlist=["registry"]).apps'
@@ -26,20 +28,42 @@ class RankMagics(Magics):
         self.session = session
         self.auto = auto
 
+    def group_if_any(self) -> Group | None:
+        """Return this notebook's group; without one, print what to do, because nothing is wrong."""
+        try:
+            return self.session.group()
+        except JupyterDistError as err:
+            if err.code != "unknown_group":
+                raise
+            print(err)
+            return None
+
     def start(self, name: str | None, options: dict[str, Any], num_ranks: int | None = None) -> tuple[Group, bool]:
         """Attach to the group, or start it with these options; return whether it was started. See Session.init.
 
         Raises:
             DistError: with the names of the given options.
         """
+        fields = start_fields(options)
+        if "devices" in fields and self._has_no_devices(fields):
+            devices = fields.pop("devices")
+            print(f"-g {options['gpu_ids']} is ignored: this machine has no {labels()} device. The ranks run on CPU.")
+            num_ranks = len(devices) if isinstance(devices, list) else num_ranks
         try:
-            return self.session.init(name, start_fields(options), num_ranks)
+            return self.session.init(name, fields, num_ranks)
         except JupyterDistError as err:
             words = {"The field 'num_ranks'": "-n", "'num_ranks'": "-n", "'devices'": f"-g {options.get('gpu_ids')}"}
             message = str(err)
             for field, option in words.items():
                 message = message.replace(field, option)
             raise DistError(message) from None
+
+    def _has_no_devices(self, fields: dict[str, Any]) -> bool:
+        """Whether this is a machine on which a notebook for GPUs is rehearsed."""
+        if fields.get("accelerator") not in (None, "auto", CPU.name):
+            return False
+        devices = self.session.client.ask("GET", "devices")["devices"]
+        return not any(ACCELERATORS[device["accelerator"]].has_devices for device in devices)
 
     def restart(self) -> None:
         """Restart all ranks in new processes, set up as before, and print it."""
@@ -48,7 +72,7 @@ class RankMagics(Magics):
             raise DistError(f"The agent of group '{group.name}' is gone. Start again: %dist_shutdown, then %dist_init.")
         group.restart()
         print(f"Group '{group.name}': {group.world_size} new ranks.")
-        self._use_app_again("all")
+        self.use_app_again()
 
     def replace(self) -> None:
         """Start new processes for dead ranks, set up as before; the others keep theirs."""
@@ -56,12 +80,64 @@ class RankMagics(Magics):
         dead = format_ranks(rank["rank"] for rank in group.status()["ranks"] if rank["state"] == "dead")
         group.replace()
         print(f"Group '{group.name}': {rank_label(dead)} replaced; the other ranks keep their variables.")
-        self._use_app_again(dead)
+        self.use_app_again(dead)
 
-    def _use_app_again(self, ranks: str) -> None:
-        if self.session.app is not None:
-            use_app(self.session, *self.session.app, ranks)
-            print(f"App '{self.session.app[0]}' is in use again.")
+    def end(self) -> None:
+        """End the group and all of its processes, if there is one, and print it; cells run in the kernel."""
+        group = self.group_if_any()
+        self.auto.prefix = None
+        if group is not None:
+            self.end_group(group)
+            print("Cells run in the kernel.")
+
+    def end_group(self, group: Group) -> None:
+        """End the group, and print it."""
+        print("\n".join([*group.shutdown(), f"Group '{group.name}' has ended."]))
+        self.session.forget()
+
+    def use_app(self, app: App, ranks: str = "all") -> None:
+        """Set up an app on ranks. Raises DistError for an unknown one, RankError if it failed."""
+        verb = "use_when_imported" if app.when_imported else "use"
+        self.on_app(f"{verb}({app.name!r}, {app.verbose})", ranks)
+        self.session.app = app
+
+    def use_app_again(self, ranks: str = "all") -> None:
+        """Set up the app of the ranks' predecessors on new ranks."""
+        if (app := self.session.app) is not None:
+            self.use_app(app, ranks)
+            if not app.when_imported:
+                print(f"App '{app.name}' is in use again.")
+
+    def known_app(self, group: Group) -> App | None:
+        """Return the app in use: rank 0 knows it after a restart of the kernel, if it can answer at once."""
+        app = self.session.app
+        if app is not None and not app.when_imported:
+            return app
+        if group.status()["ranks"][0]["state"] != "idle":
+            return app
+        found = group.pull(f"{APPS}.in_use")
+        return App(*found) if found else None
+
+    def on_app(self, call: str, ranks: str = "all") -> None:
+        """Call a method of the ranks' apps. Raises like `use_app`."""
+        try:
+            self.session.run(f"{APPS}.{call}", ranks, show=False, silent=True)
+        except RankError as err:
+            wrong = [error.evalue for error in err.errors.values() if error.ename == "AppError"]
+            if wrong:
+                raise DistError(wrong[0]) from None
+            raise
+
+    def existing(self, ranks: str) -> str:
+        """Leave out ranks that this group does not have, and print which: the notebook may be written for more ranks.
+
+        Returns nothing if it has none of them.
+        """
+        group = self.session.group()
+        kept, missing = existing_ranks(ranks, group.world_size)
+        if missing:
+            print(f"There is no {rank_label(missing)}: group '{group.name}' has {group.world_size} ranks.")
+        return kept
 
     def mode(self) -> str:
         """Return a sentence about where cells run."""
@@ -79,6 +155,11 @@ def start_fields(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def joined(values: Iterable[str] | None) -> str | None:
+    """Return what an option with several values was given: `-g 0 1` is `-g 0,1`."""
+    return ",".join(value.strip(",") for value in values) if values else None
+
+
 def parse_devices(text: str) -> list[int] | str:
     """Parse `0,1,3`, `[0, 1]` or `all`; removes duplicates and keeps the order."""
     inner = text.strip().strip("[]")
@@ -88,23 +169,3 @@ def parse_devices(text: str) -> list[int] | str:
         return list(dict.fromkeys(int(part) for part in inner.replace(",", " ").split()))
     except ValueError:
         raise DistError(f"'{text}' is not a list of devices. Write 0,1,3 or all.") from None
-
-
-def use_app(session: Session, name: str, verbose: bool, ranks: str = "all") -> None:
-    """Set up an app on ranks. Raises DistError for an unknown one, RankError if it failed."""
-    _run(session, f"{APPS}.use({name!r}, {verbose})", ranks)
-
-
-def call_app(session: Session, command: str) -> None:
-    """Call a function of the app on all ranks. Raises like `use_app`."""
-    _run(session, f"{APPS}.call({command!r})", "all")
-
-
-def _run(session: Session, code: str, ranks: str) -> None:
-    try:
-        session.run(code, ranks, show=False, silent=True)
-    except RankError as err:
-        wrong = [error.evalue for error in err.errors.values() if error.ename == "AppError"]
-        if wrong:
-            raise DistError(wrong[0]) from None
-        raise

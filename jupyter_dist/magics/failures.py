@@ -12,6 +12,8 @@ from jupyter_dist.client import JupyterDistError, RankError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+HELP_COLUMNS = 86
+
 
 class DistError(Exception):
     """An error of a magic: one sentence and a hint."""
@@ -34,6 +36,12 @@ class HelpShown(Exception):  # noqa: N818
 class MagicParser(argparse.ArgumentParser):
     """Parses the arguments of a magic; errors are one sentence and never end the kernel."""
 
+    def __init__(self, magic: str, **options: Any) -> None:
+        # As wide in a docstring as in a cell: argparse would ask the environment.
+        super().__init__(
+            magic, formatter_class=functools.partial(argparse.HelpFormatter, width=HELP_COLUMNS), **options
+        )
+
     def parse(self, line: str) -> argparse.Namespace:
         """Parse the line after the magic. Raises DistError."""
         return self.parse_args(self.split(line))
@@ -52,6 +60,19 @@ class MagicParser(argparse.ArgumentParser):
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Called by argparse after --help was printed."""
         raise HelpShown
+
+
+def takes(make_parser: Callable[[], MagicParser]) -> Callable[[F], F]:
+    """Add what `--help` prints to a magic's docstring, which `%magic?` shows."""
+
+    def document(method: F) -> F:
+        help_text = make_parser().format_help().rstrip()
+        documented: Any = method
+        documented.summary, documented.help_text = method.__doc__, help_text
+        method.__doc__ = f"{method.__doc__}\n\n{help_text}\n"
+        return method
+
+    return document
 
 
 def no_arguments(magic: str, line: str) -> None:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.results.bundle import rank_label
@@ -27,6 +27,14 @@ OPTIONS = {
 }
 
 
+class App(NamedTuple):
+    """What sets a framework up on the ranks."""
+
+    name: str
+    verbose: bool = False
+    when_imported: bool = False  # not at once, but after a cell that imports the framework
+
+
 class Session:
     """A connection that is made on first use, and again after its server is gone."""
 
@@ -34,7 +42,7 @@ class Session:
         self._shell = shell
         self._client: Client | None = None
         self._group: Group | None = None
-        self.app: tuple[str, bool] | None = None  # the app on the ranks: its name, and whether it is verbose
+        self.app: App | None = None  # the app on the ranks
 
     @property
     def client(self) -> Client:
@@ -154,6 +162,14 @@ class Session:
     def _is_mine(self, group: Group) -> bool:
         return bool(group.model["cwd"] == os.path.realpath(os.getcwd()))
 
+    def is_same(self, group: Group, fields: dict[str, Any]) -> bool:
+        """Whether a running group is what a start with these fields would give."""
+        try:
+            self._check_same(group, fields)
+        except JupyterDistError:
+            return False
+        return True
+
     def _check_same(self, group: Group, fields: dict[str, Any]) -> None:
         has = {**group.model, "num_ranks": group.world_size}
         has["place"] = "CPU" if has["accelerator"] == "cpu" else f"the devices {has['devices']}"
@@ -169,7 +185,9 @@ class Session:
 def _interrupted(result: Result) -> CellInterrupted:
     """Return what happened to a cell that Ctrl-C stopped; a second Ctrl-C ends the wait."""
     if not result.done:
-        return CellInterrupted("the ranks were interrupted but are still running; see %dist_status, or use %dist_reset")
+        return CellInterrupted(
+            "the ranks were interrupted but are still running; see %dist_status, or use %dist_restart"
+        )
     lost = [status["ranks"] for status in result.execution["statuses"] if status["status"] == "lost"]
     if lost:
         return CellInterrupted(f"{rank_label(','.join(lost))} died; the other ranks keep their variables")

@@ -33,12 +33,9 @@ def parse_ranks(expression: str, world_size: int) -> tuple[int, ...]:
         raise _bad(f"A rank expression is a string, not {type(expression).__name__}.", world_size)
     if len(expression) > MAX_EXPRESSION_LENGTH:
         raise _bad(f"The rank expression is longer than {MAX_EXPRESSION_LENGTH} characters.", world_size)
-    text = re.sub(r"\s+", "", expression)
-    if text.startswith("[") and text.endswith("]"):
-        text = text[1:-1]
-    if not text:
+    terms = _terms(expression)
+    if terms == [""]:
         raise _bad("The rank expression is empty.", world_size)
-    terms = text.split(",")
     chosen = set(range(world_size)) if terms[0].startswith("!") else set()
     for term in terms:
         if term.startswith("!"):
@@ -48,6 +45,25 @@ def parse_ranks(expression: str, world_size: int) -> tuple[int, ...]:
     if not chosen:
         raise _bad(f"'{expression.strip()}' names no rank.", world_size)
     return tuple(sorted(chosen))
+
+
+def existing_ranks(expression: str, world_size: int) -> tuple[str, str]:
+    """Return the expression without ranks after the group's last one (maybe nothing), and those that it left out.
+
+    Only single ranks and ranges are looked at; what is wrong with other terms, `parse_ranks` reports.
+    """
+    kept: list[str] = []
+    missing: list[str] = []
+    for term in _terms(expression):
+        match = _RANGE.match(term) or _SINGLE.match(term)
+        first, last = (int(match[1]), int(match[match.lastindex or 1])) if match else (0, -1)
+        if not world_size <= last >= first:
+            kept.append(term)
+            continue
+        missing.append(f"{max(first, world_size)}-{last}" if max(first, world_size) < last else str(last))
+        if first < world_size:
+            kept.append(f"{first}-{world_size - 1}")
+    return (",".join(kept), ",".join(missing)) if missing else (expression, "")
 
 
 def format_ranks(ranks: Iterable[int]) -> str:
@@ -84,6 +100,11 @@ def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> tuple[int, ...]
         ranks.extend(range(start, stop))
         next_rank = stop
     return tuple(ranks)
+
+
+def _terms(expression: str) -> list[str]:
+    text = re.sub(r"\s+", "", expression)
+    return (text[1:-1] if text.startswith("[") and text.endswith("]") else text).split(",")
 
 
 def _term_ranks(term: str, expression: str, world_size: int) -> Iterable[int]:

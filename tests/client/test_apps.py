@@ -58,13 +58,14 @@ def test_names_that_mean_nothing_are_said(teaching):
     assert teaching.run("%%rank 0\n'ran' in globals()").said == [("0", "False")]
     cell = teaching.run("%makedip -a nothing")
     assert (
-        cell.error == "DistError: There is no app 'nothing' in the ranks' Python. It has: fastai, fastai_v1, teaching."
+        cell.error
+        == "DistError: There is no app 'nothing' in the ranks' Python. It has: fastai, fastai_v1, fastai_v2, teaching."
     )
     assert teaching.run("%makedip -v maybe").error.startswith("DistError: Argument -v/--verbose: invalid choice")
 
 
 def test_it_is_set_up_again_after_a_restart(teaching):
-    for restart in ("%makedip -r", "%dist_reset"):
+    for restart in ("%makedip -r", "%dist_restart"):
         assert "App 'teaching' is in use again." in teaching.run(restart).text
     assert teaching.run("%%dip\nimport teaching; teaching.told").said == [("0", "['verbose True', 'begins on 0']")]
     teaching.run("%%dip\nteaching.initializer = lambda: 1 / 0")

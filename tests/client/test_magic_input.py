@@ -6,14 +6,6 @@ import pytest
 @pytest.mark.parametrize(
     ("cell", "sentence"),
     [
-        (
-            "%dist_init --name new --gpu-ids 3,4",
-            "-g 3,4 was given, but this group would run on CPU. This machine has no CUDA, ROCm or XPU device",
-        ),
-        (
-            "%makedip -g all",
-            "Group 'lesson' is already running on CPU. Omit -g to attach to it, or shut it down first: %dist_shutdown.",
-        ),
         ("%dist_init --accelerator cuda", "Group 'lesson' is already running on CPU."),
         ("%dist_init --backend nccl", "Group 'lesson' is already running with backend gloo."),
         ("%dist_init -g a,b", "'a,b' is not a list of devices. Write 0,1,3 or all."),
@@ -28,10 +20,12 @@ import pytest
         ("%%rank\n1", "Which ranks? %%rank [0,2]"),
         ("%%rank[\n1", "'[' in '[' is not a rank expression. This group has ranks 0 to 1."),
         ("%%rank [0-]\n1", "'0-' in '[0-]' is not a rank expression."),
-        ("%%rank [0,7]\n1", "There is no rank 7 ('7'). This group has ranks 0 to 1."),
+        ("%%rank [6,7]\n1", "There is no rank 6 ('6'). This group has ranks 0 to 1."),
+        ("%dist_reset -d", "Unrecognized arguments: -d. usage: %dist_reset [-h] [-n]"),
         ("%%distributed 0\n1", "%%distributed takes no arguments; to choose ranks: %%rank 0"),
         ("%%dip nowhere\n1", "Argument where: invalid choice: 'nowhere'"),
-        ("%%dip --see 5\n1", "There is no rank 5 ('5')."),
+        ("%%dip --see -5\n1", "There is no rank -5 ('-5')."),
+        ("%%dip local\n1 / 0", "The cell failed in the kernel (ZeroDivisionError)."),
         ("%autodip maybe", "Argument switch: invalid choice: 'maybe'"),
         ("%dipush", "Which variables? %dipush v1 v2."),
         ("%dipush get_ipython", "'get_ipython' (method) cannot be sent"),
@@ -46,6 +40,29 @@ def test_a_sentence(notebook, cell, sentence):
     assert ran.status == "error"
     assert ran.error.startswith(f"DistError: {sentence}")
     assert "\n" not in ran.error
+
+
+@pytest.mark.parametrize("line", ["%dist_init --gpu-ids 3,4", "%makedip -g all", "%makedip -g 0 1"])
+def test_devices_are_ignored_where_there_are_none(notebook, line):
+    ran = notebook.run(line)
+    notebook.run("%dist_mode -d")
+    assert ran.status == "ok", ran.error
+    assert "is ignored: this machine has no CUDA, ROCm or XPU device. The ranks run on CPU." in ran.text
+    assert "Attached to group 'lesson'" in ran.text
+
+
+def test_output_of_a_rank_that_does_not_exist_is_not_waited_for(notebook):
+    cell = notebook.run("%%dip --see 5\nprint(rank)")
+    assert (cell.text, cell.said) == ("There is no rank 5: group 'lesson' has 2 ranks.\n", [])
+    assert notebook.run("%%dip --see 1 5\nprint(rank)").said == [("1", "1\n")]
+
+
+@pytest.mark.parametrize(
+    ("magic", "option"),
+    [("%%dip", "--see"), ("%dist_init", "--gpu-ids"), ("%autodip", "--args"), ("%dipull", "--rank")],
+)
+def test_a_question_mark_shows_the_options(notebook, magic, option):
+    assert option in notebook.run(f"{magic}?").pager
 
 
 def test_help_is_no_error(notebook):

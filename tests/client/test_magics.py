@@ -63,6 +63,8 @@ def test_an_error_on_a_rank_fails_the_cell_and_is_shown_once(kernel):
     assert cell.error == "RankError: rank 1: ValueError: only here"
     assert set(cell.said) == {("0", "fine\n"), ("1", "ValueError")}
     assert kernel.run("%%rank 5\n1").error.startswith("DistError: There is no rank 5")
+    cell = kernel.run("%%rank [1, 5]\nrank")
+    assert (cell.text, cell.said) == ("There is no rank 5: group 'train-it' has 2 ranks.\n", [("1", "1")])
     assert kernel.run("%dist_init -n many").error.startswith("DistError: Argument")
     assert "already running with 2 ranks" in kernel.run("%dist_init -n 3").error
 
@@ -178,19 +180,25 @@ def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
     attached = kernel.run("%dist_init").text
     assert "Group 'train-it': degraded, 2 ranks" in attached
     assert "rank 1: dead" in attached
-    assert "rank 1 replaced; the other ranks" in kernel.run("%dist_reset -d").text
+    assert "rank 1 replaced; the other ranks" in kernel.run("%dist_restart -d").text
     assert kernel.run("'kept' in globals()").said == [("0", "True"), ("1", "False")]
-    assert kernel.run("%dist_reset --dead").error.startswith("DistError: Group 'train-it' has no rank to replace")
+    assert kernel.run("%dist_restart --dead").error.startswith("DistError: Group 'train-it' has no rank to replace")
     cell = kernel.run(STUBBORN.format(then="pass"), after=lambda: (interrupt(), interrupt()))
     assert cell.error.startswith("KeyboardInterrupt: the ranks were interrupted but are still running")
 
 
-def test_reset_gives_fresh_ranks_and_reload_keeps_them(kernel):
-    assert "2 new ranks" in kernel.run("%dist_reset").text
+def test_restart_gives_fresh_ranks_and_reload_keeps_them(kernel):
+    assert "2 new ranks" in kernel.run("%dist_restart").text
     assert kernel.run("new = 1\n'kept' in globals()").said == [("0-1", "False")]
     kernel.run("%reload_ext jupyter_dist")
     assert kernel.run("%%distributed\nnew").said == [("0-1", "1")]
     assert kernel.run("2 + 2").displays == []
+
+
+def test_what_a_rank_printed_at_once_stays_together(kernel):
+    cell = kernel.run("%%distributed\nprint({'x': torch.tensor([[rank, 0], [5, 5], [rank, 7]])})")
+    both = [f"[rank {r}]\n{{'x': tensor([[{r}, 0],\n        [5, 5],\n        [{r}, 7]])}}" for r in (0, 1)]
+    assert cell.displays[-1]["text/plain"] == "\n".join(both)
 
 
 def test_shutdown_leaves_nothing(kernel, client):
@@ -199,6 +207,17 @@ def test_shutdown_leaves_nothing(kernel, client):
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
     assert "train-it" not in [group.name for group in client.groups()]
     assert kernel.run("2 + 2").status == "ok"
+
+
+WITHOUT_A_GROUP = "dist_status", "sync", "dist_shutdown", "dist_reset", "dist_sync_ide", "makedip -k", "makedip -i"
+TIMELINE = "timeline_debug", "timeline_save", "timeline_clear"
+
+
+@pytest.mark.parametrize("magic", [*WITHOUT_A_GROUP, *TIMELINE])
+def test_without_a_group_nothing_is_wrong(kernel, magic):
+    cell = kernel.run(f"%{magic}")
+    assert cell.status == "ok", cell.error
+    assert cell.text.startswith("This notebook has no group. Start one: %dist_init -n 2")
 
 
 def test_a_notebook_runs_where_there_is_no_server_or_it_ends(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """A notebook written for nbdistributed, fine-tuning with Accelerate cell by cell: only its %load_ext line is another."""
 
+import re
+
 import nbformat
 import pytest
 from nbclient import NotebookClient
@@ -9,10 +11,11 @@ pytest.importorskip("accelerate")
 
 CELLS = [
     "%load_ext nbdistributed",
-    "%dist_init --num-processes 2",
+    "%dist_init --num-processes 2 --gpu-ids 3,4",
     "import torch.nn.functional as F\nfrom accelerate import Accelerator\nfrom accelerate.utils import set_seed\nfrom torch.utils.data import DataLoader, TensorDataset",
     "%%distributed\nprint(f'Rank {rank} of {world_size} is on {device}, gpu {gpu_id}')\nassert (__rank__, __world_size__) == (rank, world_size)",
     "set_seed(42)\nx = torch.rand(96, 8)\ndataset = TensorDataset(x, (x.sum(1) > 4).long())\nloader = DataLoader(dataset, batch_size=8, shuffle=True)",
+    "for batch in loader:\n    print({'inputs': batch[0][:3] + rank, 'targets': batch[1].shape})\n    break",
     "%%rank [0]\nprint(f'{len(dataset)} samples, {len(loader)} batches')",
     "accelerator = Accelerator()\nmodel = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))\n"
     "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)\nmodel, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
@@ -33,9 +36,15 @@ CELLS = [
     "%timeline_save",
     "%timeline_clear",
     "%dist_debug",
+    "%dist_restart",
     "%dist_reset",
     "%dist_shutdown",
 ]
+
+
+# What each rank printed, a dictionary with a tensor of three lines, stands together.
+BATCH = r"\[rank {rank}\]\n\{{'inputs': tensor\(\[\[.*\],\n +\[.*\],\n +\[.*\]\]\), 'targets': torch.Size\(\[8\]\)\}}"
+BATCHES = "\n".join(BATCH.format(rank=rank) for rank in (0, 1))
 
 
 def text_of(cell):
@@ -59,8 +68,11 @@ def test_it_runs_with_another_first_line(client, tmp_path):
         "there True",
         "2 new ranks",
         "has ended",
+        "This notebook has no group",
     ):
         assert line in text, text
+    assert "-g 3,4 is ignored" in said["%dist_init --num-processes 2 --gpu-ids 3,4"]
+    assert re.fullmatch(BATCHES, next(text for source, text in said.items() if source.startswith("for batch")))
     assert text.count("epoch 3: loss 0.") == 1
     assert "accelerator" in said["%dist_sync_ide"]
     assert list(tmp_path.glob("*-timeline.json"))

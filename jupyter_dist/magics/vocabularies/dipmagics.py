@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
-from jupyter_dist.client import Result
+from jupyter_dist.client import Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.report import devices_line, status_text
 from jupyter_dist.client.results.display import show_live
-from jupyter_dist.magics.base import RankMagics, call_app, use_app
-from jupyter_dist.magics.failures import DistError, MagicParser, sentences
+from jupyter_dist.magics.base import RankMagics, joined, start_fields
+from jupyter_dist.magics.failures import DistError, MagicParser, sentences, takes
+from jupyter_dist.magics.session import App
 from jupyter_dist.protocol.models import ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
+
+from .dipper import Dipper
+
+# Ddip's was fastai_v1, on every group. Here it costs nothing in notebooks that do not import fastai.
+DEFAULT_APP = App("fastai", when_imported=True)
 
 
 def makedip_parser() -> MagicParser:
     """Return the parser of `%makedip`."""
     parser = MagicParser("%makedip")
-    parser.add_argument("-g", "--gpus", help="devices, or all")
+    parser.add_argument("-g", "--gpus", nargs="+", help="devices, or all")
     parser.add_argument("-n", "--num-ranks", type=int, help="number of ranks on CPU, if there is no device")
     parser.add_argument("-a", "--app", help="app that sets up a framework on all ranks: fastai, or an installed one")
-    parser.add_argument("-r", "--restart", action="store_true", help="restart in new processes")
+    parser.add_argument("-r", "--restart", action="store_true", help="new processes; with -g or -n of that number")
     parser.add_argument("-k", "--kill", action="store_true", help="end the group")
-    parser.add_argument("-i", "--info", action="store_true", help="show the group")
+    parser.add_argument("-i", "--info", action="store_true", help="show the group, its app and %%autodip")
     parser.add_argument("-v", "--verbose", nargs="?", const="True", choices=["True", "False"], help="for the app")
     parser.add_argument("-t", "--timeout", type=float, help="ignored: a start that fails reports it")
     return parser
@@ -34,10 +40,26 @@ def dip_parser() -> MagicParser:
     """Return the parser of `%%dip`."""
     parser = MagicParser("%%dip")
     parser.add_argument("where", nargs="?", choices=["remote", "local", "everywhere"], default="remote")
-    parser.add_argument("-q", "--quiet", action="store_true")
+    parser.add_argument("-q", "--quiet", action="store_true", help="show no output")
     parser.add_argument("-S", "--see", nargs="+", default=["0"], help="ranks whose output to show, or all (0)")
     parser.add_argument("-a", "--appcmd", help="a function of the app to call on all ranks first")
     parser.add_argument("--keep-cache", action="store_true", help="do not empty the device cache afterwards")
+    return parser
+
+
+def autodip_parser() -> MagicParser:
+    """Return the parser of `%autodip`."""
+    parser = MagicParser("%autodip")
+    parser.add_argument("switch", nargs="?", choices=["on", "off"])
+    parser.add_argument("-a", "--args", "--append", default="", help='arguments of their %%%%dip: "--see all"')
+    return parser
+
+
+def dipull_parser() -> MagicParser:
+    """Return the parser of `%dipull`."""
+    parser = MagicParser("%dipull")
+    parser.add_argument("-r", "--rank", type=int, default=0)
+    parser.add_argument("names", nargs="+")
     return parser
 
 
@@ -47,53 +69,89 @@ class DipMagics(RankMagics):
 
     @line_magic
     @sentences
+    @takes(makedip_parser)
     def makedip(self, line: str) -> None:
         """Start, show, restart or end this notebook's group."""
         options = makedip_parser().parse(line)
+        fields = {"num_processes": options.num_ranks, "gpu_ids": joined(options.gpus)}
+        app = App(options.app, options.verbose == "True") if options.app else None
         if options.kill:
-            group = self.session.group()
-            print("\n".join([*group.shutdown(), f"Group '{group.name}' has ended."]))
-            self.session.forget()
-            self.auto.prefix = None
-        elif options.restart:
-            self.restart()
-            self._use_app(options)
+            self.end()
         elif options.info:
-            group = self.session.group()
-            print(status_text(group.status(), group.memory(), ""))
+            print(self.info())
+        elif options.restart:
+            self.renew(fields, app)
         else:
-            group, started = self.start(None, {"num_processes": options.num_ranks, "gpu_ids": options.gpus})
-            print(f"{'Started' if started else 'Attached to'} group '{group.name}' of {group.world_size} ranks.")
-            print(devices_line(group.model))
-            self._use_app(options)
+            self.begin(fields, app)
+
+    def begin(self, fields: dict[str, Any], app: App | None) -> None:
+        """Start the group, or attach to it, and set up the app."""
+        group, started = self.start(None, fields)
+        print(f"{'Started' if started else 'Attached to'} group '{group.name}' of {group.world_size} ranks.")
+        print(devices_line(group.model))
+        app = app or (DEFAULT_APP if started else None)
+        if app is not None:
+            self.use_app(app)
+            if not app.when_imported:
+                print(f"App '{app.name}' is in use on all ranks.")
+
+    def renew(self, fields: dict[str, Any], app: App | None) -> None:
+        """Restart all ranks; start the group if there is none, or again if it is to have other ranks."""
+        try:
+            group = self.session.group()
+        except JupyterDistError as err:
+            if err.code != "unknown_group":
+                raise
+            self.begin(fields, app)
+            return
+        app = app or self.known_app(group)
+        if group.model["state"] == "lost" or not self._fits(group, fields):
+            self.end_group(group)
+            self.begin(fields if any(fields.values()) else _fields_of(group), app)
+            return
+        self.session.app = app
+        self.restart()
+
+    def info(self) -> str:
+        """Return the state of the group, its app, and where cells run."""
+        try:
+            group = self.session.group()
+        except JupyterDistError as err:
+            if err.code != "unknown_group":
+                raise
+            return f"{err}\n{self._auto_state()}"
+        app = self.known_app(group)
+        when = " (once a cell has imported it)" if app is not None and app.when_imported else ""
+        lines = [status_text(group.status(), group.memory(), ""), f"App: {app.name if app else 'none'}{when}"]
+        return "\n".join([*lines, self._auto_state()])
 
     @cell_magic
     @sentences
+    @takes(dip_parser)
     def dip(self, line: str, cell: str) -> None:
         """Run the cell on all ranks, in the kernel, or in the kernel and then on all ranks."""
         options = dip_parser().parse(line)
         if options.where in ("local", "everywhere"):
-            self._run_here(cell)
+            self._run_here(cell, options.quiet, options.where)
         if options.where in ("remote", "everywhere"):
             if options.appcmd:
-                call_app(self.session, options.appcmd)
-            show = False if options.quiet else self._seen(" ".join(options.see))
+                self.on_app(f"call({options.appcmd!r})")
+            show = False if options.quiet else self.seen(options.see)
             self.session.run(cell, show=show, empty_cache=not options.keep_cache)
 
     @line_magic
     @sentences
+    @takes(autodip_parser)
     def autodip(self, line: str) -> None:
         """[on|off]: whether cells run on the ranks by default; -a "--see all" adds arguments to their %%dip."""
-        parser = MagicParser("%autodip")
-        parser.add_argument("switch", nargs="?", choices=["on", "off"])
-        parser.add_argument("-a", "--append", default="")
+        parser = autodip_parser()
         options = parser.parse_args(_with_value(parser.split(line)))
         if options.switch == "on":
             self.session.group()
-            self.auto.prefix = f"dip {options.append}".strip()
+            self.auto.prefix = f"dip {options.args}".strip()
         elif options.switch == "off":
             self.auto.prefix = None
-        print(f"Auto execution on ranks: {'off' if self.auto.prefix is None else f'%%{self.auto.prefix}'}")
+        print(self._auto_state())
 
     @line_magic
     @sentences
@@ -107,12 +165,10 @@ class DipMagics(RankMagics):
 
     @line_magic
     @sentences
+    @takes(dipull_parser)
     def dipull(self, line: str) -> None:
-        """Copy variables of one rank to the kernel: %dipull [-r RANK] v1 v2."""
-        parser = MagicParser("%dipull")
-        parser.add_argument("-r", "--rank", type=int, default=0)
-        parser.add_argument("names", nargs="+")
-        options = parser.parse(line)
+        """Copy variables of one rank to the kernel."""
+        options = dipull_parser().parse(line)
         wrong = [name for name in options.names if not name.isidentifier()]
         if wrong:
             raise DistError(f"'{wrong[0]}' is not a variable. For other values: %dipper group, then group.pull('...').")
@@ -122,30 +178,43 @@ class DipMagics(RankMagics):
     @line_magic
     @sentences
     def dipper(self, line: str) -> None:
-        """Assign this notebook's group to a variable of the kernel: %dipper name."""
+        """Assign this notebook's group to a variable of the kernel, with the methods of Ddip's controller."""
         if not line.strip().isidentifier():
             raise DistError("Under which name? %dipper group.")
-        self.shell.push({line.strip(): self.session.group()})
+        self.session.group()
+        self.shell.push({line.strip(): Dipper(self)})
 
-    def _use_app(self, options: Any) -> None:
-        if options.app is not None:
-            app = (options.app, options.verbose == "True")
-            use_app(self.session, *app)
-            self.session.app = app
-            print(f"App '{options.app}' is in use on all ranks.")
+    def _auto_state(self) -> str:
+        return f"Auto execution on ranks: {'off' if self.auto.prefix is None else f'%%{self.auto.prefix}'}"
 
-    def _run_here(self, cell: str) -> None:
-        found = self.shell.run_cell(cell)
+    def _fits(self, group: Group, fields: dict[str, Any]) -> bool:
+        """Whether a restart of this group's ranks gives the group that is wanted."""
+        wanted = start_fields(fields)
+        if "devices" in wanted and self._has_no_devices(wanted):
+            devices = wanted.pop("devices")
+            wanted = {**({"num_ranks": len(devices)} if isinstance(devices, list) else {}), **wanted}
+        return self.session.is_same(group, wanted)
+
+    def _run_here(self, cell: str, quiet: bool, where: str) -> None:
+        with self.auto.suspended():
+            found = self.shell.run_cell(cell, silent=quiet)
         error = found.error_before_exec or found.error_in_exec
         if error is not None:
-            raise DistError(f"The cell failed in the kernel ({type(error).__name__}), so it was not run on the ranks.")
+            also = ", so it was not run on the ranks" if where == "everywhere" else ""
+            raise DistError(f"The cell failed in the kernel ({type(error).__name__}){also}.")
 
-    def _seen(self, ranks: str) -> Callable[[Result], None]:
+    def seen(self, ranks: Iterable[str]) -> Callable[[Result], None]:
         """Show the output of those ranks, and errors of all ranks, because they fail the cell."""
-        expression = "all" if ranks == "all" else ranks.replace(" ", ",")
-        chosen = set(parse_ranks(expression, self.session.group().world_size))
+        expression = self.existing(",".join(ranks))
+        chosen = set(parse_ranks(expression, self.session.group().world_size)) if expression else set()
         show = show_live()
         return lambda result: show(_only(result, chosen))
+
+
+def _fields_of(group: Group) -> dict[str, Any]:
+    """Return the options of a start of such a group."""
+    devices = ",".join(map(str, group.model["devices"]))
+    return {"num_processes": None if devices else group.world_size, "gpu_ids": devices or None}
 
 
 def _only(result: Result, ranks: set[int]) -> Result:
@@ -161,10 +230,10 @@ def _only(result: Result, ranks: set[int]) -> Result:
 
 def _with_value(arguments: list[str]) -> list[str]:
     """Join `-a "--see all"`, which argparse would take for two options."""
-    joined: list[str] = []
+    found: list[str] = []
     for argument in arguments:
-        if joined and joined[-1] in ("-a", "--append"):
-            joined[-1] = f"--append={argument}"
+        if found and found[-1] in ("-a", "--args", "--append"):
+            found[-1] = f"--args={argument}"
         else:
-            joined.append(argument)
-    return joined
+            found.append(argument)
+    return found

@@ -6,12 +6,11 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
-from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.blocking.report import debug_text, devices_line, status_text
 from jupyter_dist.magics.automode import AutoMode
-from jupyter_dist.magics.base import RankMagics
+from jupyter_dist.magics.base import RankMagics, joined
 from jupyter_dist.magics.completion import RankNames
-from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences
+from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
 from jupyter_dist.magics.session import Session
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 
@@ -26,10 +25,41 @@ def init_parser() -> MagicParser:
     parser = MagicParser("%dist_init", description="Start this notebook's group, or attach to it if it is running.")
     parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="number of ranks (default: 2)")
     parser.add_argument("-a", "--master-addr", default="localhost", help="ignored: only this machine is supported")
-    parser.add_argument("-g", "--gpu-ids", "--devices", help="devices: 0,1,3")
+    parser.add_argument("-g", "--gpu-ids", "--devices", nargs="+", help="devices: 0,1,3")
+    parser.add_argument("-t", "--timeout", help="ignored: there is no time limit")
     parser.add_argument("--name", help="name of the group (default: the notebook's name)")
     parser.add_argument("--backend", choices=BACKEND_CHOICES)
     parser.add_argument("--accelerator", choices=ACCELERATOR_CHOICES)
+    return parser
+
+
+def mode_parser() -> MagicParser:
+    """Return the parser of `%dist_mode`."""
+    parser = MagicParser("%dist_mode")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("-e", "--enable", action="store_true")
+    choice.add_argument("-d", "--disable", action="store_true")
+    return parser
+
+
+def shutdown_parser() -> MagicParser:
+    """Return the parser of `%dist_shutdown`."""
+    parser = MagicParser("%dist_shutdown")
+    parser.add_argument("--force", action="store_true", help="ignored: processes that do not end are always killed")
+    return parser
+
+
+def reset_parser() -> MagicParser:
+    """Return the parser of `%dist_reset`."""
+    parser = MagicParser("%dist_reset")
+    parser.add_argument("-n", "--nuclear", action="store_true", help="ignored: other processes are never ended here")
+    return parser
+
+
+def restart_parser() -> MagicParser:
+    """Return the parser of `%dist_restart`."""
+    parser = MagicParser("%dist_restart")
+    parser.add_argument("-d", "--dead", action="store_true", help="only dead ranks; the others keep their variables")
     return parser
 
 
@@ -43,12 +73,14 @@ class DistMagics(RankMagics):
 
     @line_magic
     @sentences
+    @takes(init_parser)
     def dist_init(self, line: str) -> None:
         """Start this notebook's group, or attach to it if it is running; from now on cells run on its ranks."""
         options = init_parser().parse(line)
         if options.master_addr not in LOCAL_ADDRESSES:
             raise DistError(f"There are no ranks on '{options.master_addr}': a group runs on one machine. Omit -a.")
-        group, started = self.start(options.name, vars(options), DEFAULT_RANKS)
+        wanted = {**vars(options), "gpu_ids": joined(options.gpu_ids)}
+        group, started = self.start(options.name, wanted, DEFAULT_RANKS)
         self.auto.prefix = AUTO_PREFIX
         if started:
             print(f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s.")
@@ -75,13 +107,15 @@ class DistMagics(RankMagics):
         ranks = line.strip().strip("\"'")
         if not ranks:
             raise DistError("Which ranks? %%rank [0,2], %%rank 0-3, %%rank ::2 or %%rank !0.")
-        self.session.run(cell, ranks)
+        self.session.run(cell, self.existing(ranks) or ranks)
 
     @line_magic
     @sentences
     def sync(self, line: str) -> None:
         """Wait until all ranks have reached this point."""
         no_arguments("%sync", line)
+        if self.group_if_any() is None:
+            return
         result = self.session.run("dist.barrier()", show=False, silent=True)
         seconds = max(part.seconds or 0.0 for _, part in result.items())
         print(f"All {len(result)} ranks are in sync ({seconds:.2f} s).")
@@ -91,7 +125,9 @@ class DistMagics(RankMagics):
     def dist_status(self, line: str) -> None:
         """Print each rank's state, process, device and memory."""
         no_arguments("%dist_status", line)
-        group = self.session.group()
+        group = self.group_if_any()
+        if group is None:
+            return
         model = group.status()
         # Only for GPUs, because their driver is slow.
         devices = group.client.ask("GET", "devices")["devices"] if model["devices"] else ()
@@ -99,13 +135,10 @@ class DistMagics(RankMagics):
 
     @line_magic
     @sentences
+    @takes(mode_parser)
     def dist_mode(self, line: str) -> None:
         """-e: cells run on all ranks; -d: cells run in the kernel; without either: print the mode."""
-        parser = MagicParser("%dist_mode")
-        choice = parser.add_mutually_exclusive_group()
-        choice.add_argument("-e", "--enable", action="store_true")
-        choice.add_argument("-d", "--disable", action="store_true")
-        options = parser.parse(line)
+        options = mode_parser().parse(line)
         if options.enable:
             self.session.group()  # report a missing group now, not in every following cell
             self.auto.prefix = AUTO_PREFIX
@@ -115,33 +148,30 @@ class DistMagics(RankMagics):
 
     @line_magic
     @sentences
+    @takes(shutdown_parser)
     def dist_shutdown(self, line: str) -> None:
         """End the group and all of its processes."""
-        no_arguments("%dist_shutdown", line)
-        group = self.session.group()
-        killed = group.shutdown()
-        self.session.forget()
-        self.auto.prefix = None
-        print("\n".join([*killed, f"Group '{group.name}' has ended; cells run in the kernel."]))
+        shutdown_parser().parse(line)
+        self.end()
 
     @line_magic
     @sentences
+    @takes(reset_parser)
     def dist_reset(self, line: str) -> None:
+        """End the group and all of its processes, as %dist_shutdown does; %dist_init then starts a new one."""
+        reset_parser().parse(line)
+        self.end()
+
+    @line_magic
+    @sentences
+    @takes(restart_parser)
+    def dist_restart(self, line: str) -> None:
         """Restart all ranks of this notebook's group in new processes, or with -d only the dead ones."""
-        parser = MagicParser("%dist_reset")
-        parser.add_argument("-d", "--dead", action="store_true", help="the other ranks keep their variables")
-        parser.add_argument(
-            "-n", "--nuclear", action="store_true", help="ignored: other processes are never ended here"
-        )
-        options = parser.parse(line)
-        try:
-            self.session.group()
-        except JupyterDistError:
-            self.auto.prefix = None
-            raise
+        options = restart_parser().parse(line)
         if options.dead:
             self.replace()
         else:
+            self.session.app = self.known_app(self.session.group())
             self.restart()
 
     @line_magic
@@ -157,7 +187,9 @@ class DistMagics(RankMagics):
     def dist_sync_ide(self, line: str) -> None:
         """Fetch the variables of rank 0, so that completion has them even while it cannot answer."""
         no_arguments("%dist_sync_ide", line)
-        group = self.session.group()
+        group = self.group_if_any()
+        if group is None:
+            return
         names = [name for name in self._names.refresh(group) if not name.startswith("_")]
         known = f"{len(names)} names of rank 0: {', '.join(names)}" if names else "no names of rank 0"
         print(f"Completion knows {known}. The kernel's variables are unchanged.")

@@ -11,7 +11,7 @@ from IPython.core.magic import line_magic, magics_class
 
 from jupyter_dist.client import Group
 from jupyter_dist.magics.base import RankMagics
-from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences
+from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
 from jupyter_dist.magics.session import notebook_path
 from jupyter_dist.protocol.models import Execution
 
@@ -32,6 +32,13 @@ FIELDS = (
 )
 
 
+def save_parser() -> MagicParser:
+    """Return the parser of `%timeline_save`."""
+    parser = MagicParser("%timeline_save")
+    parser.add_argument("file", nargs="?")
+    return parser
+
+
 @magics_class
 class TimelineMagics(RankMagics):
     """The cells that this notebook's group ran."""
@@ -40,12 +47,13 @@ class TimelineMagics(RankMagics):
 
     @line_magic
     @sentences
+    @takes(save_parser)
     def timeline_save(self, line: str) -> None:
-        """Write the timeline to a JSON file: %timeline_save [FILE]; without one, beside the notebook."""
-        parser = MagicParser("%timeline_save")
-        parser.add_argument("file", nargs="?")
-        options = parser.parse(line)
-        group = self.session.group()
+        """Write the timeline to a JSON file; without a name, beside the notebook."""
+        options = save_parser().parse(line)
+        group = self.group_if_any()
+        if group is None:
+            return
         path = Path(options.file).expanduser() if options.file else self._default_path()
         cells = self._cells(group)
         found = {"version": 1, "group": group.name, "world_size": group.world_size, "saved_at": time.time()}
@@ -60,7 +68,9 @@ class TimelineMagics(RankMagics):
     def timeline_debug(self, line: str) -> None:
         """Print the timeline as a table."""
         no_arguments("%timeline_debug", line)
-        group = self.session.group()
+        group = self.group_if_any()
+        if group is None:
+            return
         cells = self._cells(group)
         print("\n".join([f"Group '{group.name}': {_num_cells(cells)}", *map(timeline_line, cells)]))
 
@@ -69,7 +79,10 @@ class TimelineMagics(RankMagics):
     def timeline_clear(self, line: str) -> None:
         """Clear the timeline; the group's own history and logs are kept."""
         no_arguments("%timeline_clear", line)
-        num_cells = _num_cells(self._cells(self.session.group()))
+        group = self.group_if_any()
+        if group is None:
+            return
+        num_cells = _num_cells(self._cells(group))
         self._since = time.time()
         print(f"The timeline was cleared ({num_cells}).")
 
