@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import shlex
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.cli import torchrun
 from jupyter_dist.cli.command import Command, add_shape_arguments, add_start_arguments
 from jupyter_dist.client import Group, JupyterDistError, Result
+from jupyter_dist.client.calls.exchange import check_takes_calls
 from jupyter_dist.client.results.display import RankDisplay, TextDisplay
+from jupyter_dist.protocol import requests
 
 from .groups import start_fields
 
-# As in torchrun: the script is __main__, its folder comes first on sys.path, and sys.exit(0) is a success.
-SCRIPT = """
-import runpy, sys
-sys.argv[:] = {argv!r}
-sys.path.insert(0, {folder!r})
-try:
-    runpy.run_path({path!r}, run_name="__main__")
-except SystemExit as stop:
-    if stop.code not in (None, 0):
-        raise
-"""
+# How long the other ranks may go on after the script has failed on one: they often fail as well, and say why.
+OTHERS_SECONDS = 3.0
 
 
 def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,13 +34,19 @@ def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
 class CellCommand(Command):
     """Runs one cell and exits with its outcome."""
 
-    def run_cell(self, group: Group, code: str) -> int:
+    def run_cell(self, group: Group, code: str, **fields: Any) -> int:
         """Stream the output of the ranks; return 0 if all succeeded."""
-        display = RankDisplay if self.options.per_rank else TextDisplay
-        result = group.run(code, self.options.ranks, stream=False if self.options.json else display(sys.stdout))
+        show: Callable[[Result], None] = self.display(group)
+        result = group.run(code, self.options.ranks, stream=show, **fields)
         if self.options.json:
             self.tell(_content(result), "")
         return 0 if result.ok else 1
+
+    def display(self, group: Group) -> Callable[[Result], None]:
+        """Return what shows the output while it grows."""
+        if self.options.json:
+            return lambda _: None
+        return RankDisplay(sys.stdout) if self.options.per_rank else TextDisplay(sys.stdout)
 
 
 class Exec(CellCommand):
@@ -72,6 +76,7 @@ class Run(CellCommand):
         parser.add_argument("-g", "--group", help="run on this group instead, and keep it")
         add_cell_arguments(parser)
         add_start_arguments(parser)
+        torchrun.add_torchrun_arguments(parser)
         parser.add_argument("script")
         parser.add_argument("args", nargs=argparse.REMAINDER, help="the script's own arguments; after -- all of them")
 
@@ -81,21 +86,46 @@ class Run(CellCommand):
         end = words.index("--") if "--" in words else len(words)
         super().parse_command_line(words[:end])
         options = self.options
-        if options.group is None and options.devices is None and options.num_ranks is None:
+        if all(getattr(options, name) is None for name in ("group", "devices", "num_ranks", "nproc_per_node")):
             shape, options.args = _shape(options.args)
             vars(options).update(shape)
         options.args += words[end + 1 :]
 
     def act(self) -> int:
         """Run the script until it ends; a new group ends with it."""
-        code = script_code(self.options.script, self.options.args)
-        if self.options.group is not None:
-            return self.run_cell(self.client.attach(self.options.group), code)
-        group = self.client.start(f"run-{os.getpid()}", **start_fields(self.options))
+        options = self.options
+        torchrun.check(options)
+        self._logs = torchrun.Logs(options)
+        self._call = script_call(options.script, options.args, is_module=options.module)
+        if options.group is not None:
+            return self._run(self.client.attach(options.group))
+        fields = start_fields(options) | torchrun.start_fields(options, self.client)
+        group = self.client.start(f"run-{os.getpid()}", **fields)
         try:
-            return self.run_cell(group, code)
+            return self._run(group)
         finally:
             group.shutdown()
+
+    def display(self, group: Group) -> Callable[[Result], None]:
+        """As for all cells, without output that goes to files."""
+        return StopOthers(group, self._logs.shown(super().display(group)))
+
+    def _run(self, group: Group) -> int:
+        """Run the script, again as often as --max-restarts allows; write the logs."""
+        check_takes_calls(group.model)
+        note = " ".join(f"# script {shlex.join(self._call['argv'])}".splitlines())
+        attempts = 0
+        try:
+            while True:
+                attempts += 1
+                status = self.run_cell(group, note, call=self._call)
+                left = self.options.max_restarts + 1 - attempts
+                if status == 0 or left <= 0:
+                    return status
+                print(f"The script failed: restarting all ranks ({left} restarts left).", file=sys.stderr)
+                group.restart()
+        finally:
+            self._logs.write(group, note, attempts)
 
 
 def _shape(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
@@ -110,12 +140,37 @@ def _shape(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
     return shape, rest
 
 
-def script_code(script: str, arguments: list[str]) -> str:
-    """Return the cell that runs a script."""
+def script_call(script: str, arguments: list[str], *, is_module: bool) -> requests.RankCall:
+    """Return the call that runs a script or a module."""
+    if is_module:
+        return {"do": "script", "argv": [script, *arguments], "module": script}
     path = Path(script).resolve()
     if not path.is_file():
         raise JupyterDistError("bad_request", f"There is no script '{script}'.")
-    return SCRIPT.format(argv=[script, *arguments], folder=str(path.parent), path=str(path))
+    return {"do": "script", "argv": [script, *arguments], "path": str(path)}
+
+
+class StopOthers:
+    """A display that interrupts the other ranks when the script has failed on one, as torchrun ends them."""
+
+    def __init__(self, group: Group, display: Callable[[Result], None]) -> None:
+        self._group, self._display = group, display
+        self._timer: threading.Timer | None = None
+
+    def __call__(self, result: Result) -> None:
+        """Show the result, and watch for a failure."""
+        self._display(result)
+        states = {status["status"] for status in result.execution["statuses"]}
+        if self._timer is None and not result.done and states & {"error", "lost"}:
+            self._timer = threading.Timer(OTHERS_SECONDS, self._stop)
+            self._timer.daemon = True
+            self._timer.start()
+        if self._timer is not None and result.done:
+            self._timer.cancel()
+
+    def _stop(self) -> None:
+        with contextlib.suppress(JupyterDistError):  # it has ended
+            self._group.interrupt()
 
 
 def _content(result: Result) -> dict[str, object]:

@@ -20,7 +20,7 @@ from IPython.core.magics.script import ScriptMagics
 from traitlets import Type
 from traitlets.config import Config
 
-from . import ipython_compat, tracebacks
+from . import ipython_compat, scripts, tracebacks
 from .displays import Emit, RankDisplayHook, RankDisplayPublisher
 from .interrupt import Interrupter
 from .ipython_compat import CompatibleShell
@@ -150,6 +150,11 @@ class RankShell(CompatibleShell):
             return False
         # IPython may call a single name: exit, and macros.
         return not (len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name))
+
+    def safe_execfile(self, fname: Any, *where: Any, **options: Any) -> None:
+        """Run a script (`%run`). A module of another script's folder does not stand in for one of this folder."""
+        scripts.drop_modules_of_others(os.path.dirname(os.path.abspath(os.path.expanduser(fname))))
+        super().safe_execfile(fname, *where, **options)
 
     async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> bool:
         """Run one statement of a cell, unless the cell was interrupted before."""

@@ -225,7 +225,7 @@ def _env(env: dict[str, str]) -> dict[str, str]:
     for name, value in env.items():
         if not _ENV_NAME.match(name) or "\0" in value:
             raise bad_request(f"'env' has an invalid name: '{name[:60]}'.", "Use only letters, digits and '_'.")
-        if name in RESERVED_ENV or name.startswith(RESERVED_PREFIX):
+        if name in RESERVED_ENV or (name.startswith(RESERVED_PREFIX) and name not in FREE_OF_PREFIX):
             raise bad_request(f"'env' cannot set {name}.", "The group sets it for every rank.")
         if name in NETWORK_ENV:
             hint = "A group runs on one machine and uses loopback; other interfaces would be open to anyone."
