@@ -5,7 +5,7 @@ const base = require('./playwright.config.ts').default;
 module.exports = {
   ...base,
   testDir: './screenshots',
-  timeout: 90000,
+  timeout: 300000,
   use: {
     ...base.use,
     viewport: { width: 1440, height: 900 },

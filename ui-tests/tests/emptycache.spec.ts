@@ -27,6 +27,7 @@ test('the CUDA cache is emptied after cells when the setting says so', async ({
     const put = await request.put(SETTINGS, { data: { raw } });
     expect(put.ok()).toBe(true);
     lab.writeNotebook('cache.ipynb', cells);
+    await page.goto('about:blank'); // JupyterLab reads settings when it loads
     await lab.openNotebook(page, 'cache.ipynb');
     await lab.execute(page, 'notebook:run-all-cells');
     await expect(lab.cell(page, 2).items.first()).toContainText(`asked ${count} times`);

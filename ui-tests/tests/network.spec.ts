@@ -4,8 +4,6 @@ import { createHash } from 'crypto';
 import * as lab from './lab';
 import { command } from './ranks';
 
-test.use({ ownPage: true });
-
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 

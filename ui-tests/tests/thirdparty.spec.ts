@@ -1,8 +1,9 @@
 /** A third-party extension, built against the package as npm would install it: `make third-party` builds it. */
-import { expect, Page, test } from '@playwright/test';
+import { Page } from '@playwright/test';
 import { execFileSync } from 'child_process';
 import * as fs from 'fs';
 import * as path from 'path';
+import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { editPageConfig } from './pageconfig';
 import { command } from './ranks';
