@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 # Cells with these magics run on the ranks as a whole, so that they time or capture the body there.
 WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture"})
+# Line magics that run the user's code: alone in a cell they go to the ranks, as the code itself would.
+RUN_CODE = frozenset({"run", "time", "timeit", "prun"})
 
 _RANK = re.compile(r"%%rank(?=[^\w\s])")
 _LOCAL_COMMENT = re.compile(r"#\s*dip_locally\b")
@@ -23,8 +25,10 @@ class AutoMode:
     def __call__(self, lines: list[str]) -> list[str]:
         """Called by IPython with every cell."""
         lines = _with_space(lines)
-        if self.prefix is None or self._is_suspended or not goes_to_ranks(lines):
+        if self.prefix is None or self._is_suspended:
             return lines
+        if not goes_to_ranks(lines):
+            return [*_warning(lines), *lines]
         magic, _, line = self.prefix.partition(" ")
         # A call, not `%%magic`, for which IPython in a terminal would wait for an empty line.
         return [f"get_ipython().run_cell_magic({magic!r}, {line!r}, {''.join(lines)!r})\n"]
@@ -49,8 +53,27 @@ def goes_to_ranks(lines: list[str]) -> bool:
     first = code[0]
     if first.startswith("%%"):
         return first[2:].partition(" ")[0] in WHOLE_CELLS
-    # Line magics alone run in the kernel (%pip, %load_ext, ours); before code they run with it (%matplotlib inline).
-    return not (all(line.startswith("%") for line in code) or _is_ours(first))
+    # Line magics alone run in the kernel (%pip, %load_ext, ours), unless they run code; before code they run with it
+    # (%matplotlib inline).
+    only_magics = all(line.startswith("%") for line in code)
+    return not ((only_magics and not all(map(_runs_code, code))) or _is_ours(first))
+
+
+def _runs_code(line: str) -> bool:
+    return line[1:].partition(" ")[0] in RUN_CODE
+
+
+def _warning(lines: list[str]) -> list[str]:
+    """Return a line that says why code in a cell of line magics runs in the kernel; none if there is no such code."""
+    code = [line.strip() for line in lines if line.startswith("%")]
+    found = [line for line in code if _runs_code(line)]
+    if not found or code[0].startswith("%%") or any(_LOCAL_COMMENT.match(line) for line in lines[:1]):
+        return []
+    name = found[0].split()[0]
+    sentence = (
+        f"{name} runs in the kernel, because other magics of this cell do. Alone in a cell it runs on the ranks.\n"
+    )
+    return [f"__import__('sys').stderr.write({sentence!r}) and None\n"]
 
 
 def _is_ours(line: str) -> bool:

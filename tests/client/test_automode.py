@@ -16,6 +16,11 @@ from jupyter_dist.magics.automode import AutoMode, goes_to_ranks
         ("", False),
         ("# only a comment\n", False),
         ("%pip install x", False),
+        ("%run train.py --lr 3", True),
+        ("# timed\n%time f()\n%timeit -n1 f()", True),
+        ("%pip install x\n%run train.py", False),
+        ("# dip_locally\n%run train.py", False),
+        ("%runner", False),
         ("%dist_status", False),
         ("%dist_init -n 2\nprint(rank)", False),
         ("%load_ext autoreload\n%autoreload 2", False),
@@ -28,6 +33,17 @@ from jupyter_dist.magics.automode import AutoMode, goes_to_ranks
 )
 def test_cells_that_go_to_the_ranks(cell, remote):
     assert goes_to_ranks(cell.splitlines(keepends=True)) is remote
+
+
+def test_a_script_is_not_run_on_one_process_by_silence(capsys):
+    auto = AutoMode()
+    auto.prefix = "dip --see all"
+    warned = auto(["%load_ext autoreload\n", "%run train.py\n"])
+    assert warned[1:] == ["%load_ext autoreload\n", "%run train.py\n"]
+    exec(warned[0])
+    assert capsys.readouterr().err.startswith("%run runs in the kernel, because other magics of this cell do.")
+    assert auto(["# dip_locally\n", "%run train.py\n"]) == ["# dip_locally\n", "%run train.py\n"]
+    assert auto(["%%bash\n", "%run\n"]) == ["%%bash\n", "%run\n"]
 
 
 @pytest.mark.parametrize("written", ["%%rank[0,1]\nx", "%%rank [0,1]\nx"])

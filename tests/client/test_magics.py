@@ -236,3 +236,15 @@ def test_a_notebook_runs_where_there_is_no_server_or_it_ends(tmp_path, monkeypat
     assert output["data"][RANKS_MIME]["state"] == "ok"
     assert output["data"]["text/plain"] == "[rank 0]\nfrom 0\n[rank 1]\nfrom 1"
     assert notebook.cells[5].outputs[0]["data"]["text/plain"] == "[rank 1]\nstill 1"  # through another server
+
+
+def test_a_script_alone_in_a_cell_runs_on_the_ranks(notebook):
+    (notebook.folder / "said.py").write_text("import os\nprint('script of', os.environ.get('RANK'))\n")
+    notebook.run("%dist_mode -e")
+    try:
+        assert sorted(notebook.run("%run said.py").said) == [("0", "script of 0\n"), ("1", "script of 1\n")]
+        both = notebook.run("%load_ext autoreload\n%run said.py")
+        assert "%run runs in the kernel, because other magics of this cell do." in both.text
+        assert "script of None" in both.text
+    finally:
+        notebook.run("%dist_mode -d")
