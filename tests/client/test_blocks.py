@@ -9,7 +9,7 @@ from jupyter_dist.client.results.blocks import Blocks
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
 RANKS = st.sets(st.integers(0, 4), min_size=1).map(format_ranks)
-LINES = st.lists(st.sampled_from(["a", "b", "  c", ")", ""]), min_size=1, max_size=3)
+LINES = st.lists(st.sampled_from(["a", "b", "  c", ")", "", "d:"]), min_size=1, max_size=3)
 
 
 @given(st.lists(st.tuples(RANKS, LINES, st.booleans()), max_size=30))

@@ -2,8 +2,9 @@
 
 A view aligns ranks line by line. In plain text that would tear apart what one rank printed at once, so lines that
 differ are gathered in a block per set of ranks, up to the next line that these ranks have in common. A line that starts
-with white space or a closing bracket continues the one before it (a tensor, a dictionary, a model): it stays in the
-block of its ranks although others wrote the same. The order of each rank's lines is kept.
+with white space or a closing bracket continues the one before it (a tensor, a dictionary, a model), and so does one
+after a colon, a comma or an opening bracket: it stays in the block of its ranks although others wrote the same. The
+order of each rank's lines is kept.
 
 The TypeScript counterpart is labextension/src/model/executions/blocks.ts; both run tests/vectors/bundles.json.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
 _CONTINUES = re.compile(r"[\s)\]}]|\Z")
+_EXPECTS_MORE = re.compile(r"[:,(\[{]\s*\Z")
 
 Ranks = frozenset[int]
 
@@ -44,7 +46,7 @@ class Blocks:
         """Add what ranks printed."""
         members = frozenset(expand_ranks(ranks))
         for line in text.split("\n"):
-            self._add(members, [line], _CONTINUES.match(line) is not None)
+            self._add(members, [line], self._continues(members, line))
 
     def add_output(self, ranks: str, text: str) -> None:
         """Add a display or an error: its lines are never parted."""
@@ -67,15 +69,26 @@ class Blocks:
     def _add(self, ranks: Ranks, lines: list[str], continues: bool) -> None:
         block = self._open.get(ranks)
         if block is None and not (continues and self._continue(ranks, lines)):
-            if any(ranks & other for other in self._open):
+            if self._touched(ranks):
                 self._flush()
             block = self._open[ranks] = _Block(ranks, [])
         if block is not None:
             block.add(lines, continues)
 
+    def _continues(self, ranks: Ranks, line: str) -> bool:
+        """Whether a line belongs to the one before it."""
+        if _CONTINUES.match(line):
+            return True
+        touched = self._touched(ranks)
+        return bool(touched) and all(_EXPECTS_MORE.search(block.lines[-1]) for block in touched)
+
+    def _touched(self, ranks: Ranks) -> list[_Block]:
+        block = self._open.get(ranks)
+        return [block] if block is not None else [each for each in self._open.values() if each.ranks & ranks]
+
     def _continue(self, ranks: Ranks, lines: list[str]) -> bool:
         """Continue what the ranks are at in other blocks; return whether that is possible."""
-        touched = [block for block in self._open.values() if block.ranks & ranks]
+        touched = self._touched(ranks)
         if len(touched) == 1 and ranks < touched[0].ranks:
             self._split(touched[0], ranks)
             touched = [self._open[ranks]]

@@ -6,6 +6,7 @@
 import { expandRanks, formatRanks } from '../format/ranks';
 
 const CONTINUES = /^(?:[\s)\]}]|$)/;
+const EXPECTS_MORE = /[:,([{]\s*$/;
 
 /** The lines of a set of ranks. */
 export interface IBlock {
@@ -24,14 +25,15 @@ interface IOpenBlock {
 export class Blocks {
   /** Add what ranks printed. */
   addText(ranks: string, text: string): void {
+    const members = expandRanks(ranks);
     for (const line of text.split('\n')) {
-      this._add(ranks, [line], CONTINUES.test(line));
+      this._add(ranks, members, [line], this._continues(ranks, members, line));
     }
   }
 
   /** Add a display or an error: its lines are never parted. */
   addOutput(ranks: string, text: string): void {
-    this._add(ranks, text.split('\n'), false);
+    this._add(ranks, expandRanks(ranks), text.split('\n'), false);
   }
 
   /** All blocks; neighbours of the same ranks are one. */
@@ -49,14 +51,18 @@ export class Blocks {
     return blocks;
   }
 
-  private _add(ranks: string, lines: string[], continues: boolean): void {
+  private _add(
+    ranks: string,
+    members: readonly number[],
+    lines: string[],
+    continues: boolean
+  ): void {
     let block = this._open.get(ranks);
     if (!block) {
-      const members = expandRanks(ranks);
       if (continues && this._continue(ranks, members, lines)) {
         return;
       }
-      if (this._touched(members).length > 0) {
+      if (this._touched(ranks, members).length > 0) {
         this._flush();
       }
       block = { ranks: members, lines: [], unit: 0 };
@@ -65,13 +71,25 @@ export class Blocks {
     extend(block, lines, continues);
   }
 
+  /** Whether a line belongs to the one before it. */
+  private _continues(ranks: string, members: readonly number[], line: string): boolean {
+    if (CONTINUES.test(line)) {
+      return true;
+    }
+    const touched = this._touched(ranks, members);
+    return (
+      touched.length > 0 &&
+      touched.every(({ lines }) => EXPECTS_MORE.test(lines[lines.length - 1]))
+    );
+  }
+
   /** Continue what the ranks are at in other blocks, if that is possible. */
   private _continue(
     ranks: string,
     members: readonly number[],
     lines: string[]
   ): boolean {
-    let touched = this._touched(members);
+    let touched = this._touched(ranks, members);
     if (touched.length === 1 && touched[0].ranks.length > members.length) {
       const set = new Set(touched[0].ranks);
       if (members.every(rank => set.has(rank))) {
@@ -105,8 +123,12 @@ export class Blocks {
     }
   }
 
-  private _touched(ranks: readonly number[]): IOpenBlock[] {
-    const set = new Set(ranks);
+  private _touched(ranks: string, members: readonly number[]): IOpenBlock[] {
+    const same = this._open.get(ranks);
+    if (same) {
+      return [same];
+    }
+    const set = new Set(members);
     return [...this._open.values()].filter(block =>
       block.ranks.some(rank => set.has(rank))
     );
