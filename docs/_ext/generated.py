@@ -20,6 +20,7 @@ from sphinx.util.nodes import make_refnode
 
 from jupyter_dist import __version__
 from jupyter_dist.cli.command import Command
+from jupyter_dist.cli.commands.mcp import Mcp
 from jupyter_dist.cli.main import COMMANDS, MODULES, PACKAGE
 from jupyter_dist.magics.extension import OURS
 from jupyter_dist.protocol import models
@@ -84,7 +85,7 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
 
 def traits() -> Lines:
     """Settings of the server extension and of the command line."""
-    for cls in (DistApp, Command):
+    for cls in (DistApp, Command, Mcp):
         own = [trait for name, trait in cls.class_own_traits(config=True).items()]
         yield from table(
             ("trait", "type", "default", "meaning"),

@@ -22,7 +22,20 @@ def said_by(rank, text):
 def test_without_a_command_they_are_named(dist):
     said = dist(status=2).stdout
     assert "usage: jupyter dist COMMAND" in said
-    for word in ("start", "list", "status", "attach", "exec", "run", "logs", "export", "stop", "doctor", "completion"):
+    for word in (
+        "start",
+        "list",
+        "status",
+        "attach",
+        "exec",
+        "run",
+        "logs",
+        "export",
+        "mcp",
+        "stop",
+        "doctor",
+        "completion",
+    ):
         assert f"  {word} " in said
 
 

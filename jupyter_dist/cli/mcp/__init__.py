@@ -1,0 +1,1 @@
+"""`jupyter dist mcp`: groups for language-model agents, over the Model Context Protocol."""

@@ -1,0 +1,134 @@
+"""The text of answers: what a group is doing, results, variables, all within a limit."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from jupyter_dist.client import Result
+from jupyter_dist.client.results.bundle import output_text, rank_label, without_ansi
+from jupyter_dist.protocol import models
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+
+NUM_EXECUTIONS = 10
+
+
+def bounded(text: str, max_chars: int, rest: str) -> str:
+    """Return the first and the last part of a text that is too long, and how to get the rest (`rest`)."""
+    if len(text) <= max_chars:
+        return text
+    head = max_chars * 2 // 3
+    tail = max_chars - head
+    cut = f"[... {len(text) - max_chars} of {len(text)} characters are left out here. {rest.format(offset=head)} ...]"
+    return f"{text[:head]}\n{cut}\n{text[-tail:]}"
+
+
+def page(text: str, max_chars: int, offset: int, rest: str) -> str:
+    """Return the part of a text that starts at `offset`, and how to get the next one."""
+    part = text[offset : offset + max_chars]
+    end = offset + len(part)
+    shown = f"[Characters {offset} to {end} of {len(text)}.]\n{part}"
+    return shown if end >= len(text) else f"{shown}\n[{rest.format(offset=end)}]"
+
+
+def group_line(group: models.Group) -> str:
+    """Return one line about a group."""
+    error = f": {group['error']['message']}" if group["error"] else ""
+    return (
+        f"Group '{group['name']}' is {group['state']}: {group['world_size']} ranks ({group['accelerator']}, "
+        f"{group['backend']}), {len(group['running'])} cells running, {len(group['queued'])} queued{error}."
+    )
+
+
+def verdict(group: models.Group, executions: Iterable[models.Execution]) -> str:
+    """Return what the ranks are doing and what they wait for."""
+    return "\n".join([group_line(group), *_problems(group), *_ranks(group), *_cells(executions)])
+
+
+def _problems(group: models.Group) -> Iterator[str]:
+    if group["note"]:
+        yield f"Note: {group['note']}"
+    if group["error"] and group["error"]["hint"]:
+        yield f"What to do: {group['error']['hint']}"
+
+
+def _ranks(group: models.Group) -> Iterator[str]:
+    same: dict[str, list[int]] = {}
+    for rank in group["ranks"]:
+        what = rank["message"] or (rank["exit"]["reason"] if rank["exit"] else "")
+        broken = "" if rank["process_group"] == "ok" else f"its process group is {rank['process_group']}"
+        text = ": ".join(filter(None, [f"{rank['state']} for {_since(rank['state_at'])}", what]))
+        same.setdefault("; ".join(filter(None, [text, broken])), []).append(rank["rank"])
+    for text, ranks in same.items():
+        yield f"{rank_label(format_ranks(ranks))}: {text}"
+
+
+def _cells(executions: Iterable[models.Execution]) -> Iterator[str]:
+    for execution in executions:
+        if execution["state"] == "running":
+            parts = [f"{status['status']} on {rank_label(status['ranks'])}" for status in execution["statuses"]]
+            since = _since(execution["started_at"] or execution["queued_at"])
+            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}"
+        elif execution["state"] == "queued":
+            yield f"Queued: {_title(execution)}. {execution.get('waits_for') or ''}".rstrip()
+
+
+def _title(execution: models.Execution) -> str:
+    return f"execution {execution['id']}, `{execution.get('line') or ''}`"
+
+
+def _since(at: float) -> str:
+    return f"{max(0.0, time.time() - at):.0f} s"
+
+
+def result_text(result: Result) -> str:
+    """Return the state and the folded output of a cell."""
+    head = f"Execution {result.id} on {rank_label(result.execution['ranks'])}: {result.state}."
+    if not result.done:
+        head += " It keeps running: get_result waits for it, verdict says what its ranks wait for, interrupt stops it."
+    if error := result.execution["error"]:
+        head += f" {error['message']} {error['hint']}".rstrip()
+    return f"{head}\n{without_ansi(result.text)}" if result.folded else f"{head}\nNo output."
+
+
+def variables_text(result: Result) -> str:
+    """Return a line for each variable, once for ranks that have the same; the result is that of objects/names.py."""
+    same: dict[str, list[int]] = {}
+    for rank, of_rank in result.items():
+        same.setdefault(_variables(of_rank.text), []).append(rank)
+    return "\n".join(f"[{rank_label(format_ranks(ranks))}]\n{text}" for text, ranks in same.items())
+
+
+def _variables(printed: str) -> str:
+    try:
+        found: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
+        lines = [f"{name}: {kind}{f', {detail}' if detail else ''}" for name, kind, detail in found["variables"]]
+        left_out = int(found["left_out"])
+    except (ValueError, KeyError, TypeError, IndexError) as err:
+        raise JupyterDistError("internal", f"A rank did not describe its variables: {printed[:200]!r}.") from err
+    if left_out:
+        lines.append(f"[{left_out} more variables; name a prefix.]")
+    return "\n".join(lines) or "no variables"
+
+
+def log_text(records: Iterable[models.LogRecord]) -> str:
+    """Return log records as text, with the number of each."""
+    return "".join(f"{record['seq']} {_record(record)}" for record in records)
+
+
+def _record(record: models.LogRecord) -> str:
+    kind = record["kind"]
+    if kind == "stream":
+        text = f"{record['name']}: {without_ansi(record['text'])}"
+    elif kind == "output":
+        text = output_text(record["output"])
+    elif kind == "begin":
+        text = f"cell [{record['execution_count']}] begins: {record['code']}"
+    elif kind == "end":
+        text = f"cell [{record['execution_count']}] ends: {record['status']}, {record['seconds'] or 0:.2f} s"
+    else:
+        text = f"note: {record.get('text', '')}"
+    return text if text.endswith("\n") else text + "\n"

@@ -1,0 +1,329 @@
+"""The tools: what each takes, and what it answers: text within a limit, or a JupyterDistError."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+
+from jupyter_dist.client import AsyncClient, AsyncExecution, AsyncGroup
+from jupyter_dist.client.blocking.report import status_text
+from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.ranks import parse_ranks
+from jupyter_dist.protocol.requests import MAX_CODE_BYTES, MAX_CPU_RANKS
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
+
+from .answers import bounded, group_line, log_text, page, result_text, variables_text, verdict
+
+MAX_WAIT_SECONDS = 300
+DEFAULT_WAIT_SECONDS = 60
+ANSWER_SECONDS = 150.0  # for a tool to answer, besides the time that its caller asked it to wait
+IDLE_SECONDS = 5.0
+MAX_NAMES = 200
+
+DESCRIBE = (
+    '__import__("jupyter_dist.objects.names", fromlist=["names"]).show('
+    "globals(), get_ipython().user_ns_hidden, {prefix!r}, {max_names})"
+)
+
+Arguments = dict[str, Any]
+
+_GROUP = {"type": "string", "maxLength": 200, "description": "Name or id of the group; the only running one."}
+_RANKS = {"type": "string", "maxLength": 1000, "description": "Ranks: all, 0, 0-3,7, ::2, !0 (all but). Default: all."}
+_RANK = {"type": "integer", "minimum": 0, "description": "The rank. Default: 0."}
+_EXECUTION = {"type": "string", "maxLength": 100, "description": "The id of the execution, e-..."}
+_OFFSET = {"type": "integer", "minimum": 0, "description": "Show the output from this character on."}
+_WAIT = {
+    "type": "number",
+    "minimum": 0,
+    "maximum": MAX_WAIT_SECONDS,
+    "description": f"Seconds to wait for the end, at most {MAX_WAIT_SECONDS}. Default: {DEFAULT_WAIT_SECONDS}.",
+}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool; `changes` if it starts, runs, stops or ends something."""
+
+    name: str
+    description: str
+    properties: Mapping[str, Any]
+    act: Callable[[AsyncClient, Arguments, int], Awaitable[str]]
+    required: tuple[str, ...] = ()
+    changes: bool = True
+    destroys: bool = field(default=False)  # variables are lost
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of its arguments."""
+        return {
+            "type": "object",
+            "properties": dict(self.properties),
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+    def check(self, arguments: Arguments) -> None:
+        """Raise JupyterDistError `bad_request`, naming the first wrong argument."""
+        error = next(jsonschema.Draft202012Validator(self.schema()).iter_errors(arguments), None)
+        if error is None:
+            return
+        known = ", ".join(self.properties) or "none"
+        if error.validator == "additionalProperties":
+            unknown = sorted(set(arguments) - set(self.properties))[0]
+            raise bad_request(f"{self.name} has no argument '{unknown[:60]}'.", f"Arguments: {known}.")
+        if error.validator == "required":
+            missing = next(name for name in self.required if name not in arguments)
+            raise bad_request(f"{self.name} needs the argument '{missing}'.", f"Arguments: {known}.")
+        name = str(next(iter(error.absolute_path)))
+        value = f"{error.instance!r}"
+        hint = str(self.properties[name]["description"])
+        raise bad_request(f"The argument '{name}' of {self.name} cannot be {value[:80]}.", hint)
+
+    async def answer(self, client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+        """Check the arguments and act, within a time limit. Raises JupyterDistError."""
+        self.check(arguments)
+        waits = arguments.get("wait_seconds", DEFAULT_WAIT_SECONDS) if "wait_seconds" in self.properties else 0
+        limit = ANSWER_SECONDS + waits
+        try:
+            return await asyncio.wait_for(self.act(client, arguments, max_chars), limit)
+        except asyncio.TimeoutError as err:
+            message = f"{self.name} did not end within {limit:g} s."
+            raise JupyterDistError("timed_out", message, "Ask verdict what the ranks wait for.") from err
+
+
+async def list_groups(client: AsyncClient, _: Arguments, max_chars: int) -> str:
+    """Return a line for each group."""
+    lines = [f"{group_line(group.model)} In {group.model['cwd']}." for group in await client.groups()]
+    text = "\n".join(lines) or "No group is running. start_group starts one."
+    return bounded(text, max_chars, "verdict describes one group.")
+
+
+async def start_group(client: AsyncClient, arguments: Arguments, _: int) -> str:
+    """Start a group and wait until it is ready."""
+    group = await client.start(**arguments)
+    return f"{group_line(group.model)} Ready after {group.model['ready_seconds'] or 0:.1f} s."
+
+
+async def run_code(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Run a cell and return its output so far."""
+    group = await client.attach(arguments.get("group"))
+    execution = await group.submit(arguments["code"], arguments.get("ranks", "all"))
+    return await _result(execution, arguments, max_chars)
+
+
+async def get_result(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Return the output of a cell."""
+    group = await client.attach(arguments.get("group"))
+    view = await client.api.ask("GET", "groups", group.id, "executions", arguments["execution"])
+    return await _result(AsyncExecution(group, view["execution"]), arguments, max_chars)
+
+
+async def _result(execution: AsyncExecution, arguments: Arguments, max_chars: int) -> str:
+    result = await execution.peek(arguments.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+    text = result_text(result)
+    rest = f"get_result(execution='{execution.id}', offset={{offset}}) continues there."
+    if "offset" in arguments:
+        return page(text, max_chars, arguments["offset"], rest)
+    return bounded(text, max_chars, rest)
+
+
+async def say_verdict(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Return what a group is doing."""
+    group = await client.attach(arguments.get("group"))
+    executions = await client.api.ask("GET", "groups", group.id, "executions")
+    text = verdict(group.model, executions["executions"])
+    return bounded(text, max_chars, "logs has what each rank printed.")
+
+
+async def variables(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Return the variables of ranks; of busy ranks, the names only."""
+    group = await client.attach(arguments.get("group"))
+    ranks, prefix = arguments.get("ranks", "all"), arguments.get("prefix", "")
+    code = DESCRIBE.format(prefix=prefix, max_names=MAX_NAMES)
+    execution = await group.submit(code, ranks, silent=True, stop_on_error=False)
+    try:
+        result = await execution.peek(IDLE_SECONDS)
+    finally:
+        if not await execution.done():
+            await execution.cancel()
+    if not result.done:
+        return f"The ranks are busy, so only names are known.\n{await _names(group, ranks, prefix, max_chars)}"
+    result.raise_for_error()
+    return bounded(variables_text(result), max_chars, "Name fewer ranks, or a prefix.")
+
+
+async def _names(group: AsyncGroup, ranks: str, prefix: str, max_chars: int) -> str:
+    lines = []
+    for rank in expand(group, ranks):
+        found = await group.complete(prefix, rank=rank)
+        lines.append(f"rank {rank}: {', '.join(found['matches'])}")
+    return bounded("\n".join(lines), max_chars, "Name one rank, or a prefix.")
+
+
+async def memory(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Return the memory of each rank."""
+    group = await client.attach(arguments.get("group"))
+    if group.model["state"] in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES:
+        raise JupyterDistError("group_not_ready", f"Group '{group.name}' is {group.model['state']}.")
+    devices = (await client.api.ask("GET", "devices"))["devices"]
+    return bounded(status_text(group.model, await group.memory(), "", devices), max_chars, "verdict is shorter.")
+
+
+async def logs(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Return the last records of a rank's log, or those before a record."""
+    group = await client.attach(arguments.get("group"))
+    rank = arguments.get("rank", 0)
+    params = {"tail": max_chars, "before": arguments.get("before")}
+    found = await client.api.ask("GET", "groups", group.id, "ranks", str(rank), "log", params=params)
+    text = log_text(found["records"])
+    older = f"logs(rank={rank}, before={found['first']}) shows what is before." if found["more"] else ""
+    head = f"[Records {found['first']} to {found['seq']} of rank {rank}. {older}]\n" if found["records"] else ""
+    return head + (bounded(text, max_chars, "Records are cut where they are longer.") or "The log is empty.")
+
+
+async def interrupt(client: AsyncClient, arguments: Arguments, _: int) -> str:
+    """Interrupt running cells."""
+    group = await client.attach(arguments.get("group"))
+    done = await group.interrupt(arguments.get("ranks", "all"))
+    if not done["interrupted"]:
+        return "No rank was running a cell."
+    text = f"Interrupted: {done['interrupted']}. The ranks keep their variables."
+    return f"{text} Not answering: {done['unresponsive']}." if done.get("unresponsive") else text
+
+
+async def restart(client: AsyncClient, arguments: Arguments, _: int) -> str:
+    """Give all ranks new processes."""
+    group = await (await client.attach(arguments["group"])).restart()
+    return f"{group_line(group.model)} All variables of its ranks are gone."
+
+
+async def shut_down(client: AsyncClient, arguments: Arguments, _: int) -> str:
+    """End a group."""
+    group = await client.attach(arguments["group"])
+    killed = await group.shutdown()
+    return "\n".join([f"Group '{group.name}' has ended.", *killed])
+
+
+async def export_script(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Return the cells of a notebook as a script."""
+    group = await client.attach(arguments.get("group"))
+    script = (await group.script(arguments.get("notebook")))["script"]
+    rest = "export_script with offset={offset} continues there."
+    if "offset" in arguments:
+        return page(script, max_chars, arguments["offset"], rest)
+    return bounded(script, max_chars, rest)
+
+
+def expand(group: AsyncGroup, ranks: str) -> tuple[int, ...]:
+    """Return the ranks of an expression. Raises JupyterDistError `bad_ranks`."""
+    return tuple(parse_ranks(ranks, group.world_size))
+
+
+_START = {
+    "name": {"type": "string", "maxLength": 200, "description": "A name for the group."},
+    "num_ranks": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MAX_CPU_RANKS,
+        "description": f"Number of ranks, 1 to {MAX_CPU_RANKS} on CPU.",
+    },
+    "devices": {
+        "anyOf": [{"type": "array", "items": {"type": "integer", "minimum": 0}}, {"const": "all"}],
+        "description": 'Devices: a list of indices such as [0, 1], or "all".',
+    },
+    "backend": {"enum": list(BACKEND_CHOICES), "description": f"One of {', '.join(BACKEND_CHOICES)}."},
+    "environment": {"type": "string", "maxLength": 300, "description": "The name of the ranks' Python environment."},
+    "cwd": {"type": "string", "maxLength": 4096, "description": "The working directory of the ranks."},
+}
+_CODE = {"type": "string", "maxLength": MAX_CODE_BYTES, "description": "Python code, as in a notebook cell."}
+_PREFIX = {"type": "string", "maxLength": 200, "description": "Only names that start with this."}
+_BEFORE = {"type": "integer", "minimum": 1, "description": "Only records before this number."}
+_NOTEBOOK = {"type": "string", "maxLength": 4096, "description": "The notebook's path; the only one that ran cells."}
+_NAMED = {**_GROUP, "description": "Name or id of the group."}
+
+TOOLS = (
+    Tool("list_groups", "List all groups of torch.distributed ranks.", {}, list_groups, changes=False),
+    Tool(
+        "verdict",
+        "Say what the ranks of a group do and what they wait for: states, collectives, dead ranks, queued cells.",
+        {"group": _GROUP},
+        say_verdict,
+        changes=False,
+    ),
+    Tool(
+        "get_result",
+        "Read the folded output of a cell that was run, and wait for its end if it still runs.",
+        {"execution": _EXECUTION, "group": _GROUP, "wait_seconds": _WAIT, "offset": _OFFSET},
+        get_result,
+        required=("execution",),
+        changes=False,
+    ),
+    Tool(
+        "variables",
+        "List the variables of ranks with their types and shapes. Runs no code of the variables' classes.",
+        {"group": _GROUP, "ranks": _RANKS, "prefix": _PREFIX},
+        variables,
+        changes=False,
+    ),
+    Tool("memory", "Show the memory of each rank and its device.", {"group": _GROUP}, memory, changes=False),
+    Tool(
+        "logs",
+        "Read what a rank printed, newest last, with the cells that it ran.",
+        {"group": _GROUP, "rank": _RANK, "before": _BEFORE},
+        logs,
+        changes=False,
+    ),
+    Tool(
+        "export_script",
+        "Return the cells of a notebook that ran on ranks as a script for torchrun.",
+        {"group": _GROUP, "notebook": _NOTEBOOK, "offset": _OFFSET},
+        export_script,
+        changes=False,
+    ),
+    Tool(
+        "start_group",
+        "Start a group of torch.distributed ranks, which keep their variables from cell to cell.",
+        _START,
+        start_group,
+    ),
+    Tool(
+        "run_code",
+        "Run code on ranks, like a notebook cell. rank, world_size, device, torch and dist are defined. Equal output "
+        "of ranks is shown once. A cell that is not over after wait_seconds keeps running.",
+        {"code": _CODE, "ranks": _RANKS, "group": _GROUP, "wait_seconds": _WAIT},
+        run_code,
+        required=("code",),
+        destroys=True,
+    ),
+    Tool(
+        "interrupt",
+        "Interrupt the cells that run on ranks, also in a hanging collective; variables are kept.",
+        {"group": _GROUP, "ranks": _RANKS},
+        interrupt,
+    ),
+    Tool(
+        "restart_group",
+        "Give all ranks of a group new processes; all their variables are lost.",
+        {"group": _NAMED},
+        restart,
+        required=("group",),
+        destroys=True,
+    ),
+    Tool(
+        "shut_down_group",
+        "End a group, all its processes and variables.",
+        {"group": _NAMED},
+        shut_down,
+        required=("group",),
+        destroys=True,
+    ),
+)
+
+
+def offered(*, read_only: bool) -> dict[str, Tool]:
+    """Return the tools by name."""
+    return {tool.name: tool for tool in TOOLS if not (read_only and tool.changes)}
