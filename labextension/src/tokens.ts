@@ -43,6 +43,8 @@ export const CommandIDs = {
   shutdownAll: 'jupyter-dist:shutdown-all',
   /** Empty the ranks' memory caches; args: `{group}`. */
   emptyCache: 'jupyter-dist:empty-cache',
+  /** Write the cells that ran on ranks as a script beside the current notebook; args: `{group}`. */
+  exportScript: 'jupyter-dist:export-script',
   /** Show the Ranks sidebar. */
   showSidebar: 'jupyter-dist:show-sidebar',
   /** Set a target for the selected cells only. */

@@ -16,6 +16,8 @@ import type {
   ILogPage,
   IMemorySample,
   IRunRequest,
+  IScript,
+  IScriptRequest,
   IStartRequest,
   IView
 } from './protocol';
@@ -185,6 +187,14 @@ export async function getView(
   execution: string
 ): Promise<IView> {
   return request(settings, 'GET', ['groups', group, 'executions', execution]);
+}
+
+export async function exportScript(
+  settings: Settings,
+  group: string,
+  body: IScriptRequest
+): Promise<IScript> {
+  return request(settings, 'POST', ['groups', group, 'script'], body);
 }
 
 export async function cancelExecution(

@@ -15,6 +15,8 @@ import type {
   ILogPage,
   IMemorySample,
   IRunRequest,
+  IScript,
+  IScriptRequest,
   IStartRequest,
   IView,
   Topic
@@ -56,6 +58,8 @@ export interface IService extends IDisposable {
     ranks?: string
   ): Promise<{ interrupted: string; idle: string }>;
   emptyCache(group: string, ranks?: string): Promise<Record<string, number>>;
+  /** The cells of a notebook that ran on ranks, as a script for torchrun. */
+  exportScript(group: string, body: IScriptRequest): Promise<IScript>;
   memory(group: string): Promise<IMemorySample[]>;
   /** Completions at a cursor position (in characters) on one rank. */
   complete(group: string, rank: number, code: string, cursorPos: number): Promise<ICompletion>;
@@ -157,6 +161,10 @@ export class DistService implements IService {
     ranks = 'all'
   ): Promise<{ interrupted: string; idle: string }> {
     return restapi.interruptGroup(this._settings, group, ranks);
+  }
+
+  exportScript(group: string, body: IScriptRequest): Promise<IScript> {
+    return restapi.exportScript(this._settings, group, body);
   }
 
   async emptyCache(

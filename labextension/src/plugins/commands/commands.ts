@@ -8,8 +8,9 @@ import type { ReadonlyJSONObject, ReadonlyPartialJSONObject } from '@lumino/core
 import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
 import { GroupChoice } from './groupchoice';
 import { GroupCommands } from './groupcommands';
+import { ScriptExport } from './scriptexport';
 
-/** The commands on groups: interrupt, restart, repair, shut down, empty caches. The Kernel menu is in the schema. */
+/** The commands on groups: interrupt, restart, repair, shut down, empty caches, export. The Kernel menu is in the schema. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:commands',
   description: 'Commands that interrupt, restart and shut down groups of ranks.',
@@ -27,7 +28,10 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const choice = new GroupChoice(groups, tracker, trans);
     const actions = new GroupCommands(service, groups, trans);
-    const commands = commandOptions(choice, actions, groups, trans);
+    const { contents } = app.serviceManager;
+    const open = (path: string) => app.commands.execute('docmanager:open', { path });
+    const exporter = new ScriptExport(service, contents, tracker, open, trans);
+    const commands = commandOptions(choice, actions, exporter, groups, trans);
     for (const [command, options] of Object.entries(commands)) {
       app.commands.addCommand(command, options);
       palette?.addItem({ command, category: trans.__('Ranks') });
@@ -43,6 +47,7 @@ type Options = CommandRegistry.ICommandOptions;
 function commandOptions(
   choice: GroupChoice,
   actions: GroupCommands,
+  exporter: ScriptExport,
   groups: IDistGroups,
   trans: TranslationBundle
 ): Record<string, Options> {
@@ -82,6 +87,7 @@ function commandOptions(
       icon: iconOf(cleaningIcon),
       execute: on(emptyCache, group => actions.emptyCache(group))
     },
+    ...exportOptions(common, on, exporter, trans),
     [CommandIDs.shutdown]: {
       ...common,
       label: shutdown,
@@ -125,6 +131,24 @@ function repairOptions(
       label: reform,
       caption: trans.__('Re-create the process group in the same processes; all variables are kept'),
       execute: on(reform, group => actions.reform(group))
+    }
+  };
+}
+
+/** The command that exports cells. */
+function exportOptions(
+  common: Pick<Options, 'isEnabled' | 'describedBy'>,
+  on: On,
+  exporter: ScriptExport,
+  trans: TranslationBundle
+): Record<string, Options> {
+  const exportScript = trans.__('Export Ranks\u2019 Cells as a Script');
+  return {
+    [CommandIDs.exportScript]: {
+      ...common,
+      label: exportScript,
+      caption: trans.__('Write the cells that ran on ranks as a script for torchrun, beside the notebook'),
+      execute: on(exportScript, group => exporter.run(group))
     }
   };
 }
