@@ -22,6 +22,7 @@ def pytest_addoption(parser):
     group.addoption("--flood-lines", type=int, default=100_000, help="lines each of 2 ranks prints in the flood test")
     group.addoption("--chaos-kills", type=int, default=40, help="kills in the chaos test")
     group.addoption("--chaos-seed", type=int, default=None, help="repeat the chaos of that seed")
+    group.addoption("--clients-seconds", type=float, default=0.0, help="how long clients are killed; 0: once")
     group.addoption("--cuts", type=int, default=12, help="how often a page is cut in the test that counts its lines")
     group.addoption(
         "--stop-seconds", type=float, default=0.0, help="how long a rank is stopped after it is seen silent"

@@ -2,11 +2,14 @@
 
 import contextlib
 import os
+import signal
 from pathlib import Path
 
 import pytest
+from waits import until
 
 from jupyter_dist.client import Client
+from jupyter_dist.client.servers import attendance, private_server
 
 ROOT = Path(__file__).parents[1]
 
@@ -15,6 +18,27 @@ def variables(runtime_folder):
     """What tells a process that this package is here, and its servers to write their files there."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return {"JUPYTER_RUNTIME_DIR": str(runtime_folder), "PYTHONPATH": path}
+
+
+@contextlib.contextmanager
+def private(root_dir):
+    """A private server of this process, also where no client is connected; ended in order, at once."""
+    place = attendance.join()
+    server = private_server(str(root_dir))
+    try:
+        yield server
+    finally:
+        attendance.leave(place)
+        os.kill(server.pid, signal.SIGTERM)
+        until(lambda: has_ended(server.pid))
+
+
+def has_ended(pid):
+    """Whether a process that is not ours to wait for has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.tasks import start_task
 
+from .owners import Owners
 from .requests import Requests
 from .server_link import ServerLink
 
@@ -49,6 +50,7 @@ class Agent:
         self._directory = directory
         self._environment: models.GroupEnvironment = {}
         self._created_at = time.time()
+        self.owners = Owners()
         self._start_method: StartMethod  # since `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
@@ -86,6 +88,8 @@ class Agent:
             raise bad_request("This agent has its group already.")
         self._environment = environment
         self.lease_seconds = spec.lease_seconds
+        if spec.owner is not None:
+            self.owners.add(spec.owner)
         check_open_files(spec.world_size)
         free_port()
         try:
@@ -102,6 +106,12 @@ class Agent:
         self._write_group_json()
         self.group.prepare()
         self._begin_work(self._first_start(self.group))
+
+    def own(self, owner: dict[str, Any]) -> None:
+        """Have a group that ends with processes live as long as this one; a group that outlives all is not changed."""
+        if self.owners.are_wanted:
+            self.owners.add(owner)
+            self._group_changed()
 
     def restart_group(self) -> None:
         """Restart the group in the background."""
@@ -159,7 +169,12 @@ class Agent:
 
     def status(self) -> dict[str, Any]:
         """The `group` status of docs/messaging.md."""
-        common = {"lease_seconds": self.lease_seconds, "agent_pid": os.getpid(), "environment": self._environment}
+        common = {
+            "lease_seconds": self.lease_seconds,
+            "ends_with": self.owners.model(),
+            "agent_pid": os.getpid(),
+            "environment": self._environment,
+        }
         if self.group is None:
             return {"state": "warm", "seq": 0, **common}
         return {**self.group.status(), **common}
@@ -237,6 +252,11 @@ class Agent:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             self._reap()
+            if self.owners.have_changed():
+                self._group_changed()
+            left_seconds = self.owners.left_seconds
+            if left_seconds is not None and left_seconds <= 0:
+                self.stop()
             idle_seconds = time.monotonic() - self._link.last_contact
             if not self._link.is_connected and idle_seconds > self.lease_seconds:
                 self.stop()

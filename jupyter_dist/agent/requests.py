@@ -54,6 +54,7 @@ class Requests:
             "page": self._page,
             "execution_records": self._execution_records,
             "lease": self._lease,
+            "own": self._own,
             "ping": self._ping,
         }
 
@@ -196,6 +197,10 @@ class Requests:
     async def _lease(self, header: Header, _: bytes) -> Answer:
         self._agent.lease_seconds = float(header["seconds"])
         return answer()
+
+    async def _own(self, header: Header, _: bytes) -> Answer:
+        self._agent.own(header["owner"])
+        return answer(group=self._agent.status())
 
     async def _ping(self, _header: Header, _: bytes) -> Answer:
         return answer()

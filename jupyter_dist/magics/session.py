@@ -13,11 +13,15 @@ from typing import Any, NamedTuple
 from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.results.bundle import rank_label
 from jupyter_dist.client.results.display import show_live
+from jupyter_dist.protocol.requests import MAX_GRACE_SECONDS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 from .failures import CellInterrupted
 
 MAX_NAME = 30
+# How long a group outlives a kernel that no Jupyter server started: enough to restart the kernel.
+GRACE_SECONDS = 60
+GRACE_VARIABLE = "JUPYTER_DIST_GRACE_SECONDS"
 # Fields of a start (docs/api.md): the option, and how a running group describes it.
 OPTIONS = {
     "num_ranks": ("-n", "with {num_ranks} ranks"),
@@ -87,12 +91,13 @@ class Session:
         if group is not None:
             self._check_same(group, fields)
             self._group = group
+            self._own(group)
             return group, False
         wanted = name or next(name for name in self._names() if name not in living)
         defaults: dict[str, Any] = {"python": sys.executable, "cwd": os.getcwd()}
         if num_ranks is not None and "devices" not in fields:
             defaults["num_ranks"] = num_ranks
-        self._group = self.client.start(wanted, **{**defaults, **fields})
+        self._group = self.client.start(wanted, grace_seconds=self._grace_seconds(), **{**defaults, **fields})
         return self._group, True
 
     def run(
@@ -138,6 +143,7 @@ class Session:
         living = self._living()
         self._group = self._named(living, name)
         if self._group is not None:
+            self._own(self._group)
             return self._group
         others = f" Running: {', '.join(living)}." if living else ""
         message = f"Group '{name}' is gone." if name else "This notebook has no group."
@@ -150,6 +156,20 @@ class Session:
             return living.get(name)
         found = (living[own] for own in self._names() if own in living)
         return next((group for group in found if self._is_mine(group)), None)
+
+    def _grace_seconds(self) -> float | None:
+        """Return how long a new group outlives this kernel; None: it does not end with it.
+
+        A kernel that a Jupyter server started may be restarted or closed, and its group is still shown there.
+        """
+        if self.client.server.is_own:
+            return None
+        return grace_setting()
+
+    def _own(self, group: Group) -> None:
+        """Have this notebook's group live as long as this kernel, if it ends with kernels."""
+        if group.model.get("ends_with"):
+            group.own(grace_setting() or 0.0)
 
     def _names(self) -> list[str]:
         """Return two names for this notebook's group; the second if a notebook in another folder has the first."""
@@ -192,6 +212,22 @@ def _interrupted(result: Result) -> CellInterrupted:
     if lost:
         return CellInterrupted(f"{rank_label(','.join(lost))} died; the other ranks keep their variables")
     return CellInterrupted("the ranks were interrupted; they keep their variables")
+
+
+def grace_setting() -> float | None:
+    """Return GRACE_VARIABLE: seconds, or None for `keep`. Raises JupyterDistError for anything else."""
+    text = os.environ.get(GRACE_VARIABLE, "").strip() or str(GRACE_SECONDS)
+    if text == "keep":
+        return None
+    try:
+        seconds = float(text)
+        if not 0 <= seconds <= MAX_GRACE_SECONDS:
+            raise ValueError(text)
+    except ValueError:
+        message = f"{GRACE_VARIABLE} is '{text[:40]}'."
+        hint = f"Use a number of seconds up to {MAX_GRACE_SECONDS}, or 'keep'."
+        raise JupyterDistError("bad_request", message, hint) from None
+    return seconds
 
 
 def notebook_path(shell: Any) -> str | None:

@@ -106,6 +106,14 @@ class Rank(TypedDict):
     ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]
 
 
+class EndsWith(TypedDict):
+    """What ends a group besides a request."""
+
+    owners: Annotated[list[int], Field("The processes that it ends with, as far as they run.")]
+    grace_seconds: Annotated[float, Field("How long it outlives the last of them.")]
+    at: Annotated[float | None, Field("When it ends, because the last of them has ended.")]
+
+
 class Group(TypedDict):
     """A group of ranks."""
 
@@ -124,6 +132,7 @@ class Group(TypedDict):
     note: Annotated[str | None, Field("A sentence for the user.")]
     error: Annotated[ErrorBody | None, Field("Why the start failed or the group died.")]
     lease_seconds: float | None
+    ends_with: NotRequired[Annotated[EndsWith | None, Field("The processes that it ends with; null: it outlives all.")]]
     protocol: Annotated[int, Field("What its agent speaks.")]
     ranks: list[Rank]
     running: Annotated[list[str], Field("Executions.")]

@@ -21,6 +21,9 @@ MAX_PATH = 4096
 MAX_VARIABLES = 500
 MAX_WORDS = 1000
 MAX_WORD = 128 << 10
+MAX_ENVIRON = 10_000
+MAX_ENVIRON_CHARS = 128 << 10  # what Linux takes
+MAX_GRACE_SECONDS = 7 * 24 * 3600
 
 _INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
 _COUNT = {"type": "integer", "minimum": -1, "maximum": MAX_RANKS}
@@ -35,6 +38,21 @@ _VARIABLES = {
     "maxProperties": MAX_VARIABLES,
     "propertyNames": {"type": "string", "maxLength": 200},
     "additionalProperties": {"type": "string", "maxLength": 32 << 10},
+}
+_ENVIRON = {
+    **_VARIABLES,
+    "maxProperties": MAX_ENVIRON,
+    "propertyNames": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": 1000},
+    "additionalProperties": {"type": "string", "maxLength": MAX_ENVIRON_CHARS},
+}
+_PID = {"type": "integer", "minimum": 1, "maximum": 1 << 22}
+_TICKS = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
+_GRACE = {"type": "number", "minimum": 0, "maximum": MAX_GRACE_SECONDS}
+_OWNER = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["pid", "started", "grace_seconds"],
+    "properties": {"pid": _PID, "started": _TICKS, "grace_seconds": _GRACE},
 }
 
 Expression = Annotated[
@@ -63,6 +81,14 @@ def _one_of(names: tuple[str, ...]) -> Field:
     return Field(f"One of {', '.join(names)}.", schema={"enum": list(names)})
 
 
+class OwnerRequest(TypedDict):
+    """The body of POST .../owners: a process that the group ends with."""
+
+    pid: Annotated[int, Field("A running process on the server's machine.", schema=_PID)]
+    started: Annotated[int, Field("When it started, in clock ticks: field 22 of /proc/PID/stat.", schema=_TICKS)]
+    grace_seconds: Annotated[float, Field("How long the group outlives the last such process.", schema=_GRACE)]
+
+
 class StartRequest(TypedDict, total=False):
     """The body of POST /groups; all fields are optional."""
 
@@ -84,6 +110,13 @@ class StartRequest(TypedDict, total=False):
     env: Annotated[
         dict[str, str],
         Field("Extra environment variables: an object of strings.", schema=_VARIABLES),
+    ]
+    environ: Annotated[
+        dict[str, str],
+        Field("The environment of the group's processes; it overrides the server's.", schema=_ENVIRON),
+    ]
+    owner: Annotated[
+        dict[str, int | float], Field("The process that the group ends with; default: it outlives all.", schema=_OWNER)
     ]
 
 

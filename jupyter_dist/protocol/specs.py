@@ -65,6 +65,8 @@ class GroupSpec(Spec):
     lease_seconds: float = 3600.0
     journal_bytes: int = 0  # quota of its journal; 0: a default for the file system
     user_journal_bytes: int = 0  # quota of the journals of all groups beside it
+    key: str | None = None  # the idempotency key of its start, for the next server
+    owner: dict[str, Any] | None = None  # the process that it ends with: requests.OwnerRequest
 
 
 @dataclass(frozen=True)

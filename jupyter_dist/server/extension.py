@@ -23,7 +23,8 @@ from jupyter_dist.server.launcher.directories import groups_directory
 from jupyter_dist.server.launcher.environments import Environments
 from jupyter_dist.server.launcher.launcher import find as find_launcher
 
-ADOPT_SECONDS = 5.0
+# Groups of a server that was killed are looked for at most this often.
+ADOPT_SECONDS = 1.0
 
 
 class DistApp(ExtensionApp):

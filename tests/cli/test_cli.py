@@ -5,8 +5,10 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
-from waits import PATIENCE
+import pytest
+from waits import PATIENCE, until
 
 from jupyter_dist.cli.commands.logs import record_text
 from jupyter_dist.protocol.ranks import expand_ranks
@@ -147,10 +149,45 @@ def test_doctor_says_what_there_is(dist, group):
 
 def test_groups_outlive_the_command_where_no_server_runs(dist, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path_factory.mktemp("rt")))
-    assert "You have no running Jupyter server" in dist("start", "alone", "-n", "1").stdout
+    assert "It ends after 1 h without a Jupyter server" in dist("start", "alone", "-n", "1").stdout
+    assert "It ends after 1 h without a Jupyter server" in dist("list").stdout
     assert dist("exec", "kept = 1\nkept").stdout == "[rank 0]\n1\n"
     assert dist("exec", "kept + 1").stdout == "[rank 0]\n2\n"
     assert "has ended" in dist("stop", "--all").stdout
+
+
+WAITS = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+print("pids", os.getpid(), os.getppid(), child.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_a_script_and_its_group_end_with_the_command_however_that_ends(client, own_runtime, tmp_path, signum):
+    (tmp_path / "waits.py").write_text(WAITS)
+    command = [sys.executable, "-c", MAIN, "run", "-n", "1", "--accelerator", "cpu", str(tmp_path / "waits.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        while not (line := run.stdout.readline()).startswith("pids"):
+            assert line
+        (group,) = [group for group in client.groups() if group.name == f"run-{run.pid}"]
+        assert group.model["ends_with"]["owners"] == [run.pid]
+        run.send_signal(signum)
+        status = {signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}.get(signum, 128 + signum)
+        assert run.wait(PATIENCE) == status
+    until(lambda: not any(Path("/proc", pid).exists() for pid in line.split()[1:]))
+    until(lambda: group.name not in [found.name for found in client.groups() if found.model["state"] != "lost"])
+
+
+def test_nothing_is_left_of_a_command_that_is_ended_while_its_group_starts(client, own_runtime, tmp_path):
+    (tmp_path / "waits.py").write_text(WAITS)
+    command = [sys.executable, "-c", MAIN, "run", "-n", "1", "--accelerator", "cpu", str(tmp_path / "waits.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        name = f"run-{run.pid}"
+        until(lambda: name in [found.name for found in client.groups()])
+        run.terminate()
+    until(lambda: name not in [found.name for found in client.groups() if found.model["state"] != "lost"])
 
 
 def test_records_as_text():

@@ -223,8 +223,8 @@ def test_without_a_group_nothing_is_wrong(kernel, magic):
 def test_a_notebook_runs_where_there_is_no_server_or_it_ends(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "rt"))
     kill_server = (
-        "import psutil\nfor child in psutil.Process().children():\n"
-        "    if 'jupyter_dist.client.servers.headless' in child.cmdline():\n        child.kill()"
+        "import os, signal\nfrom jupyter_dist.client.servers import running_servers\n"
+        "(server,) = running_servers()\nos.kill(server.pid, signal.SIGKILL)"
     )
     sources = ["%load_ext jupyter_dist", "%dist_init -n 2", "print('from', rank)", "%dist_mode -d", kill_server]
     sources += ["%%rank 1\nprint('still', rank)", "%dist_shutdown", "1 / 0"]

@@ -1,14 +1,16 @@
 """A kernel that a Jupyter server started uses that server, even if others are running."""
 
+import contextlib
 import json
 import urllib.request
 
 from faults.server import TOKEN, JupyterServer
 from jupyter_client import BlockingKernelClient
 from jupyter_core.paths import jupyter_runtime_dir
+from ownserver import private
 from waits import PATIENCE
 
-from jupyter_dist.client.servers import PrivateServer, Server
+from jupyter_dist.client.servers import Server
 
 
 def ask(server, method, path, body=None):
@@ -23,7 +25,8 @@ def ask(server, method, path, body=None):
 def test_a_kernel_finds_the_server_that_started_it(tmp_path, runtime_folder):
     jupyter = JupyterServer(tmp_path, runtime=runtime_folder)
     older = Server(jupyter.info["url"], TOKEN)
-    newer = PrivateServer._start(str(tmp_path))
+    opened = contextlib.ExitStack()
+    opened.enter_context(private(tmp_path))
     body = {"path": "a.ipynb", "name": "a.ipynb", "type": "notebook", "kernel": {"name": "python3"}}
     session = ask(older, "POST", "api/sessions", body)
     kernel = BlockingKernelClient()
@@ -37,5 +40,5 @@ def test_a_kernel_finds_the_server_that_started_it(tmp_path, runtime_folder):
     finally:
         kernel.stop_channels()
         ask(older, "DELETE", f"api/sessions/{session['id']}")
-        newer.close()
+        opened.close()
         jupyter.end()

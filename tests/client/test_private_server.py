@@ -1,7 +1,8 @@
-"""A private server only serves its client, whatever the user's configuration of servers."""
+"""A private server only serves clients of its user, whatever the user's configuration of servers."""
 
 import http.client
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,11 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
+from ownserver import private
 from waits import PATIENCE
 
 from jupyter_dist.client import JupyterDistError
-from jupyter_dist.client.servers import PrivateServer
+from jupyter_dist.client.servers import private_server
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import ROUTES
 
@@ -70,9 +72,7 @@ def hostile_configuration(request, tmp_path, monkeypatch):
 def test_a_private_server_takes_its_token_and_listens_on_loopback_whatever_is_configured(
     hostile_configuration, tmp_path
 ):
-    private = PrivateServer._start(str(tmp_path))
-    try:
-        server = private.server
+    with private(tmp_path) as server:
         listens = [found.laddr.ip for found in psutil.Process(server.pid).net_connections() if found.status == "LISTEN"]
         assert listens == ["127.0.0.1"]
         for token in (None, "wrong"):
@@ -83,8 +83,6 @@ def test_a_private_server_takes_its_token_and_listens_on_loopback_whatever_is_co
                 assert status(server, "GET", path, token) in (302, 403, 404)  # 302: log in
         assert status(server, "GET", "jupyter-dist/api/groups", server.token) == 200
         assert {status(server, "GET", path, server.token) for path in OTHERS} == {404}  # what nobody needs
-    finally:
-        private.close()
 
 
 WITHOUT_TOKEN = """
@@ -103,17 +101,19 @@ headless.main()
 def test_a_private_server_that_would_be_open_is_never_told_of(change, tmp_path):
     server = subprocess.run(
         [sys.executable, "-c", WITHOUT_TOKEN.format(change)],
-        input=json.dumps({"token": "t", "root_dir": str(tmp_path)}).encode() + b"\n",
+        input=json.dumps({"token": "t", "root_dir": str(tmp_path), "lock": 2}).encode() + b"\n",
+        env={**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
         timeout=PATIENCE,
         check=False,
     )
     assert server.stdout == b""
+    assert list(tmp_path.glob("jpserver-*.json")) == []  # nor found
 
 
 def test_what_a_private_server_says_when_it_does_not_come_up_reaches_the_user(tmp_path):
     with pytest.raises(JupyterDistError) as raised:
-        PrivateServer._start(str(Path(tmp_path, "no", "such", "folder")))
+        private_server(str(Path(tmp_path, "no", "such", "folder")))
     assert raised.value.code == "no_server"
     assert "no/such/folder" in str(raised.value)
 

@@ -21,7 +21,7 @@ LIGHT_SECONDS = 0.2
 def test_the_running_server_is_found_and_shared(client):
     with Client.connect() as second:
         assert second.url == client.url
-        assert not second.is_private
+        assert second.is_private
         assert client.is_private
 
 
@@ -106,18 +106,106 @@ def test_a_unix_socket_must_be_ours_as_well(server_file, tmp_path):
     assert running_servers() == []
 
 
-def test_a_private_server_ends_with_its_client_however_that_ends(tmp_path, monkeypatch):
+CONNECTS = """
+from jupyter_dist.client import connect
+client = connect()
+print(client.server.pid, flush=True)
+input()
+client.ask("GET")
+print(client.server.pid, flush=True)
+input()
+"""
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Start programs that connect; none outlives the test."""
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
-    code = "from jupyter_dist.client import connect; c = connect(); print(c._client.server.pid, flush=True); input()"
-    program = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    server = psutil.Process(int(program.stdout.readline()))
+    started = []
+
+    def start(code=CONNECTS, *arguments):
+        command = [sys.executable, "-c", code, *arguments]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for program in started:
+        program.kill()
+        program.communicate()
+
+
+def test_a_private_server_belongs_to_no_client_and_ends_after_the_last_however_that_ends(tmp_path, programs):
+    first, second = programs(), programs()  # at once
+    server = psutil.Process(int(first.stdout.readline()))
+    assert int(second.stdout.readline()) == server.pid
     (found,) = running_servers()
     assert found.token not in " ".join(server.cmdline())
     assert found.token not in Path(f"/proc/{server.pid}/environ").read_text()
-    program.kill()
-    program.communicate()
+    first.kill()
+    second.stdin.write("\n")
+    second.stdin.flush()
+    assert int(second.stdout.readline()) == server.pid
+    second.kill()
     server.wait(PATIENCE)
     assert list(tmp_path.glob("jpserver-*")) == []
+
+
+def test_clients_of_a_killed_server_go_on_with_one_other(programs):
+    both = [programs(), programs()]
+    server = psutil.Process({int(program.stdout.readline()) for program in both}.pop())
+    server.kill()
+    for program in both:
+        program.stdin.write("\n")
+        program.stdin.flush()
+    (pid,) = {int(program.stdout.readline()) for program in both}
+    assert pid != server.pid
+
+
+FORKS = """
+import os, signal, time
+from jupyter_dist.client import connect
+client = connect()
+print(client.server.pid, flush=True)
+if os.fork() == 0:
+    time.sleep(1000)
+print("forked", flush=True)
+input()
+"""
+
+
+def test_a_worker_that_outlives_its_program_keeps_no_server(programs):
+    program = programs(FORKS)
+    server = psutil.Process(int(program.stdout.readline()))
+    program.stdout.readline()
+    (worker,) = psutil.Process(program.pid).children()
+    program.kill()
+    server.wait(PATIENCE)
+    assert worker.is_running()
+    worker.kill()
+
+
+STARTS = """
+import os, sys
+from jupyter_dist.client import connect
+client = connect()
+group = client.start(num_ranks=1, accelerator="cpu", cwd=".", grace_seconds=0)
+print(group.run("import os; print(os.getcwd(), os.environ.get('COLOUR'))")[0].text, end="", flush=True)
+print(client.server.pid, flush=True)
+input()
+"""
+
+
+def test_a_group_has_the_folder_and_the_environment_of_the_program_that_starts_it(programs, tmp_path, monkeypatch):
+    for colour in ("blue", None):
+        folder = tmp_path / str(colour)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("COLOUR", colour) if colour else monkeypatch.delenv("COLOUR")
+        program = programs(STARTS)
+        assert program.stdout.readline() == f"{folder} {colour}\n"
+        server = int(program.stdout.readline())
+    first, second = (running.pid for running in [*running_servers()] * 2)
+    assert first == second == server  # one server for both
 
 
 def test_importing_is_light():

@@ -14,6 +14,7 @@ from typing import Any
 
 from jupyter_dist.cli import torchrun
 from jupyter_dist.cli.command import Command, add_shape_arguments, add_start_arguments
+from jupyter_dist.cli.signals import ending_on_signals
 from jupyter_dist.client import Group, JupyterDistError, Result
 from jupyter_dist.client.calls.exchange import check_takes_calls
 from jupyter_dist.client.results.display import RankDisplay, TextDisplay
@@ -100,11 +101,13 @@ class Run(CellCommand):
         if options.group is not None:
             return self._run(self.client.attach(options.group))
         fields = start_fields(options) | torchrun.start_fields(options, self.client)
-        group = self.client.start(f"run-{os.getpid()}", **fields)
-        try:
-            return self._run(group)
-        finally:
-            group.shutdown()
+        with ending_on_signals():
+            # If this process is killed, or ended before it knows the group, the group ends without being asked.
+            group = self.client.start(f"run-{os.getpid()}", grace_seconds=0, **fields)
+            try:
+                return self._run(group)
+            finally:
+                group.shutdown()
 
     def display(self, group: Group) -> Callable[[Result], None]:
         """As for all cells, without output that goes to files."""

@@ -68,7 +68,7 @@ def local_findings() -> Iterator[Finding]:
 def server_finding(client: Client) -> Finding:
     """Return the finding about the server."""
     versions = client.ask("GET")
-    kind = "no running server; started one for this command" if client.is_private else f"running at {client.url}"
+    kind = "you have no running server; using a private one" if client.is_private else f"running at {client.url}"
     return Finding("server", True, f"{kind}, jupyter_dist {versions['jupyter_dist']}")
 
 

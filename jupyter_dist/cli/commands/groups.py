@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
-from jupyter_dist.client.blocking.report import status_text
+from jupyter_dist.client.blocking.report import ending_text, status_text
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 
 
@@ -37,21 +37,24 @@ class Start(Command):
         group = self.client.start(self.options.name, **start_fields(self.options))
         text = f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s."
         if self.client.is_private:
-            hours = (group.model["lease_seconds"] or 0) / 3600
-            text += f"\nYou have no running Jupyter server: the group ends after {hours:g} h unless one is started."
+            text += f" {ending_text(group.model, is_private=True)}"
         self.tell(group.model, text)
         return 0
 
 
 class List(Command):
-    """List all groups."""
+    """List all groups, and what ends each of them."""
 
     word = "list"
 
     def act(self) -> int:
         """Print a line for each group."""
         groups = self.client.groups()
-        lines = [f"{shown(group)}, {group.model['accelerator']}, in {group.model['cwd']}" for group in groups]
+        lines = [
+            f"{shown(group)}, {group.model['accelerator']}, in {group.model['cwd']}\n"
+            f"  {ending_text(group.model, is_private=self.client.is_private)}"
+            for group in groups
+        ]
         self.tell([group.model for group in groups], "\n".join(lines) or "No group is running.")
         return 0
 

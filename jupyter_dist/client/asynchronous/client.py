@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from jupyter_dist.client.connection.channel import Channel
 from jupyter_dist.client.connection.http import Api
-from jupyter_dist.client.servers import PrivateServer, Server, running_servers, server_of
+from jupyter_dist.client.servers import Server, attendance, own_process, private_server, running_servers, server_of
 from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.requests import MAX_ENVIRON_CHARS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 from .group import AsyncGroup
 
 PROBE_SECONDS = 5.0
+FIND_SECONDS = 60.0
+NO_SERVER = Server("http://127.0.0.1:0/")  # none was found yet
 
 
 class AsyncClient:
-    """One Jupyter server's groups."""
+    """The groups of one Jupyter server; of the next one, when a server that was found by itself has ended."""
 
-    def __init__(self, server: Server, private: PrivateServer | None = None) -> None:
-        self.server = server
-        self.api = Api(server)
+    def __init__(self, server: Server, *, follow: bool = False) -> None:
+        self.api = Api(server, self._next_server if follow else None)
         self.channel = Channel(self.api)
         self.segments = Segments()
-        self._private = private
+        self._attended: Path | None = None
 
     @classmethod
     async def connect(cls, url: str | None = None, token: str | None = None, *, private: bool = True) -> AsyncClient:
-        """The server at `url`, else this user's running one, else a private one of this process.
+        """The server at `url`, else this user's running one, else a private one, which is started if needed.
 
         Raises:
             JupyterDistError: `server_gone`, `forbidden`, `not_found`, `no_server`.
@@ -38,32 +46,70 @@ class AsyncClient:
             client = cls(server_of(url, token))
             await client.api.ask("GET", timeout_seconds=PROBE_SECONDS)
             return client
-        for server in running_servers():
-            client = cls(server)
-            try:
-                await client.api.ask("GET", timeout_seconds=PROBE_SECONDS)
-                return client
-            except JupyterDistError:  # it has no jupyter_dist, or its token is elsewhere
-                client.api.close()
+        if (found := await _answering(running_servers())) is not None and not found.is_private:
+            return cls(found, follow=private)
         if not private:
+            if found is not None:
+                return cls(found)
             message = "You have no running Jupyter server with jupyter_dist."
             raise JupyterDistError("no_server", message, "Start one: jupyter lab or jupyter server.")
-        started = await PrivateServer.start()
-        return cls(started.server, started)
+        client = cls(NO_SERVER, follow=True)
+        try:
+            await client.api.move_on(NO_SERVER)
+        except BaseException:
+            client._leave()
+            raise
+        return client
+
+    @property
+    def server(self) -> Server:
+        """Return the server that is used now."""
+        return self.api.server
 
     @property
     def is_private(self) -> bool:
-        """Whether the server belongs to this process."""
-        return self._private is not None
+        """Whether the server is a private one, which ends some seconds after its last client."""
+        return self.server.is_private
+
+    async def _next_server(self) -> Server:
+        """Return a server that answers, after the last one was lost; start a private one if there is none."""
+        if self._attended is None:
+            with contextlib.suppress(OSError):  # private_server says why
+                self._attended = attendance.join()  # before it is looked for, so that it does not end meanwhile
+        deadline = time.monotonic() + FIND_SECONDS
+        while (server := await _answering(running_servers())) is None:
+            server = await asyncio.to_thread(private_server)
+            if await _answering([server]) is not None:
+                break
+            if time.monotonic() > deadline:
+                message = f"Your private Jupyter server (process {server.pid}) does not respond."
+                raise JupyterDistError("no_server", message, f"Wait, or end it (kill {server.pid}) and try again.")
+        if not server.is_private:
+            self._leave()
+        return server
+
+    def _leave(self) -> None:
+        if self._attended is not None:
+            attendance.leave(self._attended)
+            self._attended = None
 
     async def groups(self) -> list[AsyncGroup]:
         """Return all groups, oldest first, including dead ones, whose logs can still be read."""
         answer = await self.api.ask("GET", "groups")
         return [AsyncGroup(self, model) for model in answer["groups"]]
 
-    async def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> AsyncGroup:
-        """Start a group with the fields of StartRequest (docs/reference/http.md); returns when its ranks are ready."""
+    async def start(
+        self, name: str | None = None, *, wait: bool = True, grace_seconds: float | None = None, **fields: Any
+    ) -> AsyncGroup:
+        """Start a group with the fields of StartRequest (docs/reference/http.md); returns when its ranks are ready.
+
+        With `grace_seconds`, the group ends that many seconds after this process, however this process ends.
+        """
         body = {key: value for key, value in {"name": name, **fields}.items() if value is not None}
+        if self.is_private:  # it was started by any program, in any folder
+            body = {**body, **_own_defaults(body)}
+        if grace_seconds is not None and self.server.is_local:
+            body["owner"] = {**own_process(), "grace_seconds": grace_seconds}
         group = AsyncGroup(self, await self.api.ask_once("groups", body=body))
         return await group.ready() if wait else group
 
@@ -88,9 +134,35 @@ class AsyncClient:
         raise JupyterDistError("unknown_group", f"{len(living)} groups are running.", f"Name one of: {names}.")
 
     async def close(self) -> None:
-        """Close the connection. A private server ends; groups keep running. Idempotent."""
+        """Close the connection. Groups keep running; a private server ends soon, if nobody else uses it. Idempotent."""
         self.segments.close()
         await self.channel.close()
         self.api.close()
-        if self._private is not None:
-            await asyncio.to_thread(self._private.close)
+        self._leave()
+
+
+async def _answering(servers: Iterable[Server]) -> Server | None:
+    for server in servers:
+        api = Api(server)
+        try:
+            await api.ask("GET", timeout_seconds=PROBE_SECONDS)
+            return server
+        except JupyterDistError:  # it has no jupyter_dist, or its token is elsewhere
+            continue
+        finally:
+            api.close()
+    return None
+
+
+def _own_defaults(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a start that a server takes from itself, as they are in this process."""
+    fields: dict[str, Any] = {"environ": {name: value for name, value in os.environ.items() if _fits(name, value)}}
+    if "cwd" in body or "notebook" not in body:
+        fields["cwd"] = os.path.abspath(os.path.expanduser(body.get("cwd", ".")))
+    if "environment" not in body and "python" not in body:
+        fields["python"] = sys.executable
+    return fields
+
+
+def _fits(name: str, value: str) -> bool:
+    return name.isascii() and name.isidentifier() and len(value) <= MAX_ENVIRON_CHARS

@@ -10,6 +10,7 @@ from jupyter_dist.client.calls import exchange
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import parse_ranks
@@ -171,9 +172,19 @@ class AsyncGroup:
         freed = (await self._ask("POST", "empty-cache", body={"ranks": ranks}))["freed_bytes"]
         return {int(rank): size for rank, size in freed.items()}
 
+    async def own(self, grace_seconds: float = 0.0) -> None:
+        """Have a group that ends with processes live as long as this one, too; other groups are not changed."""
+        if self.model.get("ends_with") and self.client.server.is_local:
+            self.model = await self._once("owners", body={**own_process(), "grace_seconds": grace_seconds})
+
     async def shutdown(self) -> list[str]:
         """End the group; return a sentence about each process that had to be killed."""
-        killed: list[str] = (await self._ask("DELETE"))["killed"]
+        server, killed = self.client.server, []
+        try:
+            killed = (await self._ask("DELETE"))["killed"]
+        except JupyterDistError as err:
+            if err.code != "unknown_group" or self.client.server is server:
+                raise  # else the server that has ended meanwhile had done it
         self.model = {**self.model, "state": "dead"}
         return killed
 

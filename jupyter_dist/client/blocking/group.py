@@ -10,6 +10,7 @@ from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.client.servers import Server
 from jupyter_dist.protocol import models
 
 from .execution import Execution, Show
@@ -39,8 +40,13 @@ class Client:
         return self._client.server.url
 
     @property
+    def server(self) -> Server:
+        """Return the server that is used now."""
+        return self._client.server
+
+    @property
     def is_private(self) -> bool:
-        """Whether the server belongs to this process."""
+        """Whether the server is a private one, which ends some seconds after its last client."""
         return self._client.is_private
 
     def ask(self, method: str, *path: str, **options: Any) -> Any:
@@ -60,7 +66,7 @@ class Client:
         return Group(self._loop.run(self._client.attach(name)), self)
 
     def close(self) -> None:
-        """Close the connection. A private server ends; groups keep running. Idempotent."""
+        """Close the connection. Groups keep running; a private server ends soon, if nobody else uses it. Idempotent."""
         if not self._loop.is_closed:
             self._loop.run(self._client.close())
             self._loop.close()
@@ -205,6 +211,10 @@ class Group:
     def empty_cache(self, ranks: str = "all") -> dict[int, int]:
         """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
         return self._loop.run(self._group.empty_cache(ranks))
+
+    def own(self, grace_seconds: float = 0.0) -> None:
+        """See AsyncGroup.own."""
+        self._loop.run(self._group.own(grace_seconds))
 
     def shutdown(self) -> list[str]:
         """End the group; return a sentence about each process that had to be killed."""

@@ -52,7 +52,7 @@ def notebook_launcher(  # noqa: PLR0913, PLR0917  (the signature is Accelerate's
     env = {"ACCELERATE_MIXED_PRECISION": mixed_precision.lower()}
     fields: dict[str, Any] = {} if num_processes is None else {"num_ranks": num_processes}
     with Client.connect() as client:
-        group = client.start(python=sys.executable, cwd=os.getcwd(), env=env, **fields)
+        group = client.start(grace_seconds=0, python=sys.executable, cwd=os.getcwd(), env=env, **fields)
         try:
             group.launch(function, *args)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from jupyter_dist.protocol import models
@@ -28,6 +29,30 @@ def status_text(
     return "\n".join(lines)
 
 
+def ending_text(group: models.Group, *, is_private: bool) -> str:
+    """Return a sentence about what ends the group besides a request, and when."""
+    ends_with = group.get("ends_with")
+    if not ends_with:
+        if not is_private:
+            return "It runs until it is shut down."
+        return f"It ends after {duration(group['lease_seconds'] or 0)} without a Jupyter server."
+    grace = duration(ends_with["grace_seconds"])
+    if ends_with["at"] is not None:
+        at = time.strftime("%H:%M:%S", time.localtime(ends_with["at"]))
+        return f"The process that it belongs to has ended: it ends at {at}, unless its notebook attaches to it."
+    pids = ", ".join(map(str, ends_with["owners"]))
+    which = f"process {pids}" if len(ends_with["owners"]) == 1 else f"the last of the processes {pids}"
+    return f"It ends {f'{grace} after' if ends_with['grace_seconds'] else 'with'} {which}."
+
+
+def duration(seconds: float) -> str:
+    """Return a time as `45 s`, `30 min` or `1.5 h`."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= size and seconds % (size / 2) == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"
+
+
 def devices_line(group: models.Group) -> str:
     """Return which rank has which device."""
     return "Devices: " + ", ".join(f"rank {rank['rank']} {_place(group, rank)}" for rank in group["ranks"])
@@ -40,7 +65,7 @@ def gpu_id(group: models.Group, rank: models.Rank) -> int | None:
 
 def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:
     """Return a description of the connection and all groups."""
-    kind = "this kernel's own" if client.is_private else "running"
+    kind = "private, shared by all of your programs without a Jupyter server" if client.is_private else "running"
     lines = [f"Server: {client.url} ({kind})", mode]
     for group in groups:
         lines += ["", status_text(group.model, None, ""), f"  id {group.id}, in {group.model['cwd']}"]

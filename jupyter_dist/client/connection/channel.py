@@ -1,4 +1,7 @@
-"""The WebSocket of one client. After a lost connection it subscribes again, from the last known sequence number."""
+"""The WebSocket of one client.
+
+After a lost connection it subscribes again, from the last known sequence number; at the next server if this one ended.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tornado.websocket import WebSocketClientConnection, WebSocketError, websock
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .feeds import Feed, Key, Message, message_key, request_key
-from .http import Api
+from .http import ADOPT_POLL_SECONDS, Api
 
 MAX_MESSAGE_BYTES = 1 << 30
 CLOSE_SECONDS = 1.0
@@ -63,6 +66,10 @@ class Channel:
             del self._feeds[feed.key]
             self._send({"type": "unsubscribe", **feed.request})
 
+    def _send_if_followed(self, feed: Feed) -> None:
+        if feed in self._feeds.get(feed.key, []):
+            self._send(feed.subscription())
+
     def _send(self, message: Message) -> None:
         if self._socket is not None:
             try:
@@ -93,6 +100,7 @@ class Channel:
         reason: Exception | None = None
         for pause in (0.0, *RETRY_AFTER_SECONDS):
             await asyncio.sleep(pause)
+            server = self._api.server
             try:
                 request = self._api.channel_request()
                 socket = await websocket_connect(request, max_message_size=MAX_MESSAGE_BYTES, **self._api.resolving)
@@ -105,6 +113,7 @@ class Channel:
                 reason = err
                 if isinstance(err, HTTPClientError) and err.code in (401, 403, 404):
                     break
+                await self._api.move_on(server)
         raise self._api.gone(reason or "no connection")
 
     def _all_feeds(self) -> list[Feed]:
@@ -115,7 +124,10 @@ class Channel:
         if kind == "error":
             error = JupyterDistError.from_dict(message["error"])
             for feed in self._feeds.get(request_key(message.get("request") or {}), []):
-                feed.fail(error)
+                if self._api.may_still_adopt(error):
+                    asyncio.get_running_loop().call_later(ADOPT_POLL_SECONDS, self._send_if_followed, feed)
+                else:
+                    feed.fail(error)
         elif kind in ("view", "execution", "log", "memory"):
             for feed in self._feeds.get(message_key(message), []):
                 feed.take(message)

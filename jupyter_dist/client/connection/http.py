@@ -6,12 +6,14 @@ import asyncio
 import json
 import secrets
 import socket
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.netutil import Resolver
-from tornado.simple_httpclient import SimpleAsyncHTTPClient
+from tornado.simple_httpclient import HTTPTimeoutError, SimpleAsyncHTTPClient
 
 from jupyter_dist.client.servers import Server
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
@@ -21,6 +23,11 @@ CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 120.0
 MAX_BODY_BYTES = 1 << 30
 MAX_ATTEMPTS = 3
+# A server that ends while a request is under way is followed by another one; more often than this is not bad luck.
+MAX_MOVES = 5
+# How long the next server may take to adopt a group that another server had.
+ADOPT_SECONDS = 5.0
+ADOPT_POLL_SECONDS = 0.2
 RETRY_SECONDS = 0.3
 # Long polls of many executions at once must not wait for one another.
 MAX_REQUESTS_AT_ONCE = 1000
@@ -31,11 +38,18 @@ _LOOK_FIRST = "It may have been carried out: look at the group's state and execu
 
 
 class Api:
-    """The API of one server. Uses tornado's client, because every kernel depends on tornado."""
+    """The API of one server, or of the next one when it has ended. Every kernel has tornado, so its client is used.
 
-    def __init__(self, server: Server) -> None:
+    Args:
+        server: the server.
+        successor: finds or starts the next server; None: this one only.
+    """
+
+    def __init__(self, server: Server, successor: Callable[[], Awaitable[Server]] | None = None) -> None:
         self.server = server
-        self._base = f"{_address(server)}/jupyter-dist/api/"
+        self._successor = successor
+        self._moving = asyncio.Lock()
+        self._moved_at = -ADOPT_SECONDS
         self._http: SimpleAsyncHTTPClient | None = None
 
     async def ask(
@@ -83,21 +97,59 @@ class Api:
         key: str | None = None,
     ) -> HTTPResponse:
         """Make a request and return the response. Raises like `ask`."""
-        request = self._request(method, path, body, params, timeout_seconds)
-        if key is not None:
-            request.headers["Idempotency-Key"] = key
+        if method == "POST" and key is None:
+            key = secrets.token_hex(16)  # it may be repeated at the next server
+        moves = 0
+        while moves < MAX_MOVES:
+            server = self.server
+            request = self._request(method, path, body, params, timeout_seconds)
+            if key is not None:
+                request.headers["Idempotency-Key"] = key
+            try:
+                response = await self._client().fetch(request, raise_error=False)
+            except (OSError, HTTPClientError) as err:
+                # A time-out does not tell whether the server has ended.
+                if isinstance(err, HTTPTimeoutError) or not await self.move_on(server):
+                    raise self.gone(err) from err
+                moves += 1
+                continue
+            if response.code < 400:
+                return response
+            error = _error_of(response)
+            if self.may_still_adopt(error):
+                await asyncio.sleep(ADOPT_POLL_SECONDS)
+            elif error.code == "server_gone" and await self.move_on(server):
+                moves += 1
+            else:
+                raise error
+        raise self.gone(f"{MAX_MOVES} servers ended during this request")
+
+    async def move_on(self, server: Server) -> bool:
+        """Go on with the next server after this one was lost; return False if there is to be none.
+
+        Raises:
+            JupyterDistError: `no_server`, if none is running and none can be started.
+        """
+        if self._successor is None:
+            return False
+        async with self._moving:
+            if self.server is server:  # else another request has moved on already
+                self.server = await self._successor()
+                self._moved_at = time.monotonic()
+                self.close()  # it resolves to the old server's socket
+        return True
+
+    def may_still_adopt(self, error: JupyterDistError) -> bool:
+        """Whether this server may just not have adopted the group yet that the last one had."""
+        return error.code == "unknown_group" and time.monotonic() - self._moved_at < ADOPT_SECONDS
+
+    def _client(self) -> SimpleAsyncHTTPClient:
         if self._http is None:  # created here, because it belongs to the running loop
             # The simple client, even if a program has configured another, because it supports resolvers.
             self._http = SimpleAsyncHTTPClient(
                 force_instance=True, max_clients=MAX_REQUESTS_AT_ONCE, max_body_size=MAX_BODY_BYTES, **self.resolving
             )
-        try:
-            response = await self._http.fetch(request, raise_error=False)
-        except (OSError, HTTPClientError) as err:
-            raise self.gone(err) from err
-        if response.code >= 400:
-            raise _error_of(response)
-        return response
+        return self._http
 
     @property
     def resolving(self) -> dict[str, Any]:
@@ -124,7 +176,7 @@ class Api:
     def _request(
         self, method: str, path: tuple[str, ...], body: Any, params: dict[str, Any] | None, timeout: float
     ) -> HTTPRequest:
-        url = self._base + "/".join(quote(part, safe="") for part in path)
+        url = f"{_address(self.server)}/jupyter-dist/api/" + "/".join(quote(part, safe="") for part in path)
         if params:
             url += "?" + urlencode({name: value for name, value in params.items() if value is not None})
         headers = {"Content-Type": "application/json"}

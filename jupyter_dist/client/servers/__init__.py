@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .private import PrivateServer
+from .attendance import attendance, own_process
+from .private import private_server
 from .running import Server, running_servers, server_of
 
-__all__ = ["PrivateServer", "Server", "running_servers", "server_of"]
+__all__ = ["Server", "attendance", "own_process", "private_server", "running_servers", "server_of"]

@@ -1,18 +1,18 @@
 """The process of a private server: `python -m jupyter_dist.client.servers.headless`; private.py starts it.
 
-Only its client may use it, so it ignores the user's configuration, which is for servers with pages: without a token,
-every user of the machine could run code here.
+Only this user's clients may use it, so it ignores the user's configuration, which is for servers with pages: without a
+token, every user of the machine could run code here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
-import signal
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,10 +25,15 @@ from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from jupyter_server.auth.identity import IdentityProvider
 from jupyter_server.serverapp import ServerApp
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.ioloop import PeriodicCallback
 from traitlets.config import Config
 
-# A fallback if a leftover child of the client keeps the pipe open; groups count as activity.
-IDLE_SECONDS = 3600
+from jupyter_dist.client.servers.attendance import is_attended, open_lock
+from jupyter_dist.client.servers.running import PRIVATE
+
+# How long it stays after its last client: the next command or cell finds it, and need not start one.
+LINGER_SECONDS = 5.0
+LOOK_SECONDS = 0.5
 PROOF_SECONDS = 20.0
 
 # What a Jupyter server may serve besides our API; most of it is not enabled here.
@@ -42,24 +47,51 @@ class OwnIdentityProvider(IdentityProvider):
 
 
 class HeadlessServer(ServerApp):
-    """Reports its URL to its client, through the pipe at stdout."""
+    """Reports its URL to the client that starts it, through the pipe at stdout; ends when it has no client left."""
 
     answer: Any = None
+    clients = -1  # the descriptor of the file that all clients have locked
+    left_at: float | None = None
     # For `jupyter server list` and `stop`: no contents, no kernels.
     default_services = ("api", "shutdown")
 
     def start_ioloop(self) -> None:
         """Called last: the loop first listens, then reports it."""
         self.io_loop.add_callback(self._answer)
+        PeriodicCallback(self._look_for_clients, LOOK_SECONDS * 1000).start()
         super().start_ioloop()
 
     async def _answer(self) -> None:
+        try:
+            await self._prove_and_report()
+        except Exception as err:  # the outermost level: a server that nobody can find must not stay
+            sys.stderr.write(f"{err!r}\n")
+            self.stop()
+
+    async def _prove_and_report(self) -> None:
         if (open_ones := await self._open_without_token()) or self.ip != "127.0.0.1":
             sys.stderr.write(f"The server listens on {self.ip} and answers without a token: {open_ones}.\n")
             self.stop()
             return
-        self.answer.write(json.dumps({"url": self.connection_url}) + "\n")
-        self.answer.flush()
+        super().write_server_info_file()
+        with contextlib.suppress(BrokenPipeError), self.answer:  # that client was killed: others find the file
+            self.answer.write(json.dumps({"url": self.connection_url, "pid": os.getpid()}) + "\n")
+
+    def write_server_info_file(self) -> None:
+        """Called too early: clients find the file, and the server has not been proven to be closed to others."""
+
+    def server_info(self) -> dict[str, Any]:
+        """Return what jupyter_server writes into the runtime file."""
+        return {**super().server_info(), PRIVATE: True}
+
+    def _look_for_clients(self) -> None:
+        """End in order, which leaves groups to the next server, some seconds after the last client."""
+        if is_attended(self.clients):
+            self.left_at = None
+        elif self.left_at is None:
+            self.left_at = time.monotonic()
+        elif time.monotonic() - self.left_at > LINGER_SECONDS:
+            self.stop()
 
     async def _open_without_token(self) -> list[str]:
         """Return the URLs that do not refuse a request without a token, tested over the network."""
@@ -93,11 +125,12 @@ def _addresses(description: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Serve until the client closes its end of the pipe."""
+    """Serve until no client is left."""
     wanted = json.loads(sys.stdin.buffer.readline())
+    os.set_inheritable(wanted["lock"], False)  # groups outlive this server, and must not keep its lock
+    HeadlessServer.clients = open_lock("clients")
     HeadlessServer.answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    threading.Thread(target=_end_with_client, daemon=True).start()
     # For all applications: an extension reads its own config files, which can contain settings of the server.
     setattr(JupyterApp, "config_file_paths", [])  # noqa: B010  (a property)
     app = HeadlessServer.instance(config=_config(wanted))
@@ -118,7 +151,6 @@ def _config(wanted: dict[str, str]) -> Config:
                 "open_browser": False,
                 "allow_root": True,
                 "log_level": "ERROR",
-                "shutdown_no_activity_timeout": IDLE_SECONDS,
                 "identity_provider_class": OwnIdentityProvider,
                 "authorizer_class": AllowAllAuthorizer,
                 "allow_unauthenticated_access": False,
@@ -133,12 +165,6 @@ def _config(wanted: dict[str, str]) -> Config:
             "OwnIdentityProvider": {"token": wanted["token"]},
         }
     )
-
-
-def _end_with_client() -> None:
-    while sys.stdin.buffer.read(4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)  # a graceful shutdown, which leaves groups to the next server
 
 
 if __name__ == "__main__":

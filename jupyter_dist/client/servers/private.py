@@ -1,76 +1,105 @@
-"""A headless Jupyter server for a process that has none: VS Code, nbclient, a script, a shell."""
+"""A headless Jupyter server for processes that have none: VS Code, nbclient, a script, a shell. docs/decisions/0012.
+
+All clients of one runtime folder share it. It belongs to none of them and ends some seconds after the last one.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import fcntl
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
 import tempfile
+import time
 from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
-from .running import Server
+from .attendance import open_lock
+from .running import Server, running_servers
 
 START_SECONDS = 60.0
-STOP_SECONDS = 20.0
+POLL_SECONDS = 0.05
+
+# Its parent ends at once: nobody has to wait for it, and who ends a client with all of its children does not end it.
+DETACHED = """
+import os, sys
+if os.fork():
+    os._exit(0)
+os.setsid()
+os.execv(sys.executable, [sys.executable, "-m", "jupyter_dist.client.servers.headless"])
+"""
+# What a server needs. Groups get the environment of the client that starts them, not that of the first one.
+KEPT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TZ|LANG|LC_\w+|XDG_\w+|JUPYTER\w*|IPYTHONDIR|PYTHON\w*|VIRTUAL_ENV"
+    r"|CONDA_\w+|LD_LIBRARY_PATH|LD_PRELOAD|COVERAGE\w*"
+)
 
 
-class PrivateServer:
-    """Listens on loopback; ends when this process ends or closes it. Its groups keep running for their lease."""
+def private_server(root_dir: str = "/") -> Server:
+    """Return this user's private server; start it if none is running.
 
-    def __init__(self, server: Server, process: subprocess.Popen[bytes]) -> None:
-        self.server = server
-        self._process = process
+    Who holds the lock is the server, or is about to become it: there is never a second one, and a new one starts only
+    when the old one has ended, and has released all groups with its process.
 
-    @classmethod
-    async def start(cls, root_dir: str | None = None) -> PrivateServer:
-        """Start a private server.
-
-        Raises:
-            JupyterDistError: `no_server`, with its output, if it does not start.
-        """
-        return await asyncio.to_thread(cls._start, root_dir or os.getcwd())
-
-    @classmethod
-    def _start(cls, root_dir: str) -> PrivateServer:
-        token = secrets.token_urlsafe(32)
-        with tempfile.TemporaryFile() as errors:
-            process = _spawn(errors)
-            assert process.stdin is not None
-            assert process.stdout is not None
-            # The token is sent through the pipe, because all users can read arguments. The server ends with the pipe.
-            process.stdin.write(json.dumps({"token": token, "root_dir": root_dir}).encode() + b"\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            if not line:
-                process.communicate(timeout=STOP_SECONDS)
-                errors.seek(0)
-                said = errors.read()[-2000:].decode("utf-8", "replace").strip()
-                message = f"A private Jupyter server could not be started with {sys.executable}."
-                raise JupyterDistError("no_server", message, said or "It printed nothing.")
-        return cls(Server(json.loads(line)["url"], token, process.pid, is_local=True), process)
-
-    def close(self) -> None:
-        """End it. Idempotent."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+    Raises:
+        JupyterDistError: `no_server`, with its output if it does not start.
+    """
+    deadline = time.monotonic() + START_SECONDS
+    while True:
         try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            lock = open_lock("server")
+        except OSError as err:
+            message = f"A private Jupyter server needs the folder of {err.filename}: {err.strerror}."
+            raise JupyterDistError("no_server", message, "Set JUPYTER_RUNTIME_DIR to a folder of your own.") from err
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return _start(root_dir, lock)
+        except BlockingIOError:
+            if (found := next((server for server in running_servers() if server.is_private), None)) is not None:
+                return found
+        finally:
+            os.close(lock)
+        if time.monotonic() > deadline:
+            message = f"Your private Jupyter server has neither started nor ended within {START_SECONDS:g} s."
+            raise JupyterDistError("no_server", message, "The machine may be overloaded. Try again.")
+        time.sleep(POLL_SECONDS)
 
 
-def _spawn(errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(root_dir: str, lock: int) -> Server:
+    token = secrets.token_urlsafe(32)
+    with tempfile.TemporaryFile() as errors:
+        process = _spawn(errors, lock)
+        # The token is sent through the pipe, because all users can read arguments.
+        wanted = json.dumps({"token": token, "root_dir": root_dir, "lock": lock}).encode()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(wanted + b"\n")
+        with process.stdout:
+            line = process.stdout.readline()
+        process.wait()  # its parent
+        if not line:
+            errors.seek(0)
+            said = errors.read()[-2000:].decode("utf-8", "replace").strip()
+            message = f"A private Jupyter server could not be started with {sys.executable}."
+            raise JupyterDistError("no_server", message, said or "It printed nothing.")
+    answer = json.loads(line)
+    return Server(answer["url"], token, answer["pid"], is_local=True, is_private=True)
+
+
+def _spawn(errors: IO[bytes], lock: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "jupyter_dist.client.servers.headless"],
+        [sys.executable, "-c", DETACHED],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
+        pass_fds=[lock],  # the server holds it until it ends
+        cwd="/",
+        env={name: value for name, value in os.environ.items() if KEPT.fullmatch(name)},
         start_new_session=True,  # Ctrl-C must only reach us; the API interrupts the ranks
     )

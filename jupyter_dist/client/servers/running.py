@@ -14,6 +14,8 @@ from jupyter_core.paths import jupyter_runtime_dir
 
 from .ownership import is_our_port, is_ours
 
+PRIVATE = "jupyter_dist_private"  # in the runtime file of a private server
+
 
 @dataclass(frozen=True)
 class Server:
@@ -24,14 +26,21 @@ class Server:
     pid: int | None = None
     sock: str = ""  # its unix socket, if it has one
     is_local: bool = False  # found by its runtime file on this machine; its certificate is often self-signed
+    is_private: bool = False  # started for clients without a server; ends after the last of them
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it started this process, or is this user's in JupyterHub."""
+        return not self.is_private and (self.pid is None or self.pid in _parents())
 
 
 def running_servers() -> list[Server]:
-    """Return the servers of this user on this machine: the kernel's own first, then the newest."""
+    """Return the servers of this user on this machine: the kernel's own first, then the newest, private ones last."""
     found = sorted(_server_files(), key=lambda pair: -pair[0])
     servers = [_from_info(info) for _, info in found]
     parents = _parents()
-    servers.sort(key=lambda server: server.pid not in parents)  # stable: the newest of the others first
+    # Stable: the newest of the others first.
+    servers.sort(key=lambda server: (server.is_private, server.pid not in parents))
     return [*servers, *_of_hub(servers)]
 
 
@@ -85,4 +94,5 @@ def _server_files() -> Iterator[tuple[float, dict[str, Any]]]:
 
 def _from_info(info: dict[str, Any]) -> Server:
     token = info.get("token") or _token_for(urlsplit(info["url"]).path)
-    return Server(info["url"], token, info["pid"], info.get("sock") or "", is_local=True)
+    is_private = info.get(PRIVATE) is True
+    return Server(info["url"], token, info["pid"], info.get("sock") or "", is_local=True, is_private=is_private)

@@ -25,6 +25,8 @@ from jupyter_dist.server.mirror.logs import LogReader, concerned_ranks
 from jupyter_dist.server.script.writer import write_script
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
 
+from .resolve import checked_owner
+
 SHUTDOWN_SECONDS = 20.0
 GONE_SECONDS = 10.0
 _SAME_KEY = "The cell may still run. A retry with the same key does not run it twice."
@@ -60,6 +62,10 @@ class ManagedGroup(FollowedGroup):
             JupyterDistError: `group_not_ready`, if ranks are dead or running cells.
         """
         await self._ask("reform", take=self._on_group, key=key)
+
+    async def own(self, owner: dict[str, Any]) -> None:
+        """Have a group that ends with processes live as long as this one, too."""
+        await self._ask("own", take=self._on_group, owner=checked_owner(owner))
 
     async def kill(self, rank: int, key: str | None = None) -> None:
         """Kill one rank's process, even if it hangs; the others are not affected."""

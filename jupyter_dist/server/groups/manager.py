@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import difflib
 import logging
 import secrets
+import time
 from collections.abc import Callable
 from typing import cast
 
@@ -16,6 +18,7 @@ from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.launcher.directories import GroupDirectory
 from jupyter_dist.server.launcher.environments import Environment, Environments
 from jupyter_dist.server.launcher.launcher import Launcher, check_usable
+from jupyter_dist.server.launcher.local import without_credentials
 from jupyter_dist.server.mirror.following import Topic
 
 from .group import ManagedGroup
@@ -27,6 +30,8 @@ log = logging.getLogger(__name__)
 ABANDONED_SECONDS = 60.0
 MAX_KEYS = 200
 ADOPT_SECONDS = 3.0
+HANDOVER_SECONDS = 10.0
+HANDOVER_POLL_SECONDS = 0.05
 START_HELLO_SECONDS = 15.0
 
 Listener = Callable[[Topic], None]
@@ -54,6 +59,7 @@ class GroupManager:
         # starts by idempotency key, newest last
         self._keyed: dict[str, tuple[WantedGroup, asyncio.Task[ManagedGroup]]] = {}
         self._warm = WarmAgents(self._launch, keep_warm)
+        self._is_stopping = False
 
     # -- life -----------------------------------------------------------------------------------------
 
@@ -68,8 +74,12 @@ class GroupManager:
 
     async def stop(self, end_groups: bool) -> None:
         """Leave all groups to the next server, or end them, as configured. Idempotent."""
-        await self._warm.stop()
+        self._is_stopping = True
         groups = list(self._groups.values())
+        if not end_groups:
+            for group in groups:
+                group.directory.announce_release()
+        await self._warm.stop()
         for group in groups:
             what = "ends with this server" if end_groups else "keeps running without this server"
             log.warning("jupyter_dist: group '%s' (%d ranks) %s.", group.name, group.world_size, what)
@@ -90,6 +100,8 @@ class GroupManager:
         Raises:
             JupyterDistError: `unknown_group`, with the existing groups in its hint.
         """
+        if self._is_stopping:
+            raise JupyterDistError("server_gone", "The Jupyter server is stopping.", "Ask the next one.")
         if id_or_name in self._groups:
             return self._groups[id_or_name]
         named = [group for group in self._groups.values() if group.name == id_or_name]
@@ -119,7 +131,9 @@ class GroupManager:
             message = "This idempotency key was used for another group."
             raise JupyterDistError("key_reused", message, "Choose a new key for every group.")
         if start is None:
-            start = asyncio.create_task(self._start(request), name="start a group")
+            if (group := self._started_with(key)) is not None:
+                return group
+            start = asyncio.create_task(self._start(request, key), name="start a group")
             self._keyed[key] = request, start
             while len(self._keyed) > MAX_KEYS:
                 del self._keyed[next(iter(self._keyed))]
@@ -129,16 +143,20 @@ class GroupManager:
             self._keyed.pop(key, None)
             raise
 
-    async def _start(self, request: WantedGroup) -> ManagedGroup:
+    async def _start(self, request: WantedGroup, key: str | None = None) -> ManagedGroup:
         environment = await self.environments.get(request.environment, request.python)
         indices = await self.devices.indices(request.accelerator)
         fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
         name = fields["name"]
         self._starting_names.add(name)
         try:
-            group = await self._warm.claim(environment)
+            if request.environ is None:
+                group = await self._warm.claim(environment)
+            else:  # a waiting agent has the server's
+                environ = {**without_credentials(request.environ), **environment.env}
+                group = await self._launch(dataclasses.replace(environment, env=environ))
             try:
-                await group.start(build_spec(group.id, fields), _environment_shown(environment))
+                await group.start(build_spec(group.id, {**fields, "key": key}), _environment_shown(environment))
             except BaseException:
                 await group.shutdown()
                 raise
@@ -149,6 +167,12 @@ class GroupManager:
         self.notify(("groups",))
         self._warm.warm_next(environment)
         return group
+
+    def _started_with(self, key: str) -> ManagedGroup | None:
+        """Return the group that an earlier server started for this key before it could answer."""
+        return next(
+            (group for group in self._groups.values() if group.status.fields.get("spec", {}).get("key") == key), None
+        )
 
     async def warm(self, name: str) -> None:
         """Keep an agent ready for the next start in this environment."""
@@ -191,7 +215,7 @@ class GroupManager:
 
     async def _adopt_one(self, directory: GroupDirectory) -> None:
         try:
-            if not directory.hold():
+            if not await _held(directory):
                 return  # another running server of this user has it
         except OSError:
             return  # it ended meanwhile
@@ -238,6 +262,16 @@ class GroupManager:
         names = [f"{group.name} ({group.world_size} ranks)" for group in self.all()]
         near = difflib.get_close_matches(wanted, [group.name for group in self.all()], 1)
         return (f"Did you mean '{near[0]}'? " if near else "") + f"Running groups: {', '.join(names[:20])}."
+
+
+async def _held(directory: GroupDirectory) -> bool:
+    """Take a group's lock; a server that is ending gets some time to release it."""
+    deadline = time.monotonic() + HANDOVER_SECONDS
+    while not directory.hold():
+        if time.monotonic() > deadline or not directory.is_being_released():
+            return False
+        await asyncio.sleep(HANDOVER_POLL_SECONDS)
+    return True
 
 
 def _environment_shown(environment: Environment) -> models.GroupEnvironment:

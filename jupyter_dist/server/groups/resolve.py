@@ -13,6 +13,7 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.requests import MAX_CPU_RANKS
 from jupyter_dist.protocol.specs import GroupSpec
 from jupyter_dist.server.launcher.environments import Environment
+from jupyter_dist.system.processes import read_process
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -60,6 +61,8 @@ class WantedGroup:
     cwd: str | None = None
     notebook: str | None = None
     env: dict[str, str] = field(default_factory=dict)
+    environ: dict[str, str] | None = None
+    owner: dict[str, Any] | None = None
 
 
 def resolve_spec(
@@ -96,12 +99,22 @@ def resolve_spec(
         "lease_seconds": defaults.lease_seconds,
         "journal_bytes": defaults.journal_bytes,
         "user_journal_bytes": defaults.user_journal_bytes,
+        "owner": request.owner and checked_owner(request.owner),
     }
 
 
 def build_spec(group_id: str, fields: dict[str, Any]) -> GroupSpec:
     """Return the GroupSpec of the group in that directory."""
     return GroupSpec(group_id=group_id, **fields)
+
+
+def checked_owner(owner: dict[str, Any]) -> dict[str, Any]:
+    """Return the process that a group is to end with. Raises JupyterDistError `bad_request` if it does not run here."""
+    found = read_process(int(owner["pid"]))
+    if found is None or found.started != owner["started"]:
+        message = f"The owner, process {owner['pid']}, is not running on the server's machine."
+        raise bad_request(message, "Omit 'owner', and shut the group down yourself.")
+    return owner
 
 
 def _accelerator(request: WantedGroup, environment: Environment, indices: Mapping[str, Sequence[int]]) -> Accelerator:

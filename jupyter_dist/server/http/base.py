@@ -36,6 +36,7 @@ STATUS_OF_CODE = {
     "too_large": 413,
     "too_many": 429,
     "internal": 500,
+    "server_gone": 503,
     "agent_unreachable": 503,
     "timed_out": 504,
 }

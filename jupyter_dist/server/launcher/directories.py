@@ -24,12 +24,14 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
+from jupyter_dist.system.processes import read_process
 
 # sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.
 MAX_SOCKET_PATH_BYTES = 90
 _LONGEST = "/g-00000000/agent.sock"
 MAX_GROUP_JSON_BYTES = 1 << 20
 MAX_TEXT = 4096
+LEAVING = "leaving"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 
@@ -187,7 +189,26 @@ class GroupDirectory:
             os.close(lock_fd)
             return False
         self._lock_fd = lock_fd
+        self._write_lock(str(os.getpid()))
         return True
+
+    def announce_release(self) -> None:
+        """Have servers that want the group wait, because this one is about to release it."""
+        self._write_lock(f"{os.getpid()} {LEAVING}")
+
+    def is_being_released(self) -> bool:
+        """Whether the server that has the lock is ending, or has just been killed."""
+        with contextlib.suppress(OSError, ValueError):
+            holder, _, what = _last_bytes(self.path / "server.lock", MAX_TEXT).decode().partition(" ")
+            process = read_process(int(holder))
+            return what == LEAVING or process is None or process.state in "ZX"
+        return False
+
+    def _write_lock(self, text: str) -> None:
+        if self._lock_fd is not None:
+            with contextlib.suppress(OSError):  # a full disk: others do not wait
+                os.ftruncate(self._lock_fd, 0)
+                os.pwrite(self._lock_fd, text.encode(), 0)
 
     def release(self) -> None:
         """Release the lock, so that another server can take the group."""

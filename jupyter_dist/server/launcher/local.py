@@ -11,7 +11,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -28,18 +28,22 @@ LEAST_BYTES = 16 << 10
 LEAST_FILES = 8
 REAP_SECONDS = 0.5
 
-# Credentials of the server: ranks run arbitrary code, and others read their output.
+# Credentials of the server.
 _SECRET_NAMES = re.compile(
     r"JUPYTER_TOKEN|JPY_\w*TOKEN|JPY_COOKIE_SECRET|JUPYTERHUB_\w*TOKEN|JUPYTER\w*_(TOKEN|PASSWORD|SECRET)"
     r"|CONFIGPROXY_AUTH_TOKEN|JPY_PARENT_PID|JPY_SESSION_NAME"
 )
 
 
+def without_credentials(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return environment variables for a group: ranks run arbitrary code, and others read their output."""
+    return {name: value for name, value in environ.items() if not _SECRET_NAMES.fullmatch(name)}
+
+
 def agent_environment(preload: list[str], extra: dict[str, str] | None = None) -> dict[str, str]:
     """Return the server's environment without its credentials, plus what the kernelspec and the agent need."""
-    kept = {name: value for name, value in os.environ.items() if not _SECRET_NAMES.fullmatch(name)}
     own = {"JUPYTER_DIST_PRELOAD": json.dumps(preload), "JUPYTER_DIST_UMASK": _umask()}
-    return {**kept, **own, **(extra or {})}
+    return {**without_credentials(os.environ), **own, **(extra or {})}
 
 
 def _umask() -> str:

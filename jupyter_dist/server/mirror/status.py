@@ -14,7 +14,17 @@ from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 _FROM_SPEC = ("name", "accelerator", "backend", "devices", "world_size", "cwd")
-_FROM_STATUS = ("state", "started_at", "ready_seconds", "generation", "note", "error", "lease_seconds", "ranks")
+_FROM_STATUS = (
+    "state",
+    "started_at",
+    "ready_seconds",
+    "generation",
+    "note",
+    "error",
+    "lease_seconds",
+    "ranks",
+    "ends_with",
+)
 
 
 KEEP_SECONDS = 300.0

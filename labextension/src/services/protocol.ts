@@ -98,6 +98,16 @@ export interface IRank {
   ignores_interrupt?: boolean;
 }
 
+/** What ends a group besides a request. */
+export interface IEndsWith {
+  /** The processes that it ends with, as far as they run. */
+  owners: number[];
+  /** How long it outlives the last of them. */
+  grace_seconds: number;
+  /** When it ends, because the last of them has ended. */
+  at: number | null;
+}
+
 /** A group of ranks. */
 export interface IGroup {
   id: string;
@@ -118,6 +128,8 @@ export interface IGroup {
   /** Why the start failed or the group died. */
   error: IErrorBody | null;
   lease_seconds: number | null;
+  /** The processes that it ends with; null: it outlives all. */
+  ends_with?: IEndsWith | null;
   /** What its agent speaks. */
   protocol: number;
   ranks: IRank[];
@@ -390,6 +402,16 @@ export interface IExecutions {
   executions: IExecution[];
 }
 
+/** The body of POST .../owners: a process that the group ends with. */
+export interface IOwnerRequest {
+  /** A running process on the server's machine. */
+  pid: number;
+  /** When it started, in clock ticks: field 22 of /proc/PID/stat. */
+  started: number;
+  /** How long the group outlives the last such process. */
+  grace_seconds: number;
+}
+
 /** The body of POST /groups; all fields are optional. */
 export interface IStartRequest {
   /** A name for the group, unique among running groups. */
@@ -412,6 +434,10 @@ export interface IStartRequest {
   notebook?: string;
   /** Extra environment variables: an object of strings. */
   env?: Record<string, string>;
+  /** The environment of the group's processes; it overrides the server's. */
+  environ?: Record<string, string>;
+  /** The process that the group ends with; default: it outlives all. */
+  owner?: Record<string, number | number>;
 }
 
 /** What ranks do instead of running code, with objects in files of this user (the clients' push, pull, launch). */

@@ -80,6 +80,26 @@ class GroupHandler(DistHandler):
         self.answer({"killed": await self.manager.shutdown(self.group(name))})
 
 
+class OwnersHandler(DistHandler):
+    """The processes that a group ends with."""
+
+    @operation(
+        Operation(
+            "Have a group that ends with processes live as long as another one, too",
+            "execute",
+            {200: Answer("The group; one that outlives all processes is not changed", models.Group)},
+            body=requests.OwnerRequest,
+            is_keyed=True,
+            errors=("unknown_group", "group_not_ready", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Add an owner."""
+        group = self.group(name)
+        await group.own(self.body)
+        self.answer(group.model())
+
+
 class InterruptHandler(DistHandler):
     """Interrupts ranks."""
 

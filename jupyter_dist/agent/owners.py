@@ -1,0 +1,55 @@
+"""The processes that a group ends with: the kernel or program that started it, and those that use it besides."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from jupyter_dist.system.processes import read_process
+
+
+class Owners:
+    """Who owns the group. Without an owner it outlives all processes, for its lease."""
+
+    def __init__(self) -> None:
+        self._grace_seconds = 0.0
+        self._running: dict[int, int] = {}  # when each started, by pid: a reused pid is another process
+        self._gone_at: float | None = None  # monotonic; set when the last one has ended
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether the group ends with processes."""
+        return bool(self._running) or self._gone_at is not None
+
+    def add(self, owner: dict[str, Any]) -> None:
+        """Have the group live as long as this process, too."""
+        self._running[int(owner["pid"])] = int(owner["started"])
+        self._grace_seconds = float(owner["grace_seconds"])
+        self._gone_at = None
+
+    def have_changed(self) -> bool:
+        """Look which of them run; return whether any has ended since the last look."""
+        ended = [pid for pid, started in self._running.items() if not _runs(pid, started)]
+        for pid in ended:
+            del self._running[pid]
+        if ended and not self._running:
+            self._gone_at = time.monotonic()
+        return bool(ended)
+
+    @property
+    def left_seconds(self) -> float | None:
+        """Return the time until the group ends; None while an owner runs, or if it has none."""
+        return None if self._gone_at is None else self._gone_at + self._grace_seconds - time.monotonic()
+
+    def model(self) -> dict[str, Any] | None:
+        """Return the EndsWith of docs/api.md."""
+        if not self.are_wanted:
+            return None
+        left = self.left_seconds
+        at = None if left is None else time.time() + left
+        return {"owners": sorted(self._running), "grace_seconds": self._grace_seconds, "at": at}
+
+
+def _runs(pid: int, started: int) -> bool:
+    found = read_process(pid)
+    return found is not None and found.started == started and found.state not in "ZX"
