@@ -96,6 +96,13 @@ class Counting:
         assert self.process.wait(PATIENCE) == 0, self.shown[-5:]
         self._check(is_whole=True)
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(PATIENCE)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
     def _check(self, *, is_whole: bool) -> None:
         self._reader.join(PATIENCE)
         cells = "".join(self.shown).split("cell\n")[1:]
@@ -122,7 +129,7 @@ def counting(runtime):
 
     yield start
     for program in started:
-        program.process.kill()
+        program.close()
     with connect() as client:
         for group in client.groups():
             group.shutdown()

@@ -54,7 +54,7 @@ class GroupManager:
         self._launcher = launcher
         self._defaults = defaults
         self._groups: dict[str, ManagedGroup] = {}
-        self._starting_names: set[str] = set()
+        self._starting: dict[str, asyncio.Event] = {}  # by name; set when that start has succeeded or failed
         self._listeners: set[Listener] = set()
         # starts by idempotency key, newest last
         self._keyed: dict[str, tuple[WantedGroup, asyncio.Task[ManagedGroup]]] = {}
@@ -146,9 +146,11 @@ class GroupManager:
     async def _start(self, request: WantedGroup, key: str | None = None) -> ManagedGroup:
         environment = await self.environments.get(request.environment, request.python)
         indices = await self.devices.indices(request.accelerator)
+        while request.name in self._starting:  # who is told that the name is taken can attach to its group
+            await self._starting[request.name].wait()
         fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
         name = fields["name"]
-        self._starting_names.add(name)
+        self._starting[name] = asyncio.Event()
         try:
             if request.environ is None:
                 group = await self._warm.claim(environment)
@@ -163,7 +165,7 @@ class GroupManager:
             self._drop_remains(name)
             self._groups[group.id] = group
         finally:
-            self._starting_names.discard(name)
+            self._starting.pop(name).set()
         self.notify(("groups",))
         self._warm.warm_next(environment)
         return group
@@ -247,7 +249,7 @@ class GroupManager:
 
     def _taken_names(self) -> list[str]:
         living = [group.name for group in self._groups.values() if not group.status.is_gone]
-        return [*living, *self._starting_names]
+        return [*living, *self._starting]
 
     def _drop_remains(self, name: str) -> None:
         """Remove a dead group whose name a new group takes."""
