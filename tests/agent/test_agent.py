@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
+import time
 
 import pytest
 from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.processes import read_process
 
 from .harness import AgentProcess, sessions
 
@@ -244,6 +248,37 @@ def test_a_lease_that_ran_out_ends_everything(tmp_path):
         client.close()
         assert process.process.wait(PATIENCE) == 0
         assert not process.directory.exists()
+
+
+@pytest.fixture
+def owners():
+    """Two processes that live as long as the test wants."""
+    started = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(2)]
+    yield [(process, {"pid": process.pid, "started": read_process(process.pid).started}) for process in started]
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_group_ends_with_its_owners_and_not_before(tmp_path, owners):
+    (first, owner), (second, other) = owners
+    process = AgentProcess(tmp_path / "g")
+    with process as client:
+        client.start(1, owner={**owner, "grace_seconds": 30})
+        client.request("own", owner={**other, "grace_seconds": 1.5})
+        first.kill()  # not waited for: a zombie has ended
+        client.wait(lambda: client.group["ends_with"]["owners"] == [second.pid])
+        assert client.group["ends_with"]["at"] is None
+        second.kill()
+        client.wait(lambda: client.group["ends_with"]["at"])
+        assert client.group["ends_with"]["at"] - time.time() < 30
+        assert process.process.wait(PATIENCE) == 0
+        assert not process.directory.exists()
+
+
+def test_a_group_that_outlives_all_processes_gets_no_owner(pair, owners):
+    pair.request("own", owner={**owners[0][1], "grace_seconds": 0})
+    assert pair.hello()["group"]["ends_with"] is None
 
 
 def test_a_warm_agent_is_claimed_by_a_start(own_agent):

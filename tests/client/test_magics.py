@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from waits import PATIENCE, until
 
+from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.results.bundle import RANKS_MIME
 
 
@@ -34,6 +35,7 @@ def test_init_then_cells_go_to_the_ranks(kernel):
     cell = kernel.run("%dist_init -n 2 -a localhost")
     assert cell.status == "ok", cell.error
     assert cell.text.startswith("Group 'train-it': 2 ranks ready")
+    assert re.search(r"^It ends 1 min after process \d+\. JUPYTER_DIST_GRACE_SECONDS=keep keeps it\.$", cell.text, re.M)
     cell = kernel.run("import beside\nprint('same', beside.value)\nrank")
     assert cell.said == [("0-1", "same 42\n"), ("0", "0"), ("1", "1")]
     assert cell.bundle["state"] == "ok"
@@ -160,6 +162,19 @@ def test_a_kernel_restart_attaches_again(kernel):
     cell = kernel.run("%dist_init")
     assert cell.text.startswith("Attached to group 'train-it' with 2 ranks; they keep their variables.")
     assert kernel.run("kept").said == [("0-1", "'through the restart'")]
+
+
+def test_what_ends_a_group_of_a_kernel_without_a_server(kernel, client):
+    kernel.run("%dist_mode -d")
+    pid = int(kernel.run("import os\nprint(os.getpid())").text)
+    group = client.attach("train-it")
+    # The kernel before the restart owned it, too.
+    until(lambda: group.status()["ends_with"]["owners"] == [pid])
+    assert ending_text(group.model, is_private=True) == f"It ends 1 min after process {pid}."
+    kernel.run("os.environ['JUPYTER_DIST_GRACE_SECONDS'] = 'never'")
+    assert kernel.run("%dist_init --name other").error.startswith("DistError: JUPYTER_DIST_GRACE_SECONDS is 'never'.")
+    kernel.run("del os.environ['JUPYTER_DIST_GRACE_SECONDS']")
+    kernel.run("%dist_mode -e")
 
 
 STUBBORN = """

@@ -34,9 +34,12 @@ def test_a_kernel_finds_the_server_that_started_it(tmp_path, runtime_folder):
         kernel.load_connection_file(f"{jupyter_runtime_dir()}/kernel-{session['kernel']['id']}.json")
         kernel.start_channels(hb=False)  # a kernel on a busy machine may beat late
         kernel.wait_for_ready(timeout=PATIENCE)
-        expressions = {"url": "__import__('jupyter_dist.client').client.connect().url"}
+        connected = "__import__('jupyter_dist.client').client.connect()"
+        # Its groups outlive it: they do in JupyterLab.
+        expressions = {"url": f"{connected}.url", "is_own": f"{connected}.server.is_own"}
         reply = kernel.execute_interactive("", user_expressions=expressions, timeout=PATIENCE)
         assert reply["content"]["user_expressions"]["url"]["data"]["text/plain"] == repr(older.url)
+        assert reply["content"]["user_expressions"]["is_own"]["data"]["text/plain"] == "True"
     finally:
         kernel.stop_channels()
         ask(older, "DELETE", f"api/sessions/{session['id']}")

@@ -9,6 +9,8 @@ import pytest
 from apiclient import texts, without_seq
 from waits import PATIENCE
 
+from jupyter_dist.protocol.errors import JupyterDistError
+
 
 @pytest.fixture
 def server_again(jp_serverapp):
@@ -128,3 +130,21 @@ async def test_a_connection_to_a_living_agent_that_breaks_is_made_again(api, jp_
     assert view["execution"]["state"] == "ok"
     assert texts(view) == [("0-1", "".join(f"{n}\n" for n in range(10)))]
     assert (await api.ask("GET", "groups/g"))["state"] == "ready"
+
+
+async def test_groups_of_a_server_that_is_ending_are_waited_for(api, jp_serverapp):
+    app = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app
+    before = await api.start(name="g")
+    ending = app.manager
+    for group in ending.all():
+        group.directory.announce_release()
+    app.initialize_settings()
+    app._adoption, app._was_adopted = None, False
+    adoption = asyncio.ensure_future(app.adopted())
+    await asyncio.wait([adoption], timeout=0.3)
+    assert not adoption.done()
+    await ending.stop(end_groups=False)
+    with pytest.raises(JupyterDistError, match="is stopping"):
+        ending.get("g")
+    await adoption
+    assert (await api.ask("GET", "groups/g"))["id"] == before["id"]
