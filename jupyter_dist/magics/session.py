@@ -162,7 +162,7 @@ class Session:
 
         A kernel that a Jupyter server started may be restarted or closed, and its group is still shown there.
         """
-        if self.client.server.is_own:
+        if self.client.is_own:
             return None
         return grace_setting()
 

@@ -42,7 +42,7 @@ except JupyterDistError as err:
         assert err.code == "name_taken", err
         group, found = client.attach(name), "found"
 group.own(60)
-print("group", found, group.id, client.server.pid, flush=True)
+print("group", found, group.id, client._client.server.pid, flush=True)
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 while True:
@@ -163,7 +163,7 @@ def test_clients_that_are_killed_cost_the_others_no_line_and_every_group_is_foun
     for client in left:
         client.end()
     with connect() as client:
-        assert client.server.pid != server
+        assert client._client.server.pid != server
         assert client.attach("shared").id == clients[0].group[1]
 
 
@@ -185,7 +185,7 @@ def test_for_minutes(counting, chance, pytestconfig):
         kills += 1
         if chance.random() < 0.2:
             with connect() as client:
-                os.kill(client.server.pid, signal.SIGKILL)
+                os.kill(client._client.server.pid, signal.SIGKILL)
             servers += 1
         clients[number] = counting(f"group-{number}")
         clients[number].until(lambda client=clients[number]: client.group)

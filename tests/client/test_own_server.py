@@ -36,7 +36,7 @@ def test_a_kernel_finds_the_server_that_started_it(tmp_path, runtime_folder):
         kernel.wait_for_ready(timeout=PATIENCE)
         connected = "__import__('jupyter_dist.client').client.connect()"
         # Its groups outlive it: they do in JupyterLab.
-        expressions = {"url": f"{connected}.url", "is_own": f"{connected}.server.is_own"}
+        expressions = {"url": f"{connected}.url", "is_own": f"{connected}.is_own"}
         reply = kernel.execute_interactive("", user_expressions=expressions, timeout=PATIENCE)
         assert reply["content"]["user_expressions"]["url"]["data"]["text/plain"] == repr(older.url)
         assert reply["content"]["user_expressions"]["is_own"]["data"]["text/plain"] == "True"

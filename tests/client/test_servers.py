@@ -109,10 +109,10 @@ def test_a_unix_socket_must_be_ours_as_well(server_file, tmp_path):
 CONNECTS = """
 from jupyter_dist.client import connect
 client = connect()
-print(client.server.pid, flush=True)
+print(client._client.server.pid, flush=True)
 input()
 client.ask("GET")
-print(client.server.pid, flush=True)
+print(client._client.server.pid, flush=True)
 input()
 """
 
@@ -165,7 +165,7 @@ FORKS = """
 import os, signal, time
 from jupyter_dist.client import connect
 client = connect()
-print(client.server.pid, flush=True)
+print(client._client.server.pid, flush=True)
 if os.fork() == 0:
     time.sleep(1000)
 print("forked", flush=True)
@@ -185,27 +185,23 @@ def test_a_worker_that_outlives_its_program_keeps_no_server(programs):
 
 
 STARTS = """
-import os, sys
+import os
 from jupyter_dist.client import connect
 client = connect()
-group = client.start(num_ranks=1, accelerator="cpu", cwd=".", grace_seconds=0)
-print(group.run("import os; print(os.getcwd(), os.environ.get('COLOUR'))")[0].text, end="", flush=True)
-print(client.server.pid, flush=True)
-input()
+group = client.start(num_ranks=1, accelerator="cpu", grace_seconds=0)
+code = "import os; print(os.getcwd(), os.environ.get('COLOUR'), os.environ.get('SHADE'))"
+print(client._client.server.pid, group.run(code)[0].text, end="", flush=True)
 """
 
 
 def test_a_group_has_the_folder_and_the_environment_of_the_program_that_starts_it(programs, tmp_path, monkeypatch):
-    for colour in ("blue", None):
-        folder = tmp_path / str(colour)
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("COLOUR", colour) if colour else monkeypatch.delenv("COLOUR")
-        program = programs(STARTS)
-        assert program.stdout.readline() == f"{folder} {colour}\n"
-        server = int(program.stdout.readline())
-    first, second = (running.pid for running in [*running_servers()] * 2)
-    assert first == second == server  # one server for both
+    monkeypatch.setenv("COLOUR", "blue")
+    server = programs().stdout.readline().strip()
+    monkeypatch.delenv("COLOUR")
+    monkeypatch.setenv("SHADE", "dark")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert programs(STARTS).stdout.readline() == f"{server} {tmp_path / 'other'} None dark\n"
 
 
 def test_importing_is_light():

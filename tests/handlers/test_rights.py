@@ -22,6 +22,7 @@ RIGHTS = {
     ("post", "groups"): "execute",
     ("get", "groups/{group}"): "read",
     ("delete", "groups/{group}"): "execute",
+    ("post", "groups/{group}/owners"): "execute",
     ("post", "groups/{group}/interrupt"): "execute",
     ("post", "groups/{group}/restart"): "execute",
     ("post", "groups/{group}/replace"): "execute",

@@ -10,7 +10,6 @@ from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.client.servers import Server
 from jupyter_dist.protocol import models
 
 from .execution import Execution, Show
@@ -40,14 +39,14 @@ class Client:
         return self._client.server.url
 
     @property
-    def server(self) -> Server:
-        """Return the server that is used now."""
-        return self._client.server
-
-    @property
     def is_private(self) -> bool:
         """Whether the server is a private one, which ends some seconds after its last client."""
         return self._client.is_private
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the server started this process, as JupyterLab's started its kernels."""
+        return self._client.server.is_own
 
     def ask(self, method: str, *path: str, **options: Any) -> Any:
         """Make any request of docs/api.md, with `body`, `params` or `timeout_seconds`."""
