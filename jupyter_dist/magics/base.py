@@ -8,13 +8,14 @@ from typing import Any
 from IPython.core.magic import Magics
 
 from jupyter_dist.client import Group, JupyterDistError, RankError
+from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.results.bundle import rank_label
 from jupyter_dist.protocol.accelerators import ACCELERATORS, CPU, labels
 from jupyter_dist.protocol.ranks import existing_ranks, format_ranks
 
 from .automode import AutoMode
 from .failures import DistError
-from .session import App, Session
+from .session import GRACE_VARIABLE, App, Session
 
 # Evaluated on ranks; the apps themselves are never imported here.
 APPS = '__import__("jupyter_dist.apps.registry", fromlist=["registry"]).apps'
@@ -64,6 +65,11 @@ class RankMagics(Magics):
             return False
         devices = self.session.client.ask("GET", "devices")["devices"]
         return not any(ACCELERATORS[device["accelerator"]].has_devices for device in devices)
+
+    def print_ending(self, group: Group) -> None:
+        """Print what ends a new group with this kernel, and how to keep it."""
+        if group.model.get("ends_with"):
+            print(f"{ending_text(group.model, is_private=False)} {GRACE_VARIABLE}=keep keeps it.")
 
     def restart(self) -> None:
         """Restart all ranks in new processes, set up as before, and print it."""

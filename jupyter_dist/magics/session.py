@@ -169,7 +169,8 @@ class Session:
     def _own(self, group: Group) -> None:
         """Have this notebook's group live as long as this kernel, if it ends with kernels."""
         if group.model.get("ends_with"):
-            group.own(grace_setting() or 0.0)
+            seconds = grace_setting()
+            group.own(MAX_GRACE_SECONDS if seconds is None else seconds)
 
     def _names(self) -> list[str]:
         """Return two names for this notebook's group; the second if a notebook in another folder has the first."""

@@ -89,6 +89,8 @@ class DipMagics(RankMagics):
         group, started = self.start(None, fields)
         print(f"{'Started' if started else 'Attached to'} group '{group.name}' of {group.world_size} ranks.")
         print(devices_line(group.model))
+        if started:
+            self.print_ending(group)
         app = app or (DEFAULT_APP if started else None)
         if app is not None:
             self.use_app(app)

@@ -6,12 +6,12 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
-from jupyter_dist.client.blocking.report import debug_text, devices_line, ending_text, status_text
+from jupyter_dist.client.blocking.report import debug_text, devices_line, status_text
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined
 from jupyter_dist.magics.completion import RankNames
 from jupyter_dist.magics.failures import DistError, MagicParser, no_arguments, sentences, takes
-from jupyter_dist.magics.session import GRACE_VARIABLE, Session
+from jupyter_dist.magics.session import Session
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 
 LOCAL_ADDRESSES = ("localhost", "127.0.0.1", "::1")
@@ -84,8 +84,7 @@ class DistMagics(RankMagics):
         self.auto.prefix = AUTO_PREFIX
         if started:
             print(f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s.")
-            if group.model.get("ends_with"):
-                print(f"{ending_text(group.model, is_private=False)} {GRACE_VARIABLE}=keep keeps it.")
+            self.print_ending(group)
             print(f"Every rank has {VARIABLES}.")
         else:
             print(f"Attached to group '{group.name}' with {group.world_size} ranks; they keep their variables.")
