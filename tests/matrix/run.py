@@ -93,7 +93,7 @@ def _run(python: str, rooms: tuple[str, ...]) -> dict[str, Any]:
         report = Path(folder, "report.xml")
         tests = [f"tests/{room}" for room in rooms]
         options = ["-p", "no:cacheprovider", "--timeout", "300", f"--junitxml={report}", "-o", "addopts=-q"]
-        env = {**os.environ, "PYTHONPATH": str(environments.ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {**os.environ, "PYTHONPATH": str(environments.ROOT), "PYTHONDONTWRITEBYTECODE": ""}
         command = [python, "-m", "pytest", *options, *tests]
         done = subprocess.run(command, cwd=environments.ROOT, env=env, capture_output=True, text=True, check=False)
         if not report.exists() or done.returncode not in (0, 1):
