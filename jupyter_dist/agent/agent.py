@@ -51,6 +51,7 @@ class Agent:
         self._environment: models.GroupEnvironment = {}
         self._created_at = time.time()
         self.owners = Owners()
+        self._farewell: JupyterDistError | None = None  # why it ends by itself while a server may be connected
         self._start_method: StartMethod  # since `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
@@ -256,6 +257,7 @@ class Agent:
                 self._group_changed()
             left_seconds = self.owners.left_seconds
             if left_seconds is not None and left_seconds <= 0:
+                self._farewell = self.owners.farewell()
                 self.stop()
             idle_seconds = time.monotonic() - self._link.last_contact
             if not self._link.is_connected and idle_seconds > self.lease_seconds:
@@ -269,6 +271,10 @@ class Agent:
     async def _end(self) -> None:
         """Clean up: leave no process, no socket and no file."""
         await self.end_group()
+        if self.group is not None and self._farewell is not None:
+            self.group.fail(self._farewell)
+            self._push_group()
+            await self._link.flush(LAST_MESSAGE_SECONDS)
         await self._start_method.stop()
         await sweep(os.getpid(), ())
         if self.group is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.processes import read_process
 
 
@@ -15,6 +16,7 @@ class Owners:
         self._grace_seconds = 0.0
         self._running: dict[int, int] = {}  # when each started, by pid: a reused pid is another process
         self._gone_at: float | None = None  # monotonic; set when the last one has ended
+        self._last = 0  # the process that ended last
 
     @property
     def are_wanted(self) -> bool:
@@ -32,6 +34,7 @@ class Owners:
         ended = [pid for pid, started in self._running.items() if not _runs(pid, started)]
         for pid in ended:
             del self._running[pid]
+            self._last = pid
         if ended and not self._running:
             self._gone_at = time.monotonic()
         return bool(ended)
@@ -40,6 +43,11 @@ class Owners:
     def left_seconds(self) -> float | None:
         """Return the time until the group ends; None while an owner runs, or if it has none."""
         return None if self._gone_at is None else self._gone_at + self._grace_seconds - time.monotonic()
+
+    def farewell(self) -> JupyterDistError:
+        """Return why the group has ended."""
+        message = f"It has ended with the process that it belonged to ({self._last})."
+        return JupyterDistError("ended", message, "JUPYTER_DIST_GRACE_SECONDS keeps groups of kernels longer.")
 
     def model(self) -> dict[str, Any] | None:
         """Return the EndsWith of docs/api.md."""

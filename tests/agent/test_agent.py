@@ -272,6 +272,8 @@ def test_a_group_ends_with_its_owners_and_not_before(tmp_path, owners):
         second.kill()
         client.wait(lambda: client.group["ends_with"]["at"])
         assert client.group["ends_with"]["at"] - time.time() < 30
+        client.wait(lambda: client.group["state"] == "dead")
+        assert client.group["error"]["message"] == f"It has ended with the process that it belonged to ({second.pid})."
         assert process.process.wait(PATIENCE) == 0
         assert not process.directory.exists()
 

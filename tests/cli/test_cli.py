@@ -12,6 +12,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.cli.commands.logs import record_text
 from jupyter_dist.protocol.ranks import expand_ranks
+from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
 
@@ -177,7 +178,11 @@ def test_a_script_and_its_group_end_with_the_command_however_that_ends(client, o
         status = {signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}.get(signum, 128 + signum)
         assert run.wait(PATIENCE) == status
     until(lambda: not any(Path("/proc", pid).exists() for pid in line.split()[1:]))
-    until(lambda: group.name not in [found.name for found in client.groups() if found.model["state"] != "lost"])
+    until(lambda: not living(client, group.name))
+
+
+def living(client, name):
+    return [found for found in client.groups() if found.name == name and found.model["state"] not in GONE_GROUP_STATES]
 
 
 def test_nothing_is_left_of_a_command_that_is_ended_while_its_group_starts(client, own_runtime, tmp_path):
@@ -185,9 +190,9 @@ def test_nothing_is_left_of_a_command_that_is_ended_while_its_group_starts(clien
     command = [sys.executable, "-c", MAIN, "run", "-n", "1", "--accelerator", "cpu", str(tmp_path / "waits.py")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
         name = f"run-{run.pid}"
-        until(lambda: name in [found.name for found in client.groups()])
+        until(lambda: living(client, name))
         run.terminate()
-    until(lambda: name not in [found.name for found in client.groups() if found.model["state"] != "lost"])
+    until(lambda: not living(client, name))
 
 
 def test_records_as_text():

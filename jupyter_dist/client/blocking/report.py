@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 
 from jupyter_dist.protocol import models
+from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 from .group import Client, Group
 
@@ -32,6 +33,8 @@ def status_text(
 def ending_text(group: models.Group, *, is_private: bool) -> str:
     """Return a sentence about what ends the group besides a request, and when."""
     ends_with = group.get("ends_with")
+    if group["state"] in GONE_GROUP_STATES:
+        return group["error"]["message"] if group["error"] else "It has ended."
     if not ends_with:
         if not is_private:
             return "It runs until it is shut down."
