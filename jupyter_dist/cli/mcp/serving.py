@@ -129,7 +129,7 @@ async def serve_http(tools: Tools, listening: socket.socket, token: str) -> None
     import uvicorn  # noqa: PLC0415  (comes with the SDK)
 
     app = tools.server().streamable_http_app(streamable_http_path=PATH, host=HOST)
-    config = uvicorn.Config(TokenGate(app, token), log_level="warning", access_log=False)
+    config = uvicorn.Config(TokenGate(app, token), log_level="warning", access_log=False, ws="none")
     try:
         await uvicorn.Server(config).serve(sockets=[listening])
     finally:
