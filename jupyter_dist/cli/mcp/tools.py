@@ -105,7 +105,11 @@ async def list_groups(client: AsyncClient, _: Arguments, max_chars: int) -> str:
 async def start_group(client: AsyncClient, arguments: Arguments, _: int) -> str:
     """Start a group and wait until it is ready."""
     group = await client.start(**arguments)
-    return f"{group_line(group.model)} Ready after {group.model['ready_seconds'] or 0:.1f} s."
+    text = f"{group_line(group.model)} Ready after {group.model['ready_seconds'] or 0:.1f} s."
+    lease = group.model["lease_seconds"]
+    if client.is_private and lease:
+        text += f" It ends {lease / 3600:g} h after its last Jupyter server, unless it is shut down before."
+    return text
 
 
 async def run_code(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
