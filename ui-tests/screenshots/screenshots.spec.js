@@ -119,7 +119,7 @@ test('overview, error, figure, long output, panel, form', async ({ page, request
   await shoot(page, 'error', failed.node);
   await shoot(page, 'figure', figure.node);
   const long = await runCell(page, 3, 'ok');
-  await long.node.getByText('more in the log').first().scrollIntoViewIfNeeded();
+  await long.node.getByText('in the log of rank').first().scrollIntoViewIfNeeded();
   await shoot(page, 'long-output');
   await lab.execute(page, 'jupyter-dist:start-group');
   await page.waitForTimeout(1000);
