@@ -223,6 +223,7 @@ def _prepare_process(spec: RankSpec) -> None:
     faulthandler.enable(last_words_fd)
     faulthandler.register(signal.SIGUSR2, last_words_fd)
     spawning.fork_by_default()
+    spawning.send_by_value()
     process_group.use_threads()
     process_group.reseed(spec.accelerator)
 

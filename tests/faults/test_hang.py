@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from waits import PATIENCE
 
-from jupyter_dist.agent.watch.pulse import collective_of
+from jupyter_dist.agent.watch.pulse import collective_of, is_compiling
 
 SOURCES = sorted((Path(__file__).parents[2] / "jupyter_dist").rglob("*.py"))
 
@@ -65,6 +65,36 @@ def test_a_rank_that_waits_in_a_collective_says_so(pair):
     execution = pair.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
     assert pair.text(0, execution["id"]) == "81.0\n"
     assert pair.group["ranks"][0]["message"] is None
+
+
+def test_a_rank_that_compiles_says_so_and_ends(pair, tmp_path):
+    """A backend of torch.compile that takes its time; what it compiles is a module in DistributedDataParallel."""
+    go = tmp_path / "go"
+    compiling = pair.submit(
+        "import os, time, torch\n"
+        "def slow(graph, inputs):\n"
+        f"    while not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+        "    return graph.forward\n"
+        "torch.manual_seed(0)\n"
+        "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))\n"
+        "compiled, x = torch.compile(model, backend=slow), torch.ones(1, 2)\n"
+        "compiled(x).sum().backward()\n"
+        "print(torch.equal(compiled(x), model.module(x)), model.module.weight.grad.tolist())",
+        [0, 1],
+    )
+    messages = lambda: [rank["message"] or "" for rank in pair.group["ranks"]]  # noqa: E731
+    pair.wait(lambda: all(text.startswith("Compiles with torch.compile (") for text in messages()))
+    go.touch()
+    assert pair.ended(compiling)["state"] == "ok"
+    assert pair.text(1, compiling) == "True [[1.0, 1.0]]\n"
+
+
+def test_what_was_compiled_is_not_the_compiler():
+    assert is_compiling({"stack": [{"file": "cell"}, {"file": "/x/torch/_inductor/graph.py"}]})
+    assert not is_compiling(
+        {"stack": [{"file": "/x/torch/_dynamo/eval_frame.py"}, {"file": "/tmp/torchinductor/c.py"}]}
+    )
+    assert not is_compiling({})
 
 
 def test_the_collective_is_the_outermost_of_torch():

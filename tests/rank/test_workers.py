@@ -46,3 +46,38 @@ def test_the_user_may_choose_another_way(rank: RankClient) -> None:
     rank.run(SQUARES)
     assert rank.run("multiprocessing.set_start_method('forkserver')").status == "ok"
     assert rank.run("print(multiprocessing.get_start_method())").text() == "forkserver\n"
+
+
+def test_spawned_processes_have_what_a_cell_defined(rank: RankClient) -> None:
+    rank.run(SQUARES)
+    spawned = "DataLoader(Squares(), num_workers=1, multiprocessing_context='spawn')"
+    assert rank.run(f"print(sum(batch.sum().item() for batch in {spawned}))").text() == "14\n"
+    rank.run("""
+import torch.multiprocessing as mp
+offset = 30
+def child(index, path, squares): open(path, 'w').write(f'{squares[3] + index + offset} of {type(squares).__name__}')
+""")
+    path = f"{rank.spec.cwd}/said"
+    assert rank.run(f"mp.spawn(child, args=({path!r}, Squares()), nprocs=1)\nprint(open({path!r}).read())").text() == (
+        "39 of Squares\n"
+    )
+
+
+def test_a_pool_that_was_forked_keeps_its_own_classes(rank: RankClient) -> None:
+    rank.run(SQUARES)
+    rank.run("def is_ours(squares): return isinstance(squares, Squares), squares")
+    found = rank.run(
+        "with multiprocessing.Pool(1) as pool: own, back = pool.apply(is_ours, (Squares(),))\n"
+        "print(own, isinstance(back, Squares))"
+    )
+    assert found.text() == "True True\n"
+
+
+def test_without_cloudpickle_a_spawned_process_says_what_to_do(rank: RankClient) -> None:
+    rank.run("import multiprocessing, sys\nsys.modules['cloudpickle'] = None\ndef child(): pass")
+    failed = rank.run("multiprocessing.get_context('spawn').Process(target=child).start()")
+    assert failed.reply["ename"] == "JupyterDistError"
+    assert failed.reply["evalue"].startswith(
+        "A cell defines 'child', and a spawned process cannot import it from there."
+    )
+    rank.run("del sys.modules['cloudpickle']")

@@ -18,7 +18,19 @@ ANSWER_SECONDS = 2.0
 # An interrupt ends Python code at once and a hung collective after a second; a cell that still runs then is reported.
 IGNORED_SECONDS = 4.5
 KILL_HINT = "If it does not end by itself, kill this rank; the other ranks keep their variables."
+_COMPILES = "Compiles with torch.compile"
 SILENT = "Not responding: C code holds the GIL, or the process is stopped or swapping."
+
+
+# In a stack of the newest 50 frames one of these is there, from the first step of torch.compile to the last.
+_COMPILER_FILES = (
+    "torch/_dynamo/convert_frame.py",
+    "torch/_dynamo/symbolic_convert.py",
+    "torch/_inductor/compile_fx.py",
+    "torch/_inductor/graph.py",
+    "torch/_inductor/scheduler.py",
+    "torch/_inductor/codecache.py",
+)
 
 
 class Pulse:
@@ -28,7 +40,7 @@ class Pulse:
         self._group = group
         self._task: asyncio.Task[None] | None = None
         self._checks: set[asyncio.Task[None]] = set()
-        self._waiting: dict[int, tuple[tuple[str | None, ...], float]] = {}  # rank -> (cell, collective), since when
+        self._waiting: dict[int, tuple[tuple[str | None, ...], float]] = {}  # rank -> (cell, what it does), since when
 
     def start(self) -> None:
         """Start pinging; `stop` ends it."""
@@ -82,10 +94,12 @@ class Pulse:
             self._say_what_it_waits_for(rank, answer)
 
     def _say_what_it_waits_for(self, rank: RankProcess, answer: Header) -> None:
-        collective = collective_of(answer)
+        does = _COMPILES if is_compiling(answer) else None
+        if does is None and (collective := collective_of(answer)) is not None:
+            does = f"Waits in {collective}"
         # The number tells a rank that waits from a loop that happens to be in the same collective at every ping.
-        place = (rank.execution_id, collective, str(answer.get("collective")))
-        if collective is None:
+        place = (rank.execution_id, does, str(answer.get("collective")))
+        if does is None:
             self._waiting.pop(rank.rank, None)
             still = f"Still in {answer['call']}" if answer.get("call") else "Still runs"
             rank.set_state("busy", self._with_interrupt(rank, still) if _is_ignored(rank) else None)
@@ -94,8 +108,8 @@ class Pulse:
             self._waiting[rank.rank] = (place, time.monotonic())
         seconds = time.monotonic() - self._waiting[rank.rank][1]
         others = [other.rank for other in self._group.living() if other.state == "idle"]
-        meanwhile = f"; idle: {format_ranks(others)}" if others else ""
-        waits = f"Waits in {collective}" + (f" ({seconds:.0f} s)" if seconds >= 1 else "")
+        meanwhile = f"; idle: {format_ranks(others)}" if others and does is not _COMPILES else ""
+        waits = does + (f" ({seconds:.0f} s)" if seconds >= 1 else "")
         rank.set_state("busy", self._with_interrupt(rank, f"{waits}{meanwhile}"))
 
     @staticmethod
@@ -109,6 +123,11 @@ class Pulse:
 
 def _is_ignored(rank: RankProcess) -> bool:
     return rank.interrupted_seconds >= IGNORED_SECONDS
+
+
+def is_compiling(answer: Header) -> bool:
+    """Whether a rank is in torch.compile's compilation, from its answer to `stack`; not in what was compiled."""
+    return any(str(frame.get("file", "")).endswith(_COMPILER_FILES) for frame in answer.get("stack") or ())
 
 
 def collective_of(answer: Header) -> str | None:

@@ -1,7 +1,7 @@
-"""Syncs printed text with the agent before Python code starts another process or exits.
+"""Processes that a cell starts: printed text comes first, and they get what the cell defined.
 
-The other process writes to the pipes at fd 1 and 2; without this its text could come first. Functions are wrapped
-because an audit hook in Python makes every `id()` five times slower.
+The other process writes to the pipes at fd 1 and 2; unless text is synced with the agent before it starts, its text
+could come first. Functions are wrapped because an audit hook in Python makes every `id()` five times slower.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ import functools
 import multiprocessing
 import os
 import subprocess
+import types
 from collections.abc import Callable
+from multiprocessing.context import get_spawning_popen
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
@@ -38,6 +43,40 @@ def fork_by_default() -> None:
     default: Any = multiprocessing.get_context.__self__  # type: ignore[attr-defined]
     if multiprocessing.get_start_method(allow_none=True) is None and hasattr(default, "_default_context"):
         default._default_context = multiprocessing.get_context("fork")
+
+
+def send_by_value() -> None:
+    """Let spawned processes have functions and classes of cells, which they cannot import: by value, with cloudpickle.
+
+    A process that has the name itself, because it was forked or has run the script, uses its own, as with plain pickle.
+    """
+    pid = os.getpid()
+
+    def reduce(_: ForkingPickler, obj: Any) -> Any:
+        is_of_cell = isinstance(obj, type | types.FunctionType) and obj.__module__ == "__main__"
+        if not is_of_cell or os.getpid() != pid or (data := _by_value(obj)) is None:
+            return NotImplemented
+        return eval, (_OWN_OR_SENT, {"name": obj.__qualname__, "data": data})
+
+    ForkingPickler.reducer_override = reduce  # type: ignore[assignment]
+
+
+# Evaluated in the other process, which may not have this package.
+_OWN_OR_SENT = "getattr(__import__('sys').modules.get('__main__'), name, None) or __import__('pickle').loads(data)"
+
+
+def _by_value(obj: Any) -> bytes | None:
+    """Return the pickled definition; None if it can only be sent by name. Raises where a name is of no use."""
+    try:
+        import cloudpickle  # the environment may not have it
+    except ImportError:
+        if get_spawning_popen() is None:
+            return None
+        message = f"A cell defines '{obj.__qualname__}', and a spawned process cannot import it from there."
+        hint = "Define it in a module, start the process with 'fork', or pip install cloudpickle."
+        raise JupyterDistError("cannot_send", message, hint) from None
+    data: bytes = cloudpickle.dumps(obj)
+    return data
 
 
 def _wrap(function: Callable[..., Any], before: Callable[[], None]) -> Callable[..., Any]:
