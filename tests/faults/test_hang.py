@@ -75,8 +75,9 @@ def test_a_rank_that_compiles_says_so_and_ends(pair, tmp_path):
         "def slow(graph, inputs):\n"
         f"    while not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
         "    return graph.forward\n"
-        "torch.manual_seed(0)\n"
-        "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))\n"
+        "class Own(torch.nn.Linear):\n"
+        "    def forward(self, x): return super().forward(x) * 2\n"
+        "model = torch.nn.parallel.DistributedDataParallel(Own(2, 1))\n"
         "compiled, x = torch.compile(model, backend=slow), torch.ones(1, 2)\n"
         "compiled(x).sum().backward()\n"
         "print(torch.equal(compiled(x), model.module(x)), model.module.weight.grad.tolist())",
@@ -86,7 +87,7 @@ def test_a_rank_that_compiles_says_so_and_ends(pair, tmp_path):
     pair.wait(lambda: all(text.startswith("Compiles with torch.compile (") for text in messages()))
     go.touch()
     assert pair.ended(compiling)["state"] == "ok"
-    assert pair.text(1, compiling) == "True [[1.0, 1.0]]\n"
+    assert pair.text(1, compiling) == "True [[2.0, 2.0]]\n"
 
 
 def test_what_was_compiled_is_not_the_compiler():
