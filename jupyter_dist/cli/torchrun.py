@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.client import Client, Group, Result
+from jupyter_dist.protocol.accelerators import WITH_DEVICES
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.models import LogRecord, Output, ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
@@ -47,7 +48,11 @@ REFUSED = {
 def add_torchrun_arguments(parser: argparse.ArgumentParser) -> None:
     """Add torchrun's options, with hyphens or underscores."""
     add = parser.add_argument
-    add(*_both("nproc-per-node"), metavar="N", help="number of ranks, or auto, cpu, gpu, xpu; the same as -n")
+    add(
+        *_both("nproc-per-node"),
+        metavar="N",
+        help="number of ranks (as -n), or auto, cpu, gpu, or a kind of device: all of these",
+    )
     add(*_both("nnodes"), default="1", help="1: a group has one machine")
     add(*_both("node-rank"), type=int, default=0, help="0")
     add(
@@ -110,10 +115,14 @@ def _shape(nproc: str | None, client: Client) -> dict[str, Any]:
         nproc = "gpu" if client.ask("GET", "devices")["devices"] else "cpu"
     if nproc == "cpu":
         return {"accelerator": "cpu", "num_ranks": len(os.sched_getaffinity(0))}
-    if nproc in ("gpu", "xpu"):
-        return {"devices": "all"} | ({"accelerator": "xpu"} if nproc == "xpu" else {})
+    if nproc == "gpu":
+        return {"devices": "all"}
+    kinds = [row.name for row in WITH_DEVICES]
+    if nproc in kinds:
+        return {"devices": "all", "accelerator": nproc}
     if not nproc.isdecimal():
-        raise bad_request(f"--nproc-per-node cannot be '{nproc}'.", "Give a number, or auto, cpu, gpu, xpu.")
+        others = f"Give a number, or auto, cpu, gpu, {', '.join(kinds)}."
+        raise bad_request(f"--nproc-per-node cannot be '{nproc}'.", others)
     return {"num_ranks": int(nproc)}
 
 
