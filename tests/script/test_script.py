@@ -82,6 +82,17 @@ def test_cells_of_the_kernel_are_comments_after_the_cell_before_them():
     assert script.count("Did not run on ranks") == 2
 
 
+def test_without_ids_the_file_says_which_version_is_the_last():
+    """As magics run them: an edited cell is known by its code alone."""
+    sources = [{"id": "p", "source": "%%distributed\nx = 2"}, {"id": "q", "source": "print(x)"}]
+    cells = ((None, "x = 1"), (None, "print(x)"), (None, "x = 2"), (None, "print(x)"))
+    found = written(*cells, sources=sources)
+    assert "x = 1" not in found["script"]
+    assert code_of(found).index("x = 2") < code_of(found).index("print(x)")
+    assert found["notes"] == ["Left out, because the notebook's file no longer has their code: [1]."]
+    assert "x = 1" in written(*cells, sources=[{"id": "z", "source": "another = 'file'"}])["script"]
+
+
 def test_the_notebook_is_found_by_its_path_or_the_end_of_it():
     cells = (("a", "x = 1", None, None, None, "deep/a.ipynb"), ("a", "y = 1", None, None, None, "b.ipynb"))
     assert "x = 1" in written(*cells, notebook="/home/me/deep/a.ipynb")["script"]

@@ -29,9 +29,14 @@ class Source:
         self.id = str(fields.get("id") or "")
         self.code: str = fields["source"].strip()
 
+    @property
+    def texts(self) -> set[str]:
+        """Return what may have run on ranks: the whole cell, or the body of a cell magic."""
+        return {self.code, _CELL_MAGIC.sub("", self.code, count=1).strip()}
+
     def is_one_of(self, ids: set[str], codes: set[str]) -> bool:
-        """Whether the cell ran on ranks, as a whole or as the body of a cell magic."""
-        return self.id in ids or self.code in codes or _CELL_MAGIC.sub("", self.code, count=1).strip() in codes
+        """Whether the cell ran on ranks."""
+        return self.id in ids or not codes.isdisjoint(self.texts)
 
 
 def parse_sources(text: str | None) -> list[Source]:
@@ -53,18 +58,28 @@ def write_script(
     """
     runs = of_notebook(all_runs, notebook)
     recent = since_restart(all_runs, runs)
-    ordered, missing = chosen(recent, codes)
+    sources = parse_sources(cells)
+    outdated = _outdated(recent, codes, sources)
+    ordered, missing = chosen([run for run in recent if run not in outdated], codes)
     if not any(cell.run.is_ok for cell in ordered):
         raise JupyterDistError("not_found", "No cell has succeeded on the ranks of this group.", "Run cells first.")
     blocks = [_Block(cell, group["world_size"]) for cell in ordered]
-    notes = list(_notes(len(recent) < len(runs), missing, ordered))
+    notes = list(_notes(len(recent) < len(runs), missing, ordered, outdated))
     name = next((run.notebook for run in runs if run.notebook), None)
-    parts = [_head(group, name, notes, blocks), *_with_comments(blocks, parse_sources(cells), runs, codes)]
+    parts = [_head(group, name, notes, blocks), *_with_comments(blocks, sources, runs, codes)]
     script = "\n\n".join([*parts, "dist.destroy_process_group()"]) + "\n"
     if len(script) > MAX_SCRIPT_CHARS:
         message = f"The script would have {len(script)} characters; the limit is {MAX_SCRIPT_CHARS}."
         raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
     return {"script": script, "cells": sum(cell.run.is_ok for cell in ordered), "notes": notes, "notebook": name}
+
+
+def _outdated(runs: Sequence[Run], codes: Mapping[str, str], sources: Sequence[Source]) -> set[Run]:
+    """Return the runs without a cell's id (magics have none) whose code the notebook's file no longer has."""
+    texts = set().union(*(source.texts for source in sources)) if sources else set()
+    unknown = {run for run in runs if not run.cell_id and codes.get(run.execution_id, "").strip() not in texts}
+    is_other_file = not any(run.is_ok for run in runs if run not in unknown)
+    return set() if is_other_file else unknown
 
 
 class _Block:
@@ -86,12 +101,14 @@ class _Block:
         return f"{title}\nif rank in {ranks}:\n{indented(self.plain.text)}"
 
 
-def _notes(is_restarted: bool, missing: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
+def _notes(is_restarted: bool, missing: Sequence[str], cells: Sequence[Cell], outdated: set[Run]) -> Iterator[str]:
     if is_restarted:
         yield "Cells that ran before the ranks were restarted are left out."
     if missing:
         names = ", ".join(missing[:20])
         yield f"No cell defines these names before they are used: {names}. The kernel may have sent them."
+    if old := [f"[{count}]" for count in sorted(run.count or 0 for run in outdated)]:
+        yield f"Left out, because the notebook's file no longer has their code: {', '.join(old[:20])}."
     if failed := [f"[{cell.run.count}]" for cell in cells if not cell.run.is_ok]:
         yield f"Cells that did not succeed are comments: {', '.join(failed[:20])}."
 

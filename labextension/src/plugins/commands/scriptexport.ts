@@ -29,8 +29,10 @@ export class ScriptExport {
   /** Export the current notebook; without one, the only one that ran cells on the group. */
   async run(group: IGroup): Promise<void> {
     try {
-      const script = await this._service.exportScript(group.id, this._request());
-      const path = `${(script.notebook ?? group.name).replace(/\.ipynb$/, '')}.py`;
+      const panel = this._tracker?.currentWidget ?? null;
+      const request = panel ? this._request(panel) : {};
+      const script = await this._service.exportScript(group.id, request);
+      const path = scriptPath(request.notebook ?? script.notebook ?? group.name);
       if (await this._mayWrite(path)) {
         await this._contents.save(path, { type: 'file', format: 'text', content: script.script });
         this._report(script, path);
@@ -41,11 +43,7 @@ export class ScriptExport {
     }
   }
 
-  private _request(): IScriptRequest {
-    const panel = this._tracker?.currentWidget;
-    if (!panel) {
-      return {};
-    }
+  private _request(panel: NotebookPanel): IScriptRequest {
     return { notebook: this._contents.localPath(panel.context.path), cells: JSON.stringify(codeCells(panel)) };
   }
 
@@ -92,6 +90,12 @@ export class ScriptExport {
   private readonly _tracker: INotebookTracker | null;
   private readonly _open: (path: string) => Promise<unknown>;
   private readonly _trans: TranslationBundle;
+}
+
+/** The path of a notebook's script; a kernel may know its notebook by a path outside of the server's root. */
+function scriptPath(notebook: string): string {
+  const path = notebook.startsWith('/') ? PathExt.basename(notebook) : notebook;
+  return `${path.replace(/\.ipynb$/, '')}.py`;
 }
 
 function codeCells(panel: NotebookPanel): { id: string; source: string }[] {
