@@ -4,8 +4,12 @@ Adapted: texts are shorter, and devices are those of the group. `-g all` and `--
 machine without devices too. tests/replay.py replays the published files themselves.
 """
 
+import psutil
 import pytest
 from magickernel import kernel_of
+from waits import until
+
+from jupyter_dist.client import TimedOutError
 
 # Each cell, and what is below it: text of the kernel, then (ranks, text) of the ranks; None: any.
 # A string that starts with `!` is the error that the cell fails with.
@@ -175,3 +179,16 @@ def test_the_default_app_is_set_up_when_a_cell_imports_its_framework(kernel):
     callbacks = "[each.__name__ for each in fastai.basics.defaults.callbacks]"
     assert "EveryLearner" in kernel.run(f"%%dip\n{callbacks}").said[0][1]
     assert "App: fastai\n" in kernel.run("%makedip -i").text
+
+
+def test_a_group_whose_agent_died_is_shown_and_started_again(kernel, client, monkeypatch):
+    assert "of 2 ranks" in kernel.run("%makedip -n 2").text
+    group = client.attach("usage")
+    parents = psutil.Process(group.model["ranks"][0]["pid"]).parents()
+    next(each for each in parents if "agent" in each.cmdline()).kill()
+    until(lambda: group.status()["state"] == "lost")
+    assert "Group 'usage': lost, 2 ranks" in kernel.run("%dist_status").text
+    monkeypatch.setattr("jupyter_dist.client.asynchronous.group.SAMPLE_SECONDS", 0.2)
+    with pytest.raises(TimedOutError, match="did not report its memory"):
+        group.memory()
+    assert "Started group 'usage' of 2 ranks." in kernel.run("%makedip -r").text

@@ -8,8 +8,7 @@ import sys
 from typing import Any
 
 from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
-from jupyter_dist.client.blocking.report import ending_text, status_text
-from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
+from jupyter_dist.client.blocking.report import ending_text, sample_if_any, status_text
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
@@ -71,7 +70,7 @@ class Status(Command):
     def act(self) -> int:
         """Print the status once."""
         group = self.client.attach(self.options.group)
-        sample = group.memory() if group.model["state"] not in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES else None
+        sample = sample_if_any(group)
         self.tell({**group.model, "memory": sample}, status_text(group.model, sample, ""))
         return 0
 

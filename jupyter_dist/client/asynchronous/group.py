@@ -12,7 +12,7 @@ from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import models
-from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .client import AsyncClient
 
 POLL_SECONDS = 30
+SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
+_SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 ASSERT_JOINED = "assert __import__('torch.distributed').distributed.is_initialized()"
 
@@ -115,11 +117,18 @@ class AsyncGroup:
             call.close()
 
     async def memory(self) -> models.MemorySample:
-        """Return a new MemorySample of docs/api.md."""
+        """Return a new MemorySample of docs/api.md.
+
+        Raises:
+            TimedOutError: the group's agent does not answer.
+        """
         feed = MemoryFeed(self.id)
         async with self.client.channel.following(feed):
             while feed.sample is None:
-                await feed.wait()
+                try:
+                    await asyncio.wait_for(feed.wait(), SAMPLE_SECONDS)
+                except asyncio.TimeoutError:
+                    raise TimedOutError(f"Group '{self.name}' did not report its memory.", _SEE_STATE) from None
         return feed.sample
 
     async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable
 
 from jupyter_dist.protocol import models
-from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.protocol.errors import TimedOutError
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 
 from .group import Client, Group
 
@@ -54,6 +55,16 @@ def duration(seconds: float) -> str:
         if seconds >= size and seconds % (size / 2) == 0:
             return f"{seconds / size:g} {unit}"
     return f"{seconds:g} s"
+
+
+def sample_if_any(group: Group) -> models.MemorySample | None:
+    """Return a new sample of the group's memory; None if its agent does not answer."""
+    if group.model["state"] in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES:
+        return None
+    try:
+        return group.memory()
+    except TimedOutError:
+        return None
 
 
 def devices_line(group: models.Group) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
 from jupyter_dist.client import Group, JupyterDistError, Result
-from jupyter_dist.client.blocking.report import devices_line, status_text
+from jupyter_dist.client.blocking.report import devices_line, sample_if_any, status_text
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.failures import DistError, MagicParser, sentences, takes
@@ -87,7 +87,8 @@ class DipMagics(RankMagics):
     def begin(self, fields: dict[str, Any], app: App | None) -> None:
         """Start the group, or attach to it, and set up the app."""
         group, started = self.start(None, fields)
-        print(f"{'Started' if started else 'Attached to'} group '{group.name}' of {group.world_size} ranks.")
+        ranks = "1 rank" if group.world_size == 1 else f"{group.world_size} ranks"
+        print(f"{'Started' if started else 'Attached to'} group '{group.name}' of {ranks}.")
         print(devices_line(group.model))
         if started:
             self.print_ending(group)
@@ -124,7 +125,7 @@ class DipMagics(RankMagics):
             return f"{err}\n{self._auto_state()}"
         app = self.known_app(group)
         when = " (once a cell has imported it)" if app is not None and app.when_imported else ""
-        lines = [status_text(group.status(), group.memory(), ""), f"App: {app.name if app else 'none'}{when}"]
+        lines = [status_text(group.status(), sample_if_any(group), ""), f"App: {app.name if app else 'none'}{when}"]
         return "\n".join([*lines, self._auto_state()])
 
     @cell_magic

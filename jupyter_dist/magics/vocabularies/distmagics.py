@@ -6,7 +6,7 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
-from jupyter_dist.client.blocking.report import debug_text, devices_line, status_text
+from jupyter_dist.client.blocking.report import debug_text, devices_line, sample_if_any, status_text
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined
 from jupyter_dist.magics.completion import RankNames
@@ -132,7 +132,7 @@ class DistMagics(RankMagics):
         model = group.status()
         # Only for GPUs, because their driver is slow.
         devices = group.client.ask("GET", "devices")["devices"] if model["devices"] else ()
-        print(status_text(model, group.memory(), self.mode(), devices))
+        print(status_text(model, sample_if_any(group), self.mode(), devices))
 
     @line_magic
     @sentences
