@@ -1,10 +1,15 @@
 """Errors of the client in a kernel are one sentence and a hint, and the kernel stays usable."""
 
 import re
+from typing import is_typeddict
 
 import pytest
 from jupyter_client.manager import start_new_kernel
 from waits import PATIENCE
+
+from jupyter_dist.client import JupyterDistError
+from jupyter_dist.protocol import requests
+from jupyter_dist.server.http.schemas import object_schema
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -44,7 +49,7 @@ def cell(client, shared_group, tmp_path_factory):
         ("group.scatter('x', range(3))", r"'x' has 3 parts for 2 ranks. Split it first: numpy.array_split\(x, 2\)"),
         ("group.scatter('x', 5)", r"'x' is of type int, which has no parts for 2 ranks. Split it first"),
         ("group.pull('x = 1')", "'x = 1' is not an expression"),
-        ("group.launch(lambda: 1)", "'<lambda>' is not a named function. Define it with def"),
+        ("group.launch((lambda lock: lambda: lock)(threading.Lock()))", "'function' .* cannot be sent: .*lock"),
         ("connect('http://127.0.0.1:9')", "The Jupyter server at http://127.0.0.1:9 does not respond"),
         ("connect(group.client.url, 'wrong')", "do not have permission|refuses the token"),
     ],
@@ -116,3 +121,29 @@ def test_a_class_that_the_kernel_lacks(cell):
 
 def test_what_is_asked_of_ranks_and_fails_there(cell):
     assert cell("group.pull('nothing', 1)") == "RankError: rank 1: NameError: name 'nothing' is not defined"
+
+
+SPEAKS_HTTP = re.compile(r"\b(GET|POST|PUT|DELETE)\b|Idempotency|/(groups|executions|environments)\b")
+
+
+def test_hints_do_not_speak_of_http_to_python_programs(client, group):
+    """A field's description is the hint for a wrong value; most who read it have made no request themselves."""
+    bodies = [found for found in vars(requests).values() if is_typeddict(found)]
+    fields = [field for body in bodies for field in object_schema(body)["properties"].values()]
+    assert len(fields) > 20
+    assert [text for field in fields if SPEAKS_HTTP.search(text := field.get("description", ""))] == []
+    for wrong in (
+        lambda: client.start(devices="none"),
+        lambda: client.start(environment="nowhere"),
+        lambda: client.start(nmu_ranks=2),
+        lambda: client.start(num_ranks=0),
+        lambda: group.run("1", "9"),
+        lambda: group.run("1", notebook=7),
+        lambda: group.run(None),
+        lambda: client.attach("nobody"),
+        lambda: group.push({"a b": 1}),
+        lambda: group.logs(9),
+    ):
+        with pytest.raises(JupyterDistError) as raised:
+            wrong()
+        assert not SPEAKS_HTTP.search(str(raised.value)), str(raised.value)
