@@ -60,3 +60,13 @@ def test_learners_are_fastais_own_when_the_app_is_left(fastai):
     own = fastai.run("%%dip\n[type(each).__name__ for each in learn.cbs]").said[-1][1]
     assert "EveryLearner" not in own
     assert "DistributedTrainer" not in own
+
+
+def test_as_the_default_it_is_set_up_after_a_cell_that_imported_fastai(fastai):
+    names = "[each.__name__ for each in fastai.basics.defaults.callbacks]"
+    hide = "import sys\nfrom jupyter_dist.apps.registry import apps\nhidden = sys.modules.pop('fastai')"
+    fastai.run(f"%%dip -q\n{hide}\napps.use_when_imported('fastai')")
+    assert fastai.run("%%dip\napps.in_use").said == [("0", "('fastai', False, True)")]
+    assert fastai.run("%%dip -q\nsys.modules['fastai'] = hidden\nimport fastai.basics").status == "ok"
+    assert "EveryLearner" in fastai.run(f"%%dip\n{names}").said[-1][1]
+    assert fastai.run("%%dip\napps.in_use").said == [("0", "('fastai', False, False)")]

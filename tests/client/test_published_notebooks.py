@@ -60,6 +60,7 @@ DIP = [
 DIPUSH = [
     ("%makedip -k", None),
     ("%makedip -r -g all --verbose False", "Started group"),
+    ("%makedip -i", "App: fastai (once a cell has imported it)\n"),
     ("def printer(f):\n    print('kernel', f)\n\nfoobar = {1: 'foo'}\nprinter(foobar)", ["kernel {1: 'foo'}\n"]),
     ("%%dip\n# on the ranks\ndef printer(f):\n    print('rank', f)\n\nprinter(foobar)", "!ranks 0-1: NameError"),
     ("%dipush foobar", ""),
@@ -165,20 +166,6 @@ def test_a_published_notebook_runs_to_its_end(kernel, cells):
             assert expected in cell.text, source
         elif expected is not None:
             assert [cell.text] * bool(cell.text) + (cell.said if cell.displays else []) == expected, source
-
-
-def test_the_default_app_is_set_up_when_a_cell_imports_its_framework(kernel):
-    pytest.importorskip("fastai.distributed")
-    kernel.run("%makedip -r -n 2")
-    kernel.run("%dipper ddp")
-    kernel.run(
-        "ddp.app_exit()\nfrom jupyter_dist.magics.vocabularies.dipmagics import DEFAULT_APP\nddp._magics.use_app(DEFAULT_APP)"
-    )
-    assert "App: fastai (once a cell has imported it)" in kernel.run("%makedip -i").text
-    kernel.run("%%dip\nimport fastai.basics")
-    callbacks = "[each.__name__ for each in fastai.basics.defaults.callbacks]"
-    assert "EveryLearner" in kernel.run(f"%%dip\n{callbacks}").said[0][1]
-    assert "App: fastai\n" in kernel.run("%makedip -i").text
 
 
 def test_a_group_whose_agent_died_is_shown_and_started_again(kernel, client, monkeypatch):
