@@ -21,8 +21,7 @@ MAX_PATH = 4096
 MAX_VARIABLES = 500
 MAX_WORDS = 1000
 MAX_WORD = 128 << 10
-MAX_ENVIRON = 10_000
-MAX_ENVIRON_CHARS = 128 << 10  # what Linux takes
+MAX_ENVIRON_CHARS = 1 << 20  # Linux takes about 2 MiB
 MAX_GRACE_SECONDS = 7 * 24 * 3600
 
 _INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_RANKS}
@@ -38,12 +37,6 @@ _VARIABLES = {
     "maxProperties": MAX_VARIABLES,
     "propertyNames": {"type": "string", "maxLength": 200},
     "additionalProperties": {"type": "string", "maxLength": 32 << 10},
-}
-_ENVIRON = {
-    **_VARIABLES,
-    "maxProperties": MAX_ENVIRON,
-    "propertyNames": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": 1000},
-    "additionalProperties": {"type": "string", "maxLength": MAX_ENVIRON_CHARS},
 }
 _PID = {"type": "integer", "minimum": 1, "maximum": 1 << 22}
 _TICKS = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
@@ -112,8 +105,11 @@ class StartRequest(TypedDict, total=False):
         Field("Extra environment variables: an object of strings.", schema=_VARIABLES),
     ]
     environ: Annotated[
-        dict[str, str],
-        Field("The environment of the group's processes; it overrides the server's.", schema=_ENVIRON),
+        str,
+        Field(
+            "The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL.",
+            maxLength=MAX_ENVIRON_CHARS,
+        ),
     ]
     owner: Annotated[
         dict[str, int | float], Field("The process that the group ends with; default: it outlives all.", schema=_OWNER)

@@ -199,6 +199,7 @@ def test_a_group_has_the_folder_and_the_environment_of_the_program_that_starts_i
     server = programs().stdout.readline().strip()
     monkeypatch.delenv("COLOUR")
     monkeypatch.setenv("SHADE", "dark")
+    monkeypatch.setenv("LARGE", "x" * 100_000)
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
     assert programs(STARTS).stdout.readline() == f"{server} {tmp_path / 'other'} None dark\n"

@@ -7,7 +7,7 @@ import pytest
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import ROUTES
-from jupyter_dist.server.http.schemas import MAX_EXECUTE_BYTES, body_schema
+from jupyter_dist.server.http.schemas import MAX_EXECUTE_BYTES, MAX_START_BYTES, body_schema
 from jupyter_dist.server.http.strictjson import MAX_VALUES, SMALL_BYTES, parse_json
 
 STARTS = [
@@ -78,7 +78,8 @@ async def test_methods_that_an_address_does_not_take(jp_serverapp, refused):
 
 
 async def test_a_body_that_is_too_large_is_refused(jp_serverapp, refused):
-    for path, size in [("groups", SMALL_BYTES), ("groups/x/executions", MAX_EXECUTE_BYTES)]:
+    limits = {"groups/x/interrupt": SMALL_BYTES, "groups": MAX_START_BYTES, "groups/x/executions": MAX_EXECUTE_BYTES}
+    for path, size in limits.items():
         status, error = await refused(path, method="POST", body=b" " * (size + 1))
         assert (status, error["code"]) == (413, "too_large")
 
@@ -101,8 +102,8 @@ HEAVY = {
 @pytest.mark.parametrize("body", HEAVY.values(), ids=HEAVY)
 async def test_a_body_that_takes_long_to_look_at_is_refused_before_that(jp_serverapp, refused, body):
     """Each of the first four held up the server for 16 seconds and more."""
-    assert (await refused("groups", method="POST", body=body))[0] == 413
-    for path in ("groups/x/executions", "groups/x/ranks/0/complete"):
+    assert (await refused("groups/x/interrupt", method="POST", body=body))[0] == 413
+    for path in ("groups", "groups/x/executions", "groups/x/ranks/0/complete"):
         status, error = await refused(path, method="POST", body=body)
         assert status in (400, 413), error
         assert len(error["message"]) < 300

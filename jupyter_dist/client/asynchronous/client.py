@@ -16,7 +16,6 @@ from jupyter_dist.client.connection.http import Api
 from jupyter_dist.client.servers import Server, attendance, own_process, private_server, running_servers, server_of
 from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.requests import MAX_ENVIRON_CHARS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 from .group import AsyncGroup
@@ -156,13 +155,9 @@ async def _answering(servers: Iterable[Server]) -> Server | None:
 
 def _own_defaults(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a start that a server takes from itself, as they are in this process."""
-    fields: dict[str, Any] = {"environ": {name: value for name, value in os.environ.items() if _fits(name, value)}}
+    fields: dict[str, Any] = {"environ": "".join(f"{name}={value}\0" for name, value in os.environ.items())}
     if "cwd" in body or "notebook" not in body:
         fields["cwd"] = os.path.abspath(os.path.expanduser(body.get("cwd", ".")))
     if "environment" not in body and "python" not in body:
         fields["python"] = sys.executable
     return fields
-
-
-def _fits(name: str, value: str) -> bool:
-    return name.isascii() and name.isidentifier() and len(value) <= MAX_ENVIRON_CHARS

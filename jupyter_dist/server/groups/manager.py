@@ -22,7 +22,7 @@ from jupyter_dist.server.launcher.local import without_credentials
 from jupyter_dist.server.mirror.following import Topic
 
 from .group import ManagedGroup
-from .resolve import GroupDefaults, WantedGroup, build_spec, resolve_spec
+from .resolve import GroupDefaults, WantedGroup, build_spec, parsed_environ, resolve_spec
 from .warm import WarmAgents
 
 log = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ class GroupManager:
             if request.environ is None:
                 group = await self._warm.claim(environment)
             else:  # a waiting agent has the server's
-                environ = {**without_credentials(request.environ), **environment.env}
+                environ = {**without_credentials(parsed_environ(request.environ)), **environment.env}
                 group = await self._launch(dataclasses.replace(environment, env=environ))
             try:
                 await group.start(build_spec(group.id, {**fields, "key": key}), _environment_shown(environment))

@@ -61,7 +61,7 @@ class WantedGroup:
     cwd: str | None = None
     notebook: str | None = None
     env: dict[str, str] = field(default_factory=dict)
-    environ: dict[str, str] | None = None
+    environ: str | None = None
     owner: dict[str, Any] | None = None
 
 
@@ -106,6 +106,12 @@ def resolve_spec(
 def build_spec(group_id: str, fields: dict[str, Any]) -> GroupSpec:
     """Return the GroupSpec of the group in that directory."""
     return GroupSpec(group_id=group_id, **fields)
+
+
+def parsed_environ(text: str) -> dict[str, str]:
+    """Return the variables in the form of /proc/PID/environ, without malformed ones."""
+    pairs = (entry.partition("=") for entry in text.split("\0"))
+    return {name: value for name, equals, value in pairs if name and equals}
 
 
 def checked_owner(owner: dict[str, Any]) -> dict[str, Any]:

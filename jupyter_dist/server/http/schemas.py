@@ -13,6 +13,7 @@ from jupyter_dist.protocol.models import Field
 
 # JSON writes some characters with more bytes than UTF-8.
 MAX_EXECUTE_BYTES = requests.MAX_CODE_BYTES + (4 << 20)
+MAX_START_BYTES = 4 * requests.MAX_ENVIRON_CHARS
 MAX_COMPLETE_BYTES = 2 * requests.MAX_COMPLETE_CHARS
 
 Schema = dict[str, Any]

@@ -434,8 +434,8 @@ export interface IStartRequest {
   notebook?: string;
   /** Extra environment variables: an object of strings. */
   env?: Record<string, string>;
-  /** The environment of the group's processes; it overrides the server's. */
-  environ?: Record<string, string>;
+  /** The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL. */
+  environ?: string;
   /** The process that the group ends with; default: it outlives all. */
   owner?: Record<string, number | number>;
 }

@@ -6,7 +6,7 @@ from jupyter_dist.protocol import models, requests
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
-from jupyter_dist.server.http.schemas import NUMBER, STRING
+from jupyter_dist.server.http.schemas import MAX_START_BYTES, NUMBER, STRING
 
 MAX_WAIT_SECONDS = 300
 
@@ -34,6 +34,7 @@ class GroupsHandler(DistHandler):
             {201: Answer("The group; its ranks are starting", models.Group, headers=("Location",))},
             is_keyed=True,
             body=requests.StartRequest,
+            body_bytes=MAX_START_BYTES,
             errors=("bad_devices", "bad_environment", "bad_directory", "name_taken", "agent_unreachable", "timed_out"),
         )
     )
