@@ -41,7 +41,8 @@ def test_interrupt_ends_the_cell(rank: RankClient, code: str) -> None:
 def test_script_magic_is_interrupted(rank: RankClient) -> None:
     result = interrupted(rank, "%%bash\necho go; sleep 1000")
     assert result.status == "interrupted"
-    assert result.error["ename"] == "CalledProcessError"
+    # IPython before 8.7 lets the interrupt through.
+    assert result.error["ename"] in ("CalledProcessError", "KeyboardInterrupt")
 
 
 def test_os_system_is_interrupted(rank: RankClient) -> None:

@@ -75,6 +75,12 @@ def test_hung_collective_is_ended_and_the_group_formed_anew(make_group: MakeGrou
         run_all(group, "net(torch.ones(2, 2)).sum().backward()")
 
 
+def test_the_search_for_models_runs_no_code_of_variables(make_group: MakeGroup, tmp_path: Path) -> None:
+    group = make_group(2)
+    run_all(group, "import os\nclass Ends:\n    __class__ = property(lambda self: os._exit(3))\nends = Ends()")
+    assert rejoin(group, tmp_path) == [0, 0]
+
+
 def test_broken_peer_reports_a_broken_group(make_group: MakeGroup) -> None:
     group = make_group(2)
     ids = [rank.start("print('go')\ndist.recv(torch.ones(1), src=1 - rank)") for rank in group]

@@ -199,7 +199,9 @@ class Membership:
 def _revive_models(namespace: dict[str, Any]) -> int:
     from torch.nn.parallel import DistributedDataParallel
 
-    models = {id(value): value for value in namespace.values() if isinstance(value, DistributedDataParallel)}
+    # Not isinstance(), which would run code of the user's classes: it asks a value for its __class__.
+    values = list(namespace.values())
+    models = {id(value): value for value in values if issubclass(type(value), DistributedDataParallel)}
     return sum(torch_compat.revive(model) for model in models.values())
 
 
