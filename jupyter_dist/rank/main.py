@@ -29,12 +29,12 @@ from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.wire import Wire
 from jupyter_dist.transport.frames import Header
 
-from .cells import ipython_compat
 from .collectives import process_group, torch_compat, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
 from .guard import descriptors
+from .ipython import ipython_compat
 from .memory import Memory
 from .output import spawning
 from .side_thread import SideThread

@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
-from jupyter_dist.rank.cells import ipython_compat
 from jupyter_dist.rank.collectives import nccl, torch_compat
+from jupyter_dist.rank.ipython import ipython_compat
 from jupyter_dist.rank.start import preload
 
 

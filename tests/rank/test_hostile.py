@@ -149,7 +149,7 @@ def test_closing_by_number_closes_what_a_cell_opened(group: list[RankClient]) ->
 
 def test_a_display_that_is_too_large_is_an_error_in_words(group: list[RankClient]) -> None:
     """With a limit of 1 MiB: at 256 MiB a busy machine takes half a minute."""
-    limit = "from jupyter_dist.rank.cells import displays\nreal, displays.MAX_PAYLOAD_BYTES = displays.MAX_PAYLOAD_BYTES, 1 << 20"
+    limit = "from jupyter_dist.rank.ipython import displays\nreal, displays.MAX_PAYLOAD_BYTES = displays.MAX_PAYLOAD_BYTES, 1 << 20"
     assert group[0].run(limit).status == "ok"
     result = group[0].run("display({'text/plain': 'x' * 5_000_000}, raw=True)")
     assert result.error["evalue"].startswith("This output is 4 MiB; the limit is 1 MiB.")

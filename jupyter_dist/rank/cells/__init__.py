@@ -1,1 +1,1 @@
-"""Running cells: IPython's shell, what it displays, its tracebacks, and interrupts."""
+"""Running cells in IPython's shell, and calls of clients; interrupting both."""

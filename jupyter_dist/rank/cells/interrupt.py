@@ -12,8 +12,7 @@ from typing import Any
 
 from jupyter_dist.rank.collectives import unhang
 from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threading, time
-
-from . import tracebacks
+from jupyter_dist.rank.ipython import tracebacks
 
 DEFERRED_RETRY_SECONDS = 0.02  # the signal arrived in our own code, which returns at once
 UNNOTICED_RETRY_SECONDS = 0.5

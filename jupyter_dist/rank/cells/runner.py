@@ -14,16 +14,16 @@ from IPython.core.interactiveshell import ExecutionResult
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
+from jupyter_dist.rank.ipython import tracebacks
+from jupyter_dist.rank.ipython.displays import check_size, encode_content
+from jupyter_dist.rank.ipython.ipython_compat import run_to_end
 from jupyter_dist.rank.memory import Memory
 from jupyter_dist.rank.output.outbox import Outbox, write_all
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
-from . import tracebacks
 from .calls import Calls
-from .displays import check_size, encode_content
 from .interrupt import Execution, Interrupter
-from .ipython_compat import run_to_end
 from .shell import RankShell
 
 Answer = Callable[..., None]

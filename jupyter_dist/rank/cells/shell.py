@@ -20,10 +20,12 @@ from IPython.core.magics.script import ScriptMagics
 from traitlets import Type
 from traitlets.config import Config
 
-from . import ipython_compat, scripts, tracebacks
-from .displays import Emit, RankDisplayHook, RankDisplayPublisher
+from jupyter_dist.rank.ipython import ipython_compat, tracebacks
+from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
+from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
+
+from . import scripts
 from .interrupt import Interrupter
-from .ipython_compat import CompatibleShell
 
 INTERRUPTIBLE = True  # cells run and wait below these functions on the stack
 
