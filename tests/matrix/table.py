@@ -22,7 +22,7 @@ this is why 4.6 is required.
 need some gigabytes, by hand: `python tests/matrix/run.py --python 3.10 --torch 2.5.1`. The tests are those of
 `tests/compat` (a group of two ranks: start, values, collectives, errors, await, magics, figures, interrupts, a freed
 collective, completion, objects, DDP, DataLoader workers, replacing a dead rank), and where the table says so those of
-the ranks, the agent and the client. `make test` runs `tests/compat` with IPython 8.6.0, the newest 8 and 9.0.0.
+the ranks, the agent and the client. `make test` runs `tests/compat` with IPython 8.6.0 and the newest 8 as well.
 
 | Python | torch | IPython | tests | result | date |
 |---|---|---|---|---|---|

@@ -14,8 +14,9 @@ from tornado.httpclient import HTTPClientError
 from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.messages import ClientMessage, ServerMessage
 
-from .feeds import Feed, Key, Message, message_key, request_key
+from .feeds import Feed, Key, message_key, topic_key
 from .http import ADOPT_POLL_SECONDS, Api
 
 MAX_MESSAGE_BYTES = 1 << 30
@@ -64,13 +65,13 @@ class Channel:
             feeds.remove(feed)
         if not feeds and feed.key in self._feeds:
             del self._feeds[feed.key]
-            self._send({"type": "unsubscribe", **feed.request})
+            self._send(feed.unsubscription())
 
     def _send_if_followed(self, feed: Feed) -> None:
         if feed in self._feeds.get(feed.key, []):
             self._send(feed.subscription())
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: ClientMessage) -> None:
         if self._socket is not None:
             try:
                 self._socket.write_message(json.dumps(message))
@@ -119,15 +120,14 @@ class Channel:
     def _all_feeds(self) -> list[Feed]:
         return [feed for feeds in self._feeds.values() for feed in feeds]
 
-    def _dispatch(self, message: Message) -> None:
-        kind = message["type"]
-        if kind == "error":
+    def _dispatch(self, message: ServerMessage) -> None:
+        if message["type"] == "error":
             error = JupyterDistError.from_dict(message["error"])
-            for feed in self._feeds.get(request_key(message.get("request") or {}), []):
+            for feed in self._feeds.get(topic_key(message["request"] or {}), []):
                 if self._api.may_still_adopt(error):
                     asyncio.get_running_loop().call_later(ADOPT_POLL_SECONDS, self._send_if_followed, feed)
                 else:
                     feed.fail(error)
-        elif kind in ("view", "execution", "log", "memory"):
+        elif message["type"] != "hello" and message["type"] != "groups" and message["type"] != "devices":
             for feed in self._feeds.get(message_key(message), []):
                 feed.take(message)

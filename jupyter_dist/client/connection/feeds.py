@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.messages import ViewMessage
+from jupyter_dist.protocol.messages import (
+    ClientMessage,
+    ExecutionMessage,
+    LogMessage,
+    MemoryMessage,
+    Topic,
+    ViewMessage,
+)
 from jupyter_dist.protocol.models import Execution, LogRecord, MemorySample
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 from .liveview import LiveView
 
-Message = dict[str, Any]
 Key = tuple[Any, ...]
+Followed = ExecutionMessage | ViewMessage | LogMessage | MemoryMessage
 
 
 class Feed:
     """One topic that is followed."""
 
-    def __init__(self, **request: Any) -> None:
-        self.request = request
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
         self.changed = asyncio.Event()
         self.error: JupyterDistError | None = None
 
     @property
     def key(self) -> Key:
         """Return the key of its messages."""
-        return request_key(self.request)
+        return topic_key(self.topic)
 
-    def subscription(self) -> Message:
+    def subscription(self) -> ClientMessage:
         """Return the message that subscribes, from the current state."""
-        return {"type": "subscribe", **self.request}
+        return cast(ClientMessage, {"type": "subscribe", **self.topic})
 
-    def take(self, message: Message) -> None:
+    def unsubscription(self) -> ClientMessage:
+        """Return the message that ends the subscription."""
+        return cast(ClientMessage, {"type": "unsubscribe", **self.topic})
+
+    def take(self, message: Followed) -> None:
         """Handle a message."""
 
     def fail(self, error: JupyterDistError) -> None:
@@ -53,7 +65,7 @@ class ExecutionFeed(Feed):
     """An execution and its view."""
 
     def __init__(self, group_id: str, execution: Execution) -> None:
-        super().__init__(topic="execution", group=group_id, execution=execution["id"])
+        super().__init__({"topic": "execution", "group": group_id, "execution": execution["id"]})
         self.execution = execution
         self.view = LiveView()
         self.over = asyncio.Event()  # set when it ended, or cannot be followed
@@ -63,15 +75,15 @@ class ExecutionFeed(Feed):
         """Whether no more messages will follow."""
         return self.execution["state"] in FINAL_EXECUTION_STATES
 
-    def subscription(self) -> Message:
+    def subscription(self) -> ClientMessage:
         """From what is known."""
         return {**super().subscription(), "since": self.view.seq}
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Followed) -> None:
         """Handle items, or the execution itself."""
         if message["type"] == "view":
-            self.view.apply(cast(ViewMessage, message))
-        else:
+            self.view.apply(message)
+        elif message["type"] == "execution":
             self.execution = message["execution"]
         if self.ended:
             self.over.set()
@@ -87,19 +99,20 @@ class LogFeed(Feed):
     """A rank's log."""
 
     def __init__(self, group_id: str, rank: int, since: int) -> None:
-        super().__init__(topic="log", group=group_id, rank=rank)
+        super().__init__({"topic": "log", "group": group_id, "rank": rank})
         self._since = since
         self._records: list[LogRecord] = []
 
-    def subscription(self) -> Message:
+    def subscription(self) -> ClientMessage:
         """From what is known."""
         return {**super().subscription(), "since": self._since}
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Followed) -> None:
         """Handle records."""
-        self._records += [record for record in message["records"] if record["seq"] > self._since]
-        self._since = message["seq"]
-        self.changed.set()
+        if message["type"] == "log":
+            self._records += [record for record in message["records"] if record["seq"] > self._since]
+            self._since = message["seq"]
+            self.changed.set()
 
     def taken(self) -> list[LogRecord]:
         """Return the records since the last call."""
@@ -111,23 +124,26 @@ class MemoryFeed(Feed):
     """A group's memory; samples are taken while it is followed."""
 
     def __init__(self, group_id: str) -> None:
-        super().__init__(topic="memory", group=group_id)
+        super().__init__({"topic": "memory", "group": group_id})
         self.sample: MemorySample | None = None
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Followed) -> None:
         """Keep the newest sample."""
-        self.sample = message["sample"]
-        self.changed.set()
+        if message["type"] == "memory":
+            self.sample = message["sample"]
+            self.changed.set()
 
 
-def request_key(request: Message) -> Key:
-    """Return the key that a subscription and its error share."""
-    return (request.get("topic"), request.get("group"), request.get("execution", request.get("rank")))
+def topic_key(topic: Mapping[str, Any]) -> Key:
+    """Return the key that a subscription, its messages and its error share."""
+    return (topic.get("topic"), topic.get("group"), topic.get("execution", topic.get("rank")))
 
 
-def message_key(message: Message) -> Key:
+def message_key(message: Followed) -> Key:
     """Return the key of the subscription that a message belongs to."""
-    if message["type"] in ("log", "memory"):
-        return (message["type"], message["group"], message.get("rank"))
+    if message["type"] == "log":
+        return ("log", message["group"], message["rank"])
+    if message["type"] == "memory":
+        return ("memory", message["group"], None)
     execution = message["execution_id"] if message["type"] == "view" else message["execution"]["id"]
     return ("execution", message["group"], execution)
