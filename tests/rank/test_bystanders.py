@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import RankClient, ZygoteClient, make_spec
+from rankclient import RankClient, ZygoteClient, make_spec
 
 MakeGroup = Callable[..., list[RankClient]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 
 import pytest
-from conftest import RankClient
+from rankclient import RankClient
 
 
 def test_result_is_the_last_expression(shared: RankClient) -> None:

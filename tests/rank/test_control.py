@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import RankClient, ZygoteClient, make_spec
+from rankclient import RankClient, ZygoteClient, make_spec
 from waits import PATIENCE, until
 
 import jupyter_dist.agent.boot as boot

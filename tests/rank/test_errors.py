@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import RankClient, Result
+from rankclient import RankClient, Result
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from conftest import RankClient, ZygoteClient, make_spec
+from rankclient import RankClient, ZygoteClient, make_spec
 
 
 def double(module: str, *names: str, value: str = "None") -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import RankClient, Result
+from rankclient import RankClient, Result
 
 
 def interrupted(rank: RankClient, code: str, wait_for: str = "go", times: int = 1) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conftest import RankClient
+from rankclient import RankClient
 
 GARBAGE = """
 import gc, weakref

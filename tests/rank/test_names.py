@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from conftest import RankClient
+from rankclient import RankClient
 
 HIDDEN = "rank, local_rank, world_size, device, gpu_id, __rank__, __world_size__, dist, torch"
 

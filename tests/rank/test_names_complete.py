@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import RankClient
+from rankclient import RankClient
 
 
 def complete(rank: RankClient, code: str, cursor_pos: int | None = None) -> dict[str, Any]:

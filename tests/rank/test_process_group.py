@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import RankClient
+from rankclient import RankClient
 from waits import until
 
 MakeGroup = Callable[..., list[RankClient]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import RankClient
+from rankclient import RankClient
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import RankClient, ZygoteClient, make_spec
+from rankclient import RankClient, ZygoteClient, make_spec
 
 # Python 3.14's default, made in any version by a module that the zygote imports.
 LATER_PYTHON = """
