@@ -109,7 +109,8 @@ def test_two_starts_of_one_name_at_once_give_one_group(group_server):
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(map(str, outcomes)) == ["409", "409", "409", "starting"]
+    assert sorted(map(str, outcomes))[:3] == ["409"] * 3
+    assert {"starting", "ready"} & set(map(str, outcomes))  # its ranks may be ready before the answer
     assert sorted(group["name"] for group in server.ask("GET", "groups")["groups"]) == ["g", "twice"]
     server.ask("DELETE", "groups/twice")  # while it starts
     assert [group["name"] for group in server.ask("GET", "groups")["groups"]] == ["g"]

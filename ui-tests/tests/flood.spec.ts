@@ -54,7 +54,7 @@ test('twenty reloads in a flood: each rank as in the journal, hash by hash', asy
   page,
   request
 }) => {
-  test.setTimeout(180000);
+  test.setTimeout(900000);
   const stop = lab.rootPath('stop');
   // Rank 0 floods; rank 1 says no more than a page shows, so that all of it can be compared.
   const code = [

@@ -160,7 +160,6 @@ test('no id of a file reaches the server, and Interrupt ends nothing of others',
   request
 }) => {
   // Every cell is looked at, and scrolling to each takes its time.
-  test.setTimeout(240000);
   await lab.startGroup(request);
   const { id } = await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}`)).json();
   const open = { state: 'running', error: undefined, statuses: [] };

@@ -7,7 +7,6 @@ import { command, run, shutdownAll, startGroup } from './ranks';
 test.describe.configure({ mode: 'serial' });
 
 test.beforeAll(async ({ request }) => {
-  test.setTimeout(240000);
   await startGroup(request, 'two', 2);
   await startGroup(request, 'eight', 8);
   await startGroup(request, 'many', 32);
@@ -31,7 +30,6 @@ async function isInSight(page: Page): Promise<boolean> {
 }
 
 test('the picker is in sight at every width, and says which ranks', async ({ page }) => {
-  test.setTimeout(240000);
   const shots = process.env.SCREENSHOTS;
   lab.writeNotebook('layout.ipynb', ['print("line of", rank)\nprint("all")'], lab.onRanks('all', 'eight'));
   await lab.openNotebook(page, 'layout.ipynb');

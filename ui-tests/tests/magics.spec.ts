@@ -26,7 +26,6 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
   page,
   request
 }) => {
-  test.setTimeout(120000);
   lab.writeNotebook(
     'magics.ipynb',
     [

@@ -20,7 +20,8 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 from .group import AsyncGroup
 
-PROBE_SECONDS = 5.0
+PROBE_SECONDS = 5.0  # how long the first of several servers is preferred, if it does not answer
+ANSWER_SECONDS = 30.0  # a server on a busy machine
 FIND_SECONDS = 60.0
 NO_SERVER = Server("http://127.0.0.1:0/")  # none was found yet
 
@@ -43,7 +44,7 @@ class AsyncClient:
         """
         if url is not None:
             client = cls(server_of(url, token))
-            await client.api.ask("GET", timeout_seconds=PROBE_SECONDS)
+            await client.api.ask("GET", timeout_seconds=ANSWER_SECONDS)
             return client
         if (found := await _answering(running_servers())) is not None and not found.is_private:
             return cls(found, follow=private)
@@ -141,16 +142,34 @@ class AsyncClient:
 
 
 async def _answering(servers: Iterable[Server]) -> Server | None:
-    for server in servers:
-        api = Api(server)
-        try:
-            await api.ask("GET", timeout_seconds=PROBE_SECONDS)
-            return server
-        except JupyterDistError:  # it has no jupyter_dist, or its token is elsewhere
-            continue
-        finally:
-            api.close()
-    return None
+    """Return the first server that answers; a later one only if those before it are silent for PROBE_SECONDS."""
+    asked = {asyncio.create_task(_answers(server)): server for server in servers}
+    try:
+        deadline = time.monotonic() + PROBE_SECONDS
+        for task, server in asked.items():
+            await asyncio.wait([task], timeout=max(0.0, deadline - time.monotonic()))
+            if task.done() and task.result():
+                return server
+        for answer in asyncio.as_completed(asked):
+            await answer
+            if (found := next((asked[task] for task in asked if task.done() and task.result()), None)) is not None:
+                return found
+        return None
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+
+async def _answers(server: Server) -> bool:
+    api = Api(server)
+    try:
+        await api.ask("GET", timeout_seconds=ANSWER_SECONDS)
+    except JupyterDistError:  # it has no jupyter_dist, or its token is elsewhere
+        return False
+    finally:
+        api.close()
+    return True
 
 
 def _own_defaults(body: Mapping[str, Any]) -> dict[str, Any]:

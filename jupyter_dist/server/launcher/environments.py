@@ -19,7 +19,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from .local import agent_environment
 from .requirements import problem
 
-PROBE_SECONDS = 20.0
+PROBE_SECONDS = 60.0
 MAX_PROBES_AT_ONCE = 2
 SERVER_NAME = "server"
 
