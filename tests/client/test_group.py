@@ -171,8 +171,9 @@ def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
         group.reform()
     running.cancel()
     running.result(20)
+    group.run("__import__ = None")  # in the way of code of ours that ran among the user's names
     assert group.reform() is group
-    assert group.run("t = torch.ones(1)\ndist.all_reduce(t)\n(mine, t.item())").values == {0: "(0, 2.0)", 1: "(1, 2.0)"}
+    assert group.run("del __import__\nt = torch.ones(1)\ndist.all_reduce(t)\n(mine, t.item())").values == {0: "(0, 2.0)", 1: "(1, 2.0)"}
 
 
 def test_a_result_is_the_bundle_of_a_rank_cell(group):

@@ -25,7 +25,6 @@ POLL_SECONDS = 30
 SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
 _SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
-ASSERT_JOINED = "assert __import__('torch.distributed').distributed.is_initialized()"
 
 
 class AsyncGroup:
@@ -170,10 +169,11 @@ class AsyncGroup:
             JupyterDistError: `group_not_ready`, if a cell is running, a rank is dead, or ranks could not join.
         """
         self.model = await self._once("reform")
-        # Cells wait until that has succeeded or failed.
-        if not (await self.run(ASSERT_JOINED, silent=True)).ok:
-            note = (await self.status())["note"]
-            raise JupyterDistError("group_not_ready", note or f"Not all ranks of '{self.name}' could join.")
+        await self.run("", silent=True)  # cells wait until that has succeeded or failed
+        model = await self.status()
+        if any(rank["process_group"] != "ok" for rank in model["ranks"]):
+            message = model["note"] or f"Not all ranks of '{self.name}' could join."
+            raise JupyterDistError("group_not_ready", message)
         return self
 
     async def empty_cache(self, ranks: str = "all") -> dict[int, int]:
