@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from waits import until
+from waits import PATIENCE, until
 
 from jupyter_dist.client import JupyterDistError, RankError, TimedOutError
 from jupyter_dist.objects import files, functions, pickling
@@ -251,7 +251,7 @@ def test_a_push_that_is_given_up_does_no_harm(group):
     with pytest.raises(KeyboardInterrupt):
         group.push({"late": np.ones(1 << 18)})
     group.push({"next": np.zeros(1 << 18)})  # queued behind it
-    busy.result(20)
+    busy.result(PATIENCE)
     assert "late" not in group.run("' '.join(globals())").values[0]
     assert group.run("next.sum()").values[0] == "np.float64(0.0)"
 

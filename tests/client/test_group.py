@@ -162,7 +162,7 @@ def test_a_rank_that_nothing_frees_is_killed_alone(group):
 
 def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
     group.run("mine = rank\ndist.destroy_process_group()", check=True)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while "destroyed the process group" not in (group.status()["note"] or ""):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -170,10 +170,13 @@ def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
     with pytest.raises(JupyterDistError, match="A cell is running"):
         group.reform()
     running.cancel()
-    running.result(20)
+    running.result(PATIENCE)
     group.run("__import__ = None")  # in the way of code of ours that ran among the user's names
     assert group.reform() is group
-    assert group.run("del __import__\nt = torch.ones(1)\ndist.all_reduce(t)\n(mine, t.item())").values == {0: "(0, 2.0)", 1: "(1, 2.0)"}
+    assert group.run("del __import__\nt = torch.ones(1)\ndist.all_reduce(t)\n(mine, t.item())").values == {
+        0: "(0, 2.0)",
+        1: "(1, 2.0)",
+    }
 
 
 def test_a_result_is_the_bundle_of_a_rank_cell(group):

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -14,8 +13,6 @@ from waits import PATIENCE
 
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.servers import running_servers
-
-LIGHT_SECONDS = 0.2
 
 
 def test_the_running_server_is_found_and_shared(client):
@@ -207,18 +204,10 @@ def test_a_group_has_the_folder_and_the_environment_of_the_program_that_starts_i
 
 def test_importing_is_light():
     code = """
-import sys, time
+import sys
 import IPython, tornado.httpclient, tornado.websocket, jupyter_core.paths  # every kernel has these
-started = time.perf_counter()
 import jupyter_dist, jupyter_dist.client
-print(time.perf_counter() - started, *sorted({'torch', 'jupyter_server', 'zmq', 'traitlets.config'} & set(sys.modules)))
+print(*{'torch', 'jupyter_server', 'zmq', 'jsonschema'} & set(sys.modules))
 """
-    best = None
-    deadline = time.monotonic() + 10
-    while (best is None or best > LIGHT_SECONDS) and time.monotonic() < deadline:
-        seconds, *modules = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, check=True, text=True
-        ).stdout.split()
-        best = min(float(seconds), best or 9)
-    assert best < LIGHT_SECONDS
-    assert not {"torch", "jupyter_server"} & set(modules)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == []

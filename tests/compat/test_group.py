@@ -7,6 +7,7 @@ from importlib import metadata
 import numpy as np
 import pytest
 import torch
+from waits import PATIENCE
 
 from jupyter_dist.client import RankError
 
@@ -16,7 +17,7 @@ def text(group, code, rank=0):
 
 
 def wait_until(condition, what):
-    deadline = time.monotonic() + 50
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)

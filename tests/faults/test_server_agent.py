@@ -186,7 +186,7 @@ def _counts(pid: int) -> tuple[int, int]:
 
 def _settled_counts(pid: int) -> tuple[int, int]:
     """The same for a second: the keeper ends after its agent, this client's own connection may still be closing."""
-    same, counts, deadline = 0, _counts(pid), time.monotonic() + 15
+    same, counts, deadline = 0, _counts(pid), time.monotonic() + PATIENCE
     while same < 20 and time.monotonic() < deadline:
         time.sleep(0.05)
         before, counts = counts, _counts(pid)

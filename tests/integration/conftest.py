@@ -11,6 +11,7 @@ import pytest
 from apiclient import Api, Remote
 from faults.server import TOKEN
 from leaks import nothing_left as no_leaks
+from waits import PATIENCE
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def nothing_left(groups_path):
     """Wait until no process and no directory of this server's groups is left."""
 
     async def check() -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while (left := processes_in(groups_path)) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         assert not left

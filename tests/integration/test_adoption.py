@@ -96,7 +96,7 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     assert await api.ask("POST", "groups/g/script", {}) == before
     await api.ask("DELETE", "groups/g")
     assert list(groups_path.iterdir()) == []
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while any(_alive(rank["pid"]) for rank in group["ranks"]) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     assert not any(_alive(rank["pid"]) for rank in group["ranks"])

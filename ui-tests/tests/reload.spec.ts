@@ -70,10 +70,11 @@ test('after a reload the toolbar interrupts', async ({ page }) => {
 
 test('closing the page in the middle of Run All loses no cell', async ({
   page,
-  context
+  context,
+  request
 }) => {
   lab.writeNotebook('closed.ipynb', [
-    'import time\ntime.sleep(2)\nprint("first")',
+    `import os, time\nwhile not os.path.exists(${JSON.stringify(lab.rootPath('stop-closed'))}): time.sleep(0.05)\nprint("first")`,
     'print("second")',
     'print("third")'
   ]);
@@ -81,8 +82,8 @@ test('closing the page in the middle of Run All loses no cell', async ({
   await lab.execute(page, 'notebook:run-all-cells');
   await expect(lab.cell(page, 2).summary).toContainText('queued');
   await page.close();
+  await request.put('/api/contents/stop-closed', { data: { type: 'file', format: 'text', content: '' } });
   const again = await context.newPage();
-  await again.waitForTimeout(2500);
   await lab.openNotebook(again, 'closed.ipynb');
   for (const [i, word] of ['first', 'second', 'third'].entries()) {
     await expect(lab.cell(again, i).summary).toContainText('ok');
