@@ -9,7 +9,7 @@ import pytest
 from waits import until
 
 from jupyter_dist.client import Client
-from jupyter_dist.client.servers import attendance, private_server
+from jupyter_dist.client.servers import attendance, private_server, running_servers
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,6 +23,7 @@ def variables(runtime_folder):
 @contextlib.contextmanager
 def private(root_dir):
     """A private server of this process, also where no client is connected; ended in order, at once."""
+    assert not [server for server in running_servers() if server.is_private], "another test's would be ended"
     place = attendance.join()
     server = private_server(str(root_dir))
     try:

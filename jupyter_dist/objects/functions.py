@@ -104,13 +104,21 @@ def _make(python: tuple[int, int], code: bytes, names: tuple[str, str, str], num
     if python != PYTHON:
         message = f"'{name}' comes from Python {python[0]}.{python[1]}, this rank runs {PYTHON[0]}.{PYTHON[1]}."
         raise JupyterDistError("cannot_receive", message, _DEFINE)
-    place = sys.modules["__main__"] if module == "__main__" else importlib.import_module(module)
+    place = _module(module)
     compiled: types.CodeType = marshal.loads(code)  # noqa: S302  (the user's own)
     _remember_lines(compiled.co_filename, lines)
     cells = tuple(types.CellType() for _ in range(num_free))
     function = types.FunctionType(compiled, vars(place), name, None, cells)
     function.__qualname__ = qualname
     return function
+
+
+def _module(name: str) -> types.ModuleType:
+    """Return the module whose globals a function has; the notebook's namespace where only the client has the module."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return sys.modules["__main__"]
 
 
 def _fill(function: types.FunctionType, state: dict[str, Any]) -> None:

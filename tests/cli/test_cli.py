@@ -165,10 +165,14 @@ time.sleep(1000)
 """
 
 
+# Tests may run under nohup, which has its programs ignore SIGHUP.
+HEEDS = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); {MAIN}"
+
+
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_a_script_and_its_group_end_with_the_command_however_that_ends(client, own_runtime, tmp_path, signum):
     (tmp_path / "waits.py").write_text(WAITS)
-    command = [sys.executable, "-c", MAIN, "run", "-n", "1", "--accelerator", "cpu", str(tmp_path / "waits.py")]
+    command = [sys.executable, "-c", HEEDS, "run", "-n", "1", "--accelerator", "cpu", str(tmp_path / "waits.py")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
         while not (line := run.stdout.readline()).startswith("pids"):
             assert line

@@ -53,7 +53,8 @@ def status(server, method, path, token=None):
 
 
 @pytest.fixture(params=["json", "py", "extension"])
-def hostile_configuration(request, tmp_path, monkeypatch):
+def hostile_configuration(request, tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path_factory.mktemp("rt")))  # no other test's server is there
     folder = tmp_path / "config"
     folder.mkdir()
     if request.param == "json":
