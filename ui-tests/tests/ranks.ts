@@ -20,8 +20,11 @@ interface IMainWidget {
 export async function openLab(page: Page): Promise<void> {
   if (!(await emptied(page))) {
     await page.goto('/lab?reset');
-    await page.waitForFunction(() => (window as unknown as ILabWindow).jupyterapp !== undefined);
-    await page.evaluate(() => (window as unknown as ILabWindow).jupyterapp!.restored);
+    // Survives that JupyterLab loads again: a second page does, for a workspace of its own.
+    await page.waitForFunction(async () => {
+      await (window as unknown as ILabWindow).jupyterapp?.restored;
+      return (window as unknown as ILabWindow).jupyterapp !== undefined;
+    });
   }
   await page.locator('.jp-Launcher').waitFor();
 }
