@@ -22,8 +22,9 @@ export async function openLab(page: Page): Promise<void> {
     await page.goto('/lab?reset');
     // Survives that JupyterLab loads again: a second page does, for a workspace of its own.
     await page.waitForFunction(async () => {
-      await (window as unknown as ILabWindow).jupyterapp?.restored;
-      return (window as unknown as ILabWindow).jupyterapp !== undefined;
+      const { jupyterapp } = window as unknown as ILabWindow;
+      await jupyterapp?.restored;
+      return jupyterapp !== undefined;
     });
   }
   await page.locator('.jp-Launcher').waitFor();
