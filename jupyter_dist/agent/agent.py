@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 UNCLAIMED_LEASE_SECONDS = 30.0
 CHECK_SECONDS = 1.0
 GROUP_PUSH_SECONDS = 0.02
-LAST_MESSAGE_SECONDS = 2.0
+LAST_MESSAGE_SECONDS = 10.0  # a busy machine may take this long to read why the group has ended
 MAX_KILLED_NAMED = 1000
 
 

@@ -21,6 +21,7 @@ from jupyter_dist.transport.tasks import start_task
 Answer = tuple[Header, bytes]
 # Delay before output and ended ranks are sent, so that one message carries many.
 GATHER_SECONDS = 0.01
+DRAIN_SECONDS = 5.0  # at the end, for what the server has not read yet
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ class ServerLink:
             self._server.close()
         if self._stream is not None:
             with contextlib.suppress(OSError, asyncio.TimeoutError):
-                await asyncio.wait_for(self._stream.drain(), 1.0)
+                await asyncio.wait_for(self._stream.drain(), DRAIN_SECONDS)
             self._stream.abort()
         self._end_sender()
         for task in self._tasks:

@@ -112,7 +112,8 @@ def test_a_private_server_that_would_be_open_is_never_told_of(change, tmp_path):
     assert list(tmp_path.glob("jpserver-*.json")) == []  # nor found
 
 
-def test_what_a_private_server_says_when_it_does_not_come_up_reaches_the_user(tmp_path):
+def test_what_a_private_server_says_when_it_does_not_come_up_reaches_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))  # where no server runs yet
     with pytest.raises(JupyterDistError) as raised:
         private_server(str(Path(tmp_path, "no", "such", "folder")))
     assert raised.value.code == "no_server"
