@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.system.processes import read_process
+from jupyter_dist.system.processes import is_same
 
 
 class Owners:
@@ -31,7 +31,7 @@ class Owners:
 
     def have_changed(self) -> bool:
         """Look which of them run; return whether any has ended since the last look."""
-        ended = [pid for pid, started in self._running.items() if not _runs(pid, started)]
+        ended = [pid for pid, started in self._running.items() if not is_same(pid, started)]
         for pid in ended:
             del self._running[pid]
             self._last = pid
@@ -56,8 +56,3 @@ class Owners:
         left = self.left_seconds
         at = None if left is None else time.time() + left
         return {"owners": sorted(self._running), "grace_seconds": self._grace_seconds, "at": at}
-
-
-def _runs(pid: int, started: int) -> bool:
-    found = read_process(pid)
-    return found is not None and found.started == started and found.state not in "ZX"

@@ -35,7 +35,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, BaseException) and _needs_help(type(obj)):
             return _exception, (type(obj), obj.args), vars(obj) or None
         if isinstance(obj, type | types.FunctionType) and is_of_notebook(obj):
-            return _bring, (obj.__qualname__, isinstance(obj, type), PYTHON, _by_value(obj))
+            return _bring, (obj.__qualname__, isinstance(obj, type), PYTHON, by_value(obj))
         return NotImplemented
 
 
@@ -65,7 +65,8 @@ def is_of_notebook(obj: Any) -> bool:
     return obj.__module__ in ("__main__", None) or obj.__module__ not in sys.modules or "<" in obj.__qualname__
 
 
-def _by_value(obj: Any) -> bytes | None:
+def by_value(obj: Any) -> bytes | None:
+    """Return a class or function, pickled with its definition; None without cloudpickle."""
     try:
         import cloudpickle  # noqa: PLC0415  (a rank's environment may not have it)
     except ImportError:

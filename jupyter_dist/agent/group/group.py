@@ -219,7 +219,7 @@ class Group:
 
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """Handle a rank that finished its part of a cell."""
-        self.process_group.replied(reply, [other for other in self.living() if other.state == "idle"])
+        self.process_group.replied(reply, (other for other in self.ranks if other.state == "idle"))
         self.dispatcher.rank_replied(rank, reply)
         self._settle()
 

@@ -6,7 +6,7 @@ are in protocol/states.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -72,12 +72,12 @@ class ProcessGroup:
         self._enter("open")
         return Todo(pump=True)
 
-    def replied(self, reply: Header, idle: Sequence[Member]) -> None:
+    def replied(self, reply: Header, idle: Iterable[Member]) -> None:
         """Handle a rank that finished its part of a cell: check whether that may have broken the process group.
 
         Args:
             reply: what the rank said.
-            idle: the ranks that run no cell now. The counts of the others are those of an earlier cell.
+            idle: the ranks that run no cell now; read after an interrupt only. Counts of others are of earlier cells.
         """
         if not self.is_formed:
             return
@@ -146,6 +146,6 @@ class ProcessGroup:
         self.state = state
 
 
-def _is_uneven(members: Sequence[Member]) -> bool:
+def _is_uneven(members: Iterable[Member]) -> bool:
     """Whether they began different numbers of collectives: they would mismatch the next one, or wait forever."""
     return len({member.collective_seq for member in members}) > 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -55,7 +55,7 @@ class Tool:
     act: Callable[[AsyncClient, Arguments, int], Awaitable[str]]
     required: tuple[str, ...] = ()
     changes: bool = True
-    destroys: bool = field(default=False)  # variables are lost
+    destroys: bool = False  # variables are lost
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of its arguments."""
@@ -128,8 +128,12 @@ async def get_result(client: AsyncClient, arguments: Arguments, max_chars: int) 
 
 async def _result(execution: AsyncExecution, arguments: Arguments, max_chars: int) -> str:
     result = await execution.peek(arguments.get("wait_seconds", DEFAULT_WAIT_SECONDS))
-    text = result_text(result)
     rest = f"get_result(execution='{execution.id}', offset={{offset}}) continues there."
+    return _part(result_text(result), arguments, max_chars, rest)
+
+
+def _part(text: str, arguments: Arguments, max_chars: int, rest: str) -> str:
+    """Return the part of a text that was asked for; `rest` says how to get the next one."""
     if "offset" in arguments:
         return page(text, max_chars, arguments["offset"], rest)
     return bounded(text, max_chars, rest)
@@ -162,7 +166,7 @@ async def variables(client: AsyncClient, arguments: Arguments, max_chars: int) -
 
 async def _names(group: AsyncGroup, ranks: str, prefix: str, max_chars: int) -> str:
     lines = []
-    for rank in expand(group, ranks):
+    for rank in parse_ranks(ranks, group.world_size):
         found = await group.complete(prefix, rank=rank)
         lines.append(f"rank {rank}: {', '.join(found['matches'])}")
     return bounded("\n".join(lines), max_chars, "Name one rank, or a prefix.")
@@ -216,15 +220,7 @@ async def export_script(client: AsyncClient, arguments: Arguments, max_chars: in
     """Return the cells of a notebook as a script."""
     group = await client.attach(arguments.get("group"))
     script = (await group.script(arguments.get("notebook")))["script"]
-    rest = "export_script with offset={offset} continues there."
-    if "offset" in arguments:
-        return page(script, max_chars, arguments["offset"], rest)
-    return bounded(script, max_chars, rest)
-
-
-def expand(group: AsyncGroup, ranks: str) -> tuple[int, ...]:
-    """Return the ranks of an expression. Raises JupyterDistError `bad_ranks`."""
-    return tuple(parse_ranks(ranks, group.world_size))
+    return _part(script, arguments, max_chars, "export_script with offset={offset} continues there.")
 
 
 _START = {

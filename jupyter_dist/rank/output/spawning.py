@@ -17,6 +17,7 @@ from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+from jupyter_dist.objects.pickling import by_value
 from jupyter_dist.protocol.errors import JupyterDistError
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
@@ -54,7 +55,7 @@ def send_by_value() -> None:
 
     def reduce(_: ForkingPickler, obj: Any) -> Any:
         is_of_cell = isinstance(obj, type | types.FunctionType) and obj.__module__ == "__main__"
-        if not is_of_cell or os.getpid() != pid or (data := _by_value(obj)) is None:
+        if not is_of_cell or os.getpid() != pid or (data := _definition(obj)) is None:
             return NotImplemented
         return eval, (_OWN_OR_SENT, {"name": obj.__qualname__, "data": data})
 
@@ -65,17 +66,13 @@ def send_by_value() -> None:
 _OWN_OR_SENT = "getattr(__import__('sys').modules.get('__main__'), name, None) or __import__('pickle').loads(data)"
 
 
-def _by_value(obj: Any) -> bytes | None:
+def _definition(obj: Any) -> bytes | None:
     """Return the pickled definition; None if it can only be sent by name. Raises where a name is of no use."""
-    try:
-        import cloudpickle  # the environment may not have it
-    except ImportError:
-        if get_spawning_popen() is None:
-            return None
+    data = by_value(obj)
+    if data is None and get_spawning_popen() is not None:
         message = f"A cell defines '{obj.__qualname__}', and a spawned process cannot import it from there."
         hint = "Define it in a module, start the process with 'fork', or pip install cloudpickle."
-        raise JupyterDistError("cannot_send", message, hint) from None
-    data: bytes = cloudpickle.dumps(obj)
+        raise JupyterDistError("cannot_send", message, hint)
     return data
 
 
