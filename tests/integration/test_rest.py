@@ -34,6 +34,10 @@ async def test_a_group_from_start_to_end(api, groups_path, nothing_left, tmp_pat
     assert [execution["execution_count"] for execution in listed] == [1, 2, 3, 4]
     assert all("code" not in execution for execution in listed)
 
+    for _ in range(10):  # the agent's next message about the group comes later than the one about the cell
+        await api.run("train", "x")
+        assert (await api.ask("GET", "groups/train"))["running"] == []
+
     status, error = await api.refused("POST", "groups", {"name": "train"})
     assert (status, error["code"]) == (409, "name_taken")
     assert await api.ask("DELETE", "groups/train") == {"killed": []}

@@ -23,6 +23,7 @@ class Executions:
         self.counts: dict[str, int | None] = {}  # execution_count by execution id
         self._group_id = group_id
         self._models: dict[str, models.Execution] = {}
+        self._unfinished: dict[str, models.Execution] = {}
         self._codes: dict[str, str] = {}
         self._num_chars = 0
         self._lines: dict[str, str] = {}
@@ -39,7 +40,7 @@ class Executions:
         for internal in ("code", "line", "end_seq"):
             model.pop(internal, None)
         self._begins[execution_id] = model.pop("begin_seq", None)
-        self._models[execution_id] = cast(models.Execution, model)
+        self._store(execution_id, cast(models.Execution, model))
         self.counts[execution_id] = status.get("execution_count")
         while len(self._models) > MAX_KEPT:
             self._forget(next(iter(self._models)))
@@ -91,7 +92,11 @@ class Executions:
 
     def unfinished(self) -> Iterable[models.Execution]:
         """Return those that are queued or running."""
-        return [model for model in self._models.values() if not is_final(model)]
+        return list(self._unfinished.values())
+
+    def in_state(self, state: ExecutionState) -> list[str]:
+        """Return the ids of those that are `queued` or `running`."""
+        return [model["id"] for model in self._unfinished.values() if model["state"] == state]
 
     def mark_lost(self, error: JupyterDistError) -> list[str]:
         """Mark unfinished executions as lost, because the agent is gone. Return their ids."""
@@ -103,12 +108,25 @@ class Executions:
                 {**status, "status": state} if status["status"] in ("queued", "running") else status
                 for status in model["statuses"]
             ]
-            self._models[execution_id] = {**model, "state": state, "statuses": statuses, "error": error.to_dict()}
+            self._store(execution_id, {**model, "state": state, "statuses": statuses, "error": error.to_dict()})
         return lost
+
+    def _store(self, execution_id: str, model: models.Execution) -> None:
+        self._models[execution_id] = model
+        if is_final(model):
+            self._unfinished.pop(execution_id, None)
+        else:
+            self._unfinished[execution_id] = model
 
     def _forget(self, execution_id: str) -> None:
         self._num_chars -= len(self._codes.pop(execution_id, ""))
-        tables: tuple[dict[str, Any], ...] = (self._models, self._lines, self._begins, self.counts)
+        tables: tuple[dict[str, Any], ...] = (
+            self._models,
+            self._unfinished,
+            self._lines,
+            self._begins,
+            self.counts,
+        )
         for table in tables:
             table.pop(execution_id, None)
 

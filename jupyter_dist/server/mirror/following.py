@@ -92,7 +92,9 @@ class FollowedGroup:
 
     def model(self) -> models.Group:
         """Return the Group of docs/api.md."""
-        return self.status.model(self.id)
+        # The agent reports an execution before its group: what is running must agree with the executions.
+        running, queued = self.executions.in_state("running"), self.executions.in_state("queued")
+        return self.status.model(self.id, running, queued)
 
     # -- the connection ---------------------------------------------------------------------------------
 
@@ -282,7 +284,7 @@ class FollowedGroup:
         self._on_group(header, payload)
         self._mark_heard()
         self._on_executions(header, payload)
-        if self._asking is None or self._asking.done():
+        if not self._ending and (self._asking is None or self._asking.done()):
             self._asking = start_task(self._ask_for_life(), f"ask {self.id}")
 
     def _on_executions(self, header: Header, payload: bytes) -> None:

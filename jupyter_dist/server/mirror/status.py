@@ -70,15 +70,17 @@ class GroupStatus:
         """Return its ranks by process id."""
         return {rank["pid"]: rank["rank"] for rank in self.fields.get("ranks", []) if rank["pid"] is not None}
 
-    def model(self, group_id: str) -> models.Group:
-        """Return the Group of docs/api.md."""
+    def model(self, group_id: str, running: list[str], queued: list[str]) -> models.Group:
+        """Return the Group of docs/api.md, with the ids of its unfinished executions."""
         spec = self.fields["spec"]
         shown: dict[str, Any] = {
             "id": group_id,
             "environment": self.fields.get("environment") or {},
             "protocol": self.protocol,
             **{field: spec[field] for field in _FROM_SPEC},
-            **{field: self.fields.get(field) for field in (*_FROM_STATUS, "running", "queued")},
+            **{field: self.fields.get(field) for field in _FROM_STATUS},
+            "running": running,
+            "queued": queued,
         }
         # What an agent of another version tells is taken at its word.
         return cast(models.Group, shown if self.silence is None else {**shown, **self._unanswered(self.silence)})
@@ -99,7 +101,7 @@ class GroupStatus:
         """Mark the group as lost: its agent has ended, and its ranks with it."""
         self.silence = None
         dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
-        self.update(state="lost", error=error.to_dict(), ranks=dead, running=[], queued=[])
+        self.update(state="lost", error=error.to_dict(), ranks=dead)
 
     def take_remains(self, group_json: dict[str, Any]) -> None:
         """Fill in from group.json, which is all that is known of a group whose agent cannot be reached."""
@@ -112,8 +114,6 @@ class GroupStatus:
             "generation": 0,
             "seq": 0,
             "ranks": [],
-            "running": [],
-            "queued": [],
         }
 
     def check_reachable(self) -> None:
