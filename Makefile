@@ -3,7 +3,8 @@ PYTHON ?= python3
 # A build for the CPU is enough for everything here; bring another by TORCH=... or by an index of your own.
 TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+# What is imported is compiled then, two thirds of what is installed never is: compiling all takes as long as the rest.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=

@@ -98,7 +98,7 @@ def _make(folder: Path, python: str, packages: list[str]) -> None:
     # Installing pip takes longer than what it installs: ours does it.
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet"]
-    options = ["--disable-pip-version-check", "--no-cache-dir"]
+    options = ["--disable-pip-version-check", "--no-cache-dir", "--no-compile"]
     done = subprocess.run([*pip, *options, *packages], capture_output=True, text=True, check=False)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no reason given"]
