@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from ownserver import private
-from waits import PATIENCE
+from ownserver import has_ended, private
+from waits import PATIENCE, until
 
 from jupyter_dist.client import JupyterDistError
-from jupyter_dist.client.servers import private_server
+from jupyter_dist.client.servers import Server, private_server
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import ROUTES
 
@@ -42,9 +42,9 @@ PATHS = [route.path.format(name="x", group="x", rank=0, execution="x") for route
 OTHERS = ["api/contents", "api/kernels", "api/sessions", "api/kernelspecs", "files/x", "api/terminals"]
 
 
-def status(server, method, path, token=None):
+def status(server, method, path, token=None, headers=None):
     connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE)
-    headers = {"Authorization": f"token {token}"} if token else {}
+    headers = {**({"Authorization": f"token {token}"} if token else {}), **(headers or {})}
     connection.request(method, f"/{path}", b"{}" if method == "POST" else None, headers)
     with connection.getresponse() as response:
         response.read()
@@ -81,35 +81,83 @@ def test_a_private_server_takes_its_token_and_listens_on_loopback_whatever_is_co
                 for verb in operations_of(route.handler):
                     assert status(server, verb.upper(), f"jupyter-dist/api/{path}", token) == 403, (verb, path)
             for path in OTHERS:
-                assert status(server, "GET", path, token) in (302, 403, 404)  # 302: log in
+                assert status(server, "GET", path, token) == 403
         assert status(server, "GET", "jupyter-dist/api/groups", server.token) == 200
         assert {status(server, "GET", path, server.token) for path in OTHERS} == {404}  # what nobody needs
 
 
-WITHOUT_TOKEN = """
-from jupyter_dist.client.servers import headless
-made = headless._config
-def without(wanted):
-    config = made(wanted)
-    config.{0}
-    return config
-headless._config = without
-headless.main()
-"""
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A private server of its own, which a test may stop."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "rt"))
+    with private(tmp_path) as server:
+        yield server
 
 
-@pytest.mark.parametrize("change", ["OwnIdentityProvider.token = ''", "HeadlessServer.ip = '0.0.0.0'"])
+def wanted(folder, **others):
+    """What a client tells the process of a private server."""
+    places = {"root_dir": str(folder), "runtime_dir": str(folder), "clients": str(folder / "clients.lock")}
+    return json.dumps({"token": "t", "lock": 2, "mark": "private", **places, **others}).encode() + b"\n"
+
+
+MADE_OPEN = {
+    "no token": "",
+    "every address": "bind = headless.bind_sockets; headless.bind_sockets = lambda port, _: bind(port, '0.0.0.0')",
+    "no check": "bare.BareHandler.prepare = lambda self: setattr(self, 'current_user', bare._USER)",
+}
+
+
+@pytest.mark.parametrize("change", MADE_OPEN)
 def test_a_private_server_that_would_be_open_is_never_told_of(change, tmp_path):
+    code = f"from jupyter_dist.server import headless; from jupyter_dist.server.http import bare; {MADE_OPEN[change]}"
     server = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TOKEN.format(change)],
-        input=json.dumps({"token": "t", "root_dir": str(tmp_path), "lock": 2}).encode() + b"\n",
+        [sys.executable, "-c", f"{code}\nheadless.main()"],
+        input=wanted(tmp_path, token="" if change == "no token" else "t"),
         env={**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
         timeout=PATIENCE,
         check=False,
     )
     assert server.stdout == b""
-    assert list(tmp_path.glob("jpserver-*.json")) == []  # nor found
+    assert server.returncode != 0
+    assert b"token" in server.stderr
+    assert list(tmp_path.glob("jpserver-*")) == []  # nor found
+
+
+STRANGERS = [
+    {"Host": "evil.example"},
+    {"Origin": "http://evil.example"},
+    {"Authorization": "token "},
+    {"Authorization": "token wrong"},
+    {"Authorization": "Basic dDp0"},
+    {"Authorization": "", "Cookie": "username-127-0-0-1=t; token=t"},
+]
+
+
+def test_a_private_server_refuses_other_sites_hosts_and_tokens(server):
+    for headers in STRANGERS:
+        given = {"Authorization": f"token {server.token}", **headers}
+        for path in ("jupyter-dist/api/groups", "jupyter-dist/api/channel", "api/shutdown", "nothing"):
+            for method in ("GET", "POST", "OPTIONS"):
+                assert status(server, method, path, headers=given) in (403, 405), (method, path, headers)
+
+
+def test_a_private_server_takes_the_token_as_jupyter_does(server):
+    path = "jupyter-dist/api/groups"
+    assert status(server, "GET", path, headers={"Authorization": f"Bearer {server.token}"}) == 200
+    assert status(server, "GET", f"{path}?token={server.token}") == 200
+    assert status(server, "GET", path, server.token, {"Origin": server.url.rstrip("/")}) == 200
+
+
+def test_jupyter_server_lists_and_stops_a_private_server(server):
+    code = (
+        "from jupyter_server.serverapp import list_running_servers, shutdown_server\n"
+        "found, = list_running_servers(); print(found['url'], found['version']); shutdown_server(found, timeout=0)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=PATIENCE)
+    assert said.stdout.startswith(server.url)
+    until(lambda: has_ended(server.pid))
+    assert list(Path(os.environ["JUPYTER_RUNTIME_DIR"]).glob("jpserver-*")) == []
 
 
 def test_what_a_private_server_says_when_it_does_not_come_up_reaches_the_user(tmp_path, monkeypatch):
@@ -120,7 +168,28 @@ def test_what_a_private_server_says_when_it_does_not_come_up_reaches_the_user(tm
     assert "no/such/folder" in str(raised.value)
 
 
-def test_it_builds_no_grammar_of_iris():
-    """Half of a Jupyter server's start would be a check that is not used."""
-    code = "import sys, jupyter_dist.client.servers.headless; print(sys.modules['rfc3987_syntax'])"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "None\n"
+SLOW_TO_IMPORT = (
+    "jupyter_server",
+    "jupyter_events",
+    "jupyter_client",
+    "notebook",
+    "jsonschema",
+    "jinja2",
+    "zmq",
+    "torch",
+)
+
+
+def test_it_imports_nothing_that_takes_long(tmp_path):
+    """Importing jupyter_server takes longer than all that a private server does until its first answer."""
+    say = f"print([name for name in {SLOW_TO_IMPORT} if name in sys.modules], file=sys.stderr)"
+    code = f"import sys; from jupyter_dist.server import headless; headless.main(); {say}"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        server.stdin.write(wanted(tmp_path))
+        server.stdin.flush()
+        found = Server(json.loads(server.stdout.readline())["url"])
+        assert status(found, "GET", "jupyter-dist/api/groups", "t") == 200
+        server.terminate()
+        assert server.communicate(timeout=PATIENCE)[1] == b"[]\n"

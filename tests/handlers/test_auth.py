@@ -12,6 +12,7 @@ from jupyter_server.utils import JupyterServerAuthWarning
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
+from jupyter_dist.server.http.jupyter import JUPYTER
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.page.channel import ChannelHandler
 from jupyter_dist.server.http.routes import ROUTES, tornado_routes
@@ -39,7 +40,7 @@ async def test_the_routes_are_those_of_the_router(jp_serverapp):
         if any("jupyter-dist" in str(getattr(r.matcher, "regex", r)) for r in getattr(rule.target, "rules", []))
     )
     ours = {rule.target for rule in rules if "jupyter-dist/api" in rule.matcher.regex.pattern}
-    assert ours == {handler for _, handler, *_ in tornado_routes()}
+    assert ours == {handler for _, handler, *_ in tornado_routes(JUPYTER)}
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ async def test_who_may_not_read_has_no_channel(jp_serverapp, jp_ws_fetch):
 
 
 def test_handlers_are_jupyters():
-    assert all(issubclass(handler, JupyterHandler) for _, handler, *_ in tornado_routes())
+    assert all(issubclass(handler, JupyterHandler) for _, handler, *_ in tornado_routes(JUPYTER))
 
 
 def test_jupyter_server_finds_all_endpoints_authenticated(jp_environ):

@@ -73,13 +73,3 @@ class Attendance:
 
 
 attendance = Attendance()
-
-
-def is_attended(fd: int) -> bool:
-    """Whether any client holds the lock of this file, opened by the server with `open_lock`."""
-    try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    fcntl.lockf(fd, fcntl.LOCK_UN)
-    return False

@@ -1,4 +1,4 @@
-"""A headless Jupyter server for processes that have none: VS Code, nbclient, a script, a shell. docs/decisions/0012.
+"""A headless server for processes that have none: VS Code, nbclient, a script, a shell. docs/decisions/0012.
 
 All clients of one runtime folder share it. It belongs to none of them and ends some seconds after the last one.
 """
@@ -17,10 +17,12 @@ import tempfile
 import time
 from typing import IO
 
+from jupyter_core.paths import jupyter_runtime_dir
+
 from jupyter_dist.protocol.errors import JupyterDistError
 
-from .attendance import open_lock
-from .running import Server, running_servers
+from .attendance import lock_path, open_lock
+from .running import PRIVATE, Server, running_servers
 
 START_SECONDS = 60.0
 POLL_SECONDS = 0.05
@@ -31,7 +33,7 @@ import os, sys
 if os.fork():
     os._exit(0)
 os.setsid()
-os.execv(sys.executable, [sys.executable, "-m", "jupyter_dist.client.servers.headless"])
+os.execv(sys.executable, [sys.executable, "-m", "jupyter_dist.server.headless"])
 """
 # What a server needs. Groups get the environment of the client that starts them, not that of the first one.
 KEPT = re.compile(
@@ -75,7 +77,7 @@ def _start(root_dir: str, lock: int) -> Server:
     with tempfile.TemporaryFile() as errors:
         process = _spawn(errors, lock)
         # The token is sent through the pipe, because all users can read arguments.
-        wanted = json.dumps({"token": token, "root_dir": root_dir, "lock": lock}).encode()
+        wanted = json.dumps({"token": token, "root_dir": root_dir, "lock": lock, **_places()}).encode()
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError), process.stdin:
@@ -90,6 +92,11 @@ def _start(root_dir: str, lock: int) -> Server:
             raise JupyterDistError("no_server", message, said or "It printed nothing.")
     answer = json.loads(line)
     return Server(answer["url"], token, answer["pid"], is_local=True, is_private=True)
+
+
+def _places() -> dict[str, str]:
+    """Return where the server's clients are counted, and where they look for it."""
+    return {"clients": str(lock_path("clients")), "runtime_dir": jupyter_runtime_dir(), "mark": PRIVATE}
 
 
 def _spawn(errors: IO[bytes], lock: int) -> subprocess.Popen[bytes]:

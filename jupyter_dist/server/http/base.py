@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import logging
+from typing import TYPE_CHECKING, Any
 
-from jupyter_server.base.handlers import APIHandler
-from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -14,6 +13,9 @@ from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
 
 from .strictjson import SMALL_BYTES, parse_json
+
+if TYPE_CHECKING:
+    from jupyter_dist.server.service import Service
 
 STATUS_OF_CODE = {
     "bad_request": 400,
@@ -84,26 +86,48 @@ class DiscreetMixin:
             handler.log.error("Uncaught exception %s", request, exc_info=(typ, value, trace))
 
 
-@web.stream_request_body
-class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
-    """Base of all REST handlers."""
+class Hosted(web.RequestHandler):
+    """What a handler gets from its host (jupyter.py, bare.py), whose bases routes.py puts after ours."""
 
     auth_resource = AUTH_RESOURCE
+    base_url: str
+    log: logging.Logger
+    authorizer: Any
+    token_authenticated: bool
+
+    def initialize(self, **arguments: Any) -> None:
+        """Called by tornado for each request, with what the host's handlers take."""
+        super().initialize(**arguments)
+
+    def get_login_url(self) -> str:
+        """Called by tornado's `authenticated` for an unknown user: a program has no use for a login page."""
+        raise web.HTTPError(403)
+
+    @property
+    def service(self) -> Service:
+        """Return the groups and limits of this server."""
+        service: Service = self.settings["jupyter_dist_service"]
+        return service
+
+
+@web.stream_request_body
+class DistHandler(DiscreetMixin, Hosted):
+    """Base of all REST handlers."""
+
     query: dict[str, Any]
     body: dict[str, Any]
     key: str | None  # the client's idempotency key, if the request can be retried
 
-    def initialize(self, name: str) -> None:
+    def initialize(self, **arguments: Any) -> None:
         """Called by tornado for each request."""
-        super().initialize(name)
+        super().initialize(**arguments)
         self._chunks: list[bytes] = []
         self._received = 0
 
     @property
     def manager(self) -> GroupManager:
         """Return the group manager of this server."""
-        manager: GroupManager = self.settings["jupyter_dist"].manager
-        return manager
+        return self.service.manager
 
     @property
     def max_body_bytes(self) -> int:
@@ -118,7 +142,8 @@ class DistHandler(DiscreetMixin, ExtensionHandlerMixin, APIHandler):
 
     async def prepare(self) -> None:
         """Refuse a body that is too large before it is read."""
-        await super().prepare()
+        if (preparing := super().prepare()) is not None:
+            await preparing
         self._check_length(int(self.request.headers.get("Content-Length") or 0))
 
     def data_received(self, chunk: bytes) -> None:

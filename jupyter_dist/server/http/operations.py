@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import jsonschema  # type: ignore[import-untyped]
-from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
@@ -17,19 +16,14 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from .schemas import Schema, body_schema
 from .strictjson import SMALL_BYTES
 
+if TYPE_CHECKING:
+    from jsonschema import ValidationError  # type: ignore[import-untyped]
+
 Verb = Callable[..., Awaitable[None]]
 V = TypeVar("V", bound=Verb)
 
 # Numbers as Python and JavaScript write them: 0.19999865600038902, 5e-05.
 _NUMBER = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,24})?(e-[0-9]{1,2})?")
-
-# JSON Schema accepts 2.0 as an integer, but it is not a number of ranks.
-_VALIDATOR = jsonschema.validators.extend(
-    jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
 
 LARGE_CHARS = 1 << 20  # a field with this limit holds content, so its value is not quoted in errors
 KEY_HEADER = "Idempotency-Key"
@@ -94,18 +88,27 @@ def operation(declared: Operation) -> Callable[[V], V]:
     def decorate(method: V) -> V:
         @functools.wraps(method)
         async def checked(self: Any, *path: str) -> None:
+            await check_right(self, declared.action)
             # Only after authentication, because it takes seconds if a group's agent does not respond.
-            await self.settings["jupyter_dist"].adopted()
+            await self.service.adopted()
             self.query = parse_query(declared.query, self.request.query_arguments)
             self.body = parse_body(declared.body, self.read_json()) if declared.body is not None else {}
             self.key = parse_key(self.request.headers.get(KEY_HEADER), self) if declared.is_keyed else None
             await method(self, *path)
 
-        guarded = web.authenticated(authorized(declared.action)(checked))
+        guarded = web.authenticated(checked)
         guarded.operation = declared  # type: ignore[attr-defined]
         return cast(V, guarded)
 
     return decorate
+
+
+async def check_right(handler: Any, action: str) -> None:
+    """Ask the host's authorizer. Raises tornado's HTTPError 403."""
+    user = handler.current_user
+    answer = user is not None and handler.authorizer.is_authorized(handler, user, action, handler.auth_resource)
+    if not (await answer if inspect.isawaitable(answer) else answer):
+        raise web.HTTPError(403, f"User is not authorized to {action} on resource: {handler.auth_resource}.")
 
 
 def parse_key(key: str | None, handler: Any) -> str | None:
@@ -124,7 +127,7 @@ def parse_body(model: Any, body: Any) -> dict[str, Any]:
     schema = body_schema(model)
     if not isinstance(body, dict):
         raise bad_request(f"The body is {_type_name(body)}.", "Send a JSON object.")
-    error = next(_VALIDATOR(schema).iter_errors(body), None)  # the first error only: finding all takes time
+    error = next(_validator()(schema).iter_errors(body), None)  # the first error only: finding all takes time
     if error is not None:
         raise _bad_field(error, schema)
     return body
@@ -142,10 +145,22 @@ def parse_query(schemas: Mapping[str, Schema], arguments: Mapping[str, list[byte
             continue
         text = arguments[name][-1].decode("utf-8", "replace")
         value = _number(text) if schema["type"] in ("integer", "number") else text
-        if not _VALIDATOR(schema).is_valid(value):
+        if not _validator()(schema).is_valid(value):
             raise bad_request(f"'{name}' cannot be '{text[:60]}'.", schema.get("description", ""))
         found[name] = value
     return found
+
+
+@functools.cache
+def _validator() -> Any:
+    """Return the class of validators; imported by the first request that has something to validate."""
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415
+
+    # JSON Schema accepts 2.0 as an integer, but it is not a number of ranks.
+    checker = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    return validators.extend(Draft202012Validator, type_checker=checker)
 
 
 def _number(text: str) -> int | float | None:
@@ -156,7 +171,7 @@ def _number(text: str) -> int | float | None:
     return float(text) if match[1] or match[2] else int(text)
 
 
-def _bad_field(error: jsonschema.ValidationError, schema: Schema) -> JupyterDistError:
+def _bad_field(error: ValidationError, schema: Schema) -> JupyterDistError:
     known = ", ".join(schema.get("properties", {}))
     if error.validator == "additionalProperties":
         unknown = sorted(set(error.instance) - set(error.schema.get("properties", {})))

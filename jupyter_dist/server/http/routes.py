@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 from jupyter_dist.server.http.page.channel import ChannelHandler
@@ -63,7 +65,26 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def tornado_routes() -> list[Any]:
-    """Return the routes for jupyter_server; other URLs below the prefix get an error in our format, too."""
-    routes: list[Any] = [(f"/{PREFIX}/{route.pattern()}", route.handler, route.arguments) for route in ROUTES]
-    return [*routes, (f"/{PREFIX}(?:/.*)?", NotFoundHandler)]
+@dataclass(frozen=True)
+class Host:
+    """What serves our handlers: the bases that authenticate a request, after ours in the order of bases."""
+
+    rest: tuple[type, ...]
+    channel: tuple[type, ...]
+
+    def handler(self, ours: type) -> type:
+        """Return our handler as this host serves it."""
+        return _hosted(ours, self.channel if ours is ChannelHandler else self.rest)
+
+
+@functools.cache
+def _hosted(ours: type, bases: tuple[type, ...]) -> type:
+    return type(ours.__name__, (ours, *bases), {"__module__": ours.__module__, "__doc__": ours.__doc__})
+
+
+def tornado_routes(host: Host) -> list[Any]:
+    """Return the routes for a tornado application; other URLs below the prefix get an error in our format, too."""
+    routes: list[Any] = [
+        (f"/{PREFIX}/{route.pattern()}", host.handler(route.handler), route.arguments) for route in ROUTES
+    ]
+    return [*routes, (f"/{PREFIX}(?:/.*)?", host.handler(NotFoundHandler))]

@@ -7,18 +7,13 @@ import contextlib
 import json
 from typing import Any
 
-from jupyter_core.utils import ensure_async
-from jupyter_server.auth.decorator import ws_authenticated
-from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.base.websocket import WebSocketMixin
-from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.messages import ServerMessage
-from jupyter_dist.server.http.base import AUTH_RESOURCE, DiscreetMixin
-from jupyter_dist.server.http.operations import Answer, Operation
+from jupyter_dist.server.http.base import DiscreetMixin, Hosted
+from jupyter_dist.server.http.operations import Answer, Operation, check_right
 from jupyter_dist.server.http.strictjson import parse_json
 
 from .page import Page
@@ -28,20 +23,19 @@ TRY_AGAIN_LATER = 1013  # RFC 6455's registry of close codes
 MAX_REASON_BYTES = 120
 
 
-class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
+class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
     """One page's connection."""
 
-    auth_resource = AUTH_RESOURCE
     _page: Page | None = None
     _sender: asyncio.Task[None] | None = None
 
-    def initialize(self, name: str) -> None:
+    def initialize(self, **arguments: Any) -> None:
         """Called by tornado for each request."""
-        super().initialize(name)
+        super().initialize(**arguments)
         self._opened = contextlib.ExitStack()  # closed with the connection
 
     def set_default_headers(self) -> None:
-        """Set no headers: JupyterHandler's are not for a WebSocket."""
+        """Set no headers: those of other answers are not for a WebSocket."""
 
     def get_compression_options(self) -> dict[str, Any] | None:
         """Enable compression: folded text compresses well, and pages may be remote."""
@@ -52,17 +46,15 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
         """Return the limit on messages; clients only subscribe."""
         return MAX_MESSAGE_BYTES
 
-    @ws_authenticated
-    async def get(self, *args: Any, **kwargs: Any) -> None:
+    @web.authenticated
+    async def get(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]  # as `authenticated` types it
         """Upgrade the connection if the user may read."""
-        allowed = await ensure_async(self.authorizer.is_authorized(self, self.current_user, "read", self.auth_resource))
-        if not allowed:
-            raise web.HTTPError(403)
-        await self.settings["jupyter_dist"].adopted()
+        await check_right(self, "read")
+        await self.service.adopted()
         await super().get(*args, **kwargs)
 
-    # WebSocketMixin guards the verb; this declares it for the OpenAPI document.
-    get.operation = Operation(
+    # `operation` is for REST; this declares it for the OpenAPI document.
+    get.operation = Operation(  # type: ignore[attr-defined]
         "Open the WebSocket (docs/api.md, The WebSocket)", "read", {101: Answer("Switching protocols")}
     )
 
@@ -70,13 +62,13 @@ class ChannelHandler(DiscreetMixin, ExtensionHandlerMixin, WebSocketMixin, WebSo
         """Start sending to the page."""
         super().open(*args, **kwargs)
         try:
-            self._opened.enter_context(self.settings["jupyter_dist"].pages.one(self))
+            self._opened.enter_context(self.service.pages.one(self))
         except JupyterDistError as err:
             self.close(TRY_AGAIN_LATER, f"{err}"[:MAX_REASON_BYTES])
             return
         # Otherwise the second of two small messages waits for the TCP acknowledgment of the first: 40 ms.
         self.set_nodelay(True)
-        self._page = Page(self.settings["jupyter_dist"].manager, self._send)
+        self._page = Page(self.service.manager, self._send)
         # Held here so that it is not garbage-collected, and ends with the connection.
         self._sender = asyncio.ensure_future(self._serve(self._page))
 

@@ -64,7 +64,7 @@ class LogDownloadHandler(DistHandler):
         """Stream the log at the client's pace."""
         group = self.group(name)
         group.check_rank(int(rank))
-        with self.settings["jupyter_dist"].downloads.one(self):
+        with self.service.downloads.one(self):
             await self._stream(group, int(rank))
 
     async def _stream(self, group: ManagedGroup, rank: int) -> None:
@@ -79,4 +79,4 @@ class LogDownloadHandler(DistHandler):
                 await self.flush()
         except OSError as err:
             raise JupyterDistError("not_found", "The log cannot be read.", str(err)) from err
-        self.finish(set_content_type="text/plain; charset=utf-8")
+        self.finish(set_content_type="text/plain; charset=utf-8")  # type: ignore[call-arg]  # the host's

@@ -27,21 +27,21 @@ class RootHandler(DistHandler):
     )
     async def get(self) -> None:
         """Return the versions."""
-        self.answer({"jupyter_dist": self.extensionapp.version, "protocol": PROTOCOL_VERSION, "api": API_VERSION})
+        self.answer({"jupyter_dist": self.service.version, "protocol": PROTOCOL_VERSION, "api": API_VERSION})
 
 
 class OpenApiHandler(DistHandler):
     """The OpenAPI document of this API."""
 
-    def initialize(self, name: str, routes: Callable[[], Iterable[Route]] = tuple) -> None:
+    def initialize(self, routes: Callable[[], Iterable[Route]] = tuple, **arguments: Any) -> None:
         """Called by tornado; the document describes all routes, including this one."""
-        super().initialize(name)
+        super().initialize(**arguments)
         self._routes = routes
 
     @operation(Operation("Read this document", "read", {200: Answer("OpenAPI 3.1", dict[str, Any])}))
     async def get(self) -> None:
         """Return this API as OpenAPI 3.1."""
-        self.answer(build_openapi(self._routes(), self.url(), self.extensionapp.version))
+        self.answer(build_openapi(self._routes(), self.url(), self.service.version))
 
 
 class EnvironmentsHandler(DistHandler):

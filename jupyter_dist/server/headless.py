@@ -1,0 +1,186 @@
+"""The process of a private server: `python -m jupyter_dist.server.headless`; client/servers/private.py starts it.
+
+It serves our API to this user's clients and nothing else, and it reads no configuration: that is for servers with
+pages. Without a token, every user of the machine could run code here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+# jsonschema imports whatever checks formats, which our schemas do not use, and which takes longer than the rest of it.
+for _unused in ("isoduration", "rfc3339_validator", "rfc3986_validator", "rfc3987", "rfc3987_syntax", "uri_template"):
+    sys.modules.setdefault(_unused, None)  # type: ignore[arg-type]  # importing it raises ImportError
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+
+from jupyter_dist.server.http.bare import bare_application
+from jupyter_dist.server.http.openapi import operations_of
+from jupyter_dist.server.http.routes import PREFIX, ROUTES
+from jupyter_dist.server.service import Service, Settings
+
+# How long it stays after its last client: the next command or cell finds it, and need not start one.
+LINGER_SECONDS = 5.0
+LOOK_SECONDS = 0.5
+PROOF_SECONDS = 20.0
+ADDRESS = "127.0.0.1"
+MAX_BODY_BYTES = 512 << 20  # as with jupyter_server; each operation refuses what is beyond its own limit, unread
+
+# Besides our API: what ends the server, and what a Jupyter server would have there.
+OTHERS = ("/api/shutdown", "/api/contents", "/files/x")
+REFUSALS = frozenset({b"401", b"403", b"404", b"405"})
+
+
+class HeadlessServer:
+    """Reports its URL to the client that starts it, through the pipe at stdout; ends when it has no client left."""
+
+    def __init__(self, wanted: Mapping[str, Any], answer: Any) -> None:
+        self._wanted = wanted
+        self._answer = answer
+        self._clients = os.open(wanted["clients"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._left_at: float | None = None
+        self._ending = asyncio.Event()
+        self._info = Path(wanted["runtime_dir"], f"jpserver-{os.getpid()}.json")
+        self._service = Service(
+            Settings(warm_environment=False), wanted["runtime_dir"], wanted["root_dir"], _kernel_specs
+        )
+        sockets = bind_sockets(0, ADDRESS)
+        self._listens = sorted({found.getsockname()[0] for found in sockets})
+        self._port = sockets[0].getsockname()[1]
+        application = bare_application(self._service, wanted["token"], self._ending.set)
+        self._server = HTTPServer(application, max_body_size=MAX_BODY_BYTES)
+        self._server.add_sockets(sockets)
+
+    async def run(self) -> None:
+        """Serve until no client is left, or until it is told to end; leave groups to the next server."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
+        try:
+            await self._prove_and_report()
+            await self._service.start()
+            while not self._is_abandoned():
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._ending.wait(), LOOK_SECONDS)
+                if self._ending.is_set():
+                    break
+        finally:
+            self._info.unlink(missing_ok=True)
+            await self._service.stop()
+            self._server.stop()
+
+    async def _prove_and_report(self) -> None:
+        """Let clients know of this server, once it has been proven to be closed to others."""
+        open_ones = await asyncio.to_thread(_open_without_token, self._port)
+        if open_ones or self._listens != [ADDRESS]:
+            listens = ", ".join(self._listens)
+            raise SystemExit(f"The server listens on {listens} and answers without a token: {open_ones}.")
+        url = f"http://{ADDRESS}:{self._port}/"
+        self._write_info(url)
+        with contextlib.suppress(BrokenPipeError), self._answer:  # that client was killed: others find the file
+            self._answer.write(json.dumps({"url": url, "pid": os.getpid()}) + "\n")
+
+    def _write_info(self, url: str) -> None:
+        """Write the runtime file, with the fields of jupyter_server's, for clients and `jupyter server list`."""
+        info = {
+            "url": url,
+            "hostname": ADDRESS,
+            "port": self._port,
+            "sock": "",
+            "secure": False,
+            "base_url": "/",
+            "token": self._wanted["token"],
+            "root_dir": os.path.abspath(self._wanted["root_dir"]),
+            "password": False,
+            "pid": os.getpid(),
+            "version": self._service.version,
+            self._wanted["mark"]: True,
+        }
+        unready = self._info.with_suffix(".new")
+        with contextlib.suppress(FileNotFoundError):
+            unready.unlink()  # of a process that had this number and was killed
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(unready, flags, 0o600), "w", encoding="utf-8") as file:
+            json.dump(info, file, indent=2, sort_keys=True)
+        unready.rename(self._info)
+
+    def _is_abandoned(self) -> bool:
+        """Whether the last client left some seconds ago."""
+        if _is_attended(self._clients):
+            self._left_at = None
+        elif self._left_at is None:
+            self._left_at = time.monotonic()
+        return self._left_at is not None and time.monotonic() - self._left_at > LINGER_SECONDS
+
+
+def _is_attended(fd: int) -> bool:
+    """Whether any client holds a lock on this file (client/servers/attendance.py)."""
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    fcntl.lockf(fd, fcntl.LOCK_UN)
+    return False
+
+
+def _open_without_token(port: int) -> list[str]:
+    """Return the requests that are not refused without a token, tested over the network. Raises OSError."""
+    answers = {f"{method} {path}": _status(port, method, path) for method, path in _addresses()}
+    return [asked for asked, status in answers.items() if status not in REFUSALS]
+
+
+def _status(port: int, method: str, path: str) -> bytes:
+    """Return the status of the answer to a request; bare sockets, because http.client takes twice the time."""
+    request = f"{method} {path} HTTP/1.1\r\nHost: {ADDRESS}:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    with socket.create_connection((ADDRESS, port), PROOF_SECONDS) as connection, connection.makefile("rb") as answer:
+        connection.sendall(request.encode())
+        return answer.readline().split()[1]
+
+
+def _addresses() -> Iterator[tuple[str, str]]:
+    """Return all of our URLs, and others."""
+    for route in ROUTES:
+        path = re.sub(r"{\w+}", "0", route.path)
+        yield from ((verb.upper(), f"/{PREFIX}/{path}") for verb in operations_of(route.handler))
+    yield from (("POST", path) for path in OTHERS)
+
+
+async def _kernel_specs() -> Mapping[str, Any]:
+    """Return the kernelspecs; importing what finds them takes long, and few clients ask for them."""
+    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415
+
+    specs: Mapping[str, Any] = await asyncio.to_thread(KernelSpecManager().get_all_specs)
+    return specs
+
+
+async def _serve(wanted: Mapping[str, Any], answer: Any) -> None:
+    await HeadlessServer(wanted, answer).run()
+
+
+def main() -> None:
+    """Serve until no client is left."""
+    wanted = json.loads(sys.stdin.buffer.readline())
+    os.set_inheritable(wanted["lock"], False)  # groups outlive this server, and must not keep its lock
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    logging.basicConfig(level=logging.ERROR)
+    if not os.path.isdir(wanted["root_dir"]):
+        raise SystemExit(f"There is no folder {wanted['root_dir']}.")
+    asyncio.run(_serve(wanted, answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The groups of one server and their limits, whatever serves them: a Jupyter server, or a private one."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_dist import __version__
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.devices.reader import DeviceReader
+from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.groups.resolve import GroupDefaults
+from jupyter_dist.server.launcher.directories import groups_directory
+from jupyter_dist.server.launcher.environments import Environments, KernelSpecs
+from jupyter_dist.server.launcher.launcher import find as find_launcher
+
+# Groups of a server that was killed are looked for at most this often.
+ADOPT_SECONDS = 1.0
+
+
+class Cap:
+    """Limits the connections or downloads that each user may have open, so that other users can have theirs."""
+
+    def __init__(self, what: str, limit: int, setting: str) -> None:
+        self._what = what
+        self._limit = limit
+        self._setting = setting
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, handler: Any) -> Iterator[None]:
+        """Count one for the user of the request while the block runs.
+
+        Raises:
+            JupyterDistError: `too_many`.
+        """
+        user = _user(handler)
+        if self._open[user] >= self._limit:
+            message = f"You have {self._limit} {self._what} open."
+            raise JupyterDistError("too_many", message, f"Close some, or raise the limit ({self._setting}).")
+        self._open[user] += 1
+        try:
+            yield
+        finally:
+            self._open[user] -= 1
+            if not self._open[user]:
+                del self._open[user]
+
+
+def _user(handler: Any) -> str:
+    # A user who only sends the token gets a new name with each request.
+    return "" if handler.token_authenticated else str(handler.current_user.username)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be configured, with its default; DistApp says what each means."""
+
+    default_world_size: int = 2
+    start_timeout_seconds: float = 120.0
+    lease_seconds: float = 3600.0
+    warm_environment: bool = True
+    on_server_stop: str = "keep"
+    journal_bytes: int = 0
+    user_journal_bytes: int = 0
+    launcher: str = "local"
+    preload_modules: tuple[str, ...] = ()
+    max_pages_per_user: int = 100
+    max_downloads_per_user: int = 8
+
+
+class Service:
+    """What the handlers use."""
+
+    version = __version__
+
+    def __init__(self, settings: Settings, runtime_dir: str, root_dir: str, kernel_specs: KernelSpecs) -> None:
+        """Create the parts. Raises JupyterDistError, if there is no folder for groups, or no such launcher."""
+        self.pages = Cap("pages", settings.max_pages_per_user, "DistApp.max_pages_per_user")
+        self.downloads = Cap("downloads", settings.max_downloads_per_user, "DistApp.max_downloads_per_user")
+        preload = list(settings.preload_modules)
+        self.manager = GroupManager(
+            find_launcher(settings.launcher)(groups_directory(runtime_dir), preload),
+            Environments(kernel_specs),
+            DeviceReader(),
+            GroupDefaults(
+                root_dir=root_dir,
+                world_size=settings.default_world_size,
+                start_timeout_seconds=settings.start_timeout_seconds,
+                lease_seconds=settings.lease_seconds,
+                preload=preload,
+                journal_bytes=settings.journal_bytes,
+                user_journal_bytes=settings.user_journal_bytes,
+            ),
+            keep_warm=settings.warm_environment,
+        )
+        self._ends_groups = settings.on_server_stop == "end"
+        self._adoption: asyncio.Task[None] | None = None
+        self._adopted_at = 0.0
+        self._was_adopted = False
+
+    async def start(self) -> None:
+        """Adopt the groups that an earlier server left, once the event loop runs."""
+        await self.adopted()
+        # The objects of a server live as long as it does. Scanning them for garbage blocks the event loop for 60 ms,
+        # repeatedly while ranks write much output.
+        gc.collect()
+        gc.freeze()
+
+    async def adopted(self) -> None:
+        """Wait until the groups that an earlier server left have been adopted.
+
+        Later calls check again without waiting, because that server may have ended after this one started.
+        """
+        first = self._adoption is None
+        if self._adoption is None or (self._adoption.done() and time.monotonic() - self._adopted_at > ADOPT_SECONDS):
+            self._adopted_at = time.monotonic()
+            self._adoption = asyncio.ensure_future(self.manager.adopt())
+        if first or not self._was_adopted:
+            await asyncio.shield(self._adoption)
+            self._was_adopted = True
+
+    async def stop(self) -> None:
+        """Leave the groups to the next server, or end them, as configured."""
+        if self._adoption is not None:
+            await asyncio.wait([self._adoption])
+        gc.unfreeze()
+        await self.manager.stop(end_groups=self._ends_groups)
