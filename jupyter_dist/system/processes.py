@@ -17,6 +17,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _POLL_SECONDS = 0.005
+# Reading all of /proc instead costs each of n shims the time of n processes; some kernels do not have these files.
+_TELLS_CHILDREN = os.path.exists("/proc/thread-self/children")
 # How long processes that remove shared memory may take after all of its users have ended.
 CLEANER_SECONDS = 1.0
 END_SECONDS = 5.0
@@ -39,7 +41,8 @@ class Process(NamedTuple):
 def read_process(pid: int) -> Process | None:
     """Return the process from /proc; None if it does not exist."""
     try:
-        line = Path("/proc", str(pid), "stat").read_text(errors="replace")
+        with open(f"/proc/{pid}/stat", errors="replace") as file:
+            line = file.read()
     except OSError:
         return None
     # The command, in parentheses, may itself contain spaces and parentheses.
@@ -53,34 +56,61 @@ def processes() -> dict[int, Process]:
     return {process.pid: process for process in found if process is not None}
 
 
-def below(root: int, table: Mapping[int, Process]) -> Iterator[Process]:
+def below(root: int) -> Iterator[Process]:
     """Yield the living processes below `root`, children before grandchildren.
 
     A zombie whose other threads still run keeps its children: they are included, but the zombie is not.
     """
-    children: dict[int, list[Process]] = {}
+    if not _TELLS_CHILDREN:
+        yield from _below_in(processes(), root)
+        return
+    frontier = _children_of(root)
+    for pid in frontier:  # grows during the loop
+        frontier.extend(_children_of(pid))
+        process = read_process(pid)
+        if process is not None and process.state not in "ZX":
+            yield process
+
+
+def _below_in(table: Mapping[int, Process], root: int) -> Iterator[Process]:
+    by_parent: dict[int, list[Process]] = {}
     for process in table.values():
-        children.setdefault(process.parent, []).append(process)
-    frontier = children.get(root, [])
+        by_parent.setdefault(process.parent, []).append(process)
+    frontier = by_parent.get(root, [])
     for process in frontier:  # grows during the loop
-        frontier.extend(children.get(process.pid, ()))
+        frontier.extend(by_parent.get(process.pid, ()))
         if process.state not in "ZX":
             yield process
 
 
 def descendants(root: int) -> list[int]:
     """Return the pids of the living processes below `root`, children before grandchildren."""
-    return [process.pid for process in below(root, processes())]
+    return [process.pid for process in below(root)]
 
 
 def children() -> list[int]:
-    """Return the direct children of this process, including those not yet waited for."""
+    """Return the direct children of this process's main thread, including those not yet waited for."""
     me = os.getpid()
-    try:
-        # One small read, if the kernel supports it.
-        return [int(pid) for pid in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
-    except FileNotFoundError:
+    if not _TELLS_CHILDREN:
         return [process.pid for process in processes().values() if process.parent == me]
+    return _children_of_thread(me, str(me))
+
+
+def _children_of(pid: int) -> list[int]:
+    """Return the direct children of all threads of a process; none if it has ended."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += _children_of_thread(pid, thread)
+    return found
+
+
+def _children_of_thread(pid: int, thread: str) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{thread}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
 
 
 def command_line(pid: int) -> list[bytes]:
@@ -193,7 +223,7 @@ class Ending:
 
     def step(self) -> bool:
         """Kill all; return True if there were none twice in a row, because reading /proc can miss orphans."""
-        left = [process.pid for process in below(self._root, processes()) if process.pid not in self._spare]
+        left = [process.pid for process in below(self._root) if process.pid not in self._spare]
         patient = time.monotonic() < self._cleaners_until
         victims = [pid for pid in left if pid in self.killed or not (patient and removes_shared_memory(pid))]
         for pid in victims:
@@ -215,9 +245,8 @@ def end_orphans(known: Collection[int]) -> None:
     orphans = set(children()) - set(known)
     if not orphans:
         return
-    table = processes()
     for orphan in orphans:
-        for pid in (orphan, *(process.pid for process in below(orphan, table))):
+        for pid in (orphan, *descendants(orphan)):
             if not removes_shared_memory(pid):
                 send_signal(pid, signal.SIGKILL)
 

@@ -1,0 +1,60 @@
+"""Processes of Linux: who is below whom, at a cost that does not grow with the machine's other processes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import waits
+
+from jupyter_dist.system import processes
+from jupyter_dist.system.processes import Ending, below, descendants, name_of
+
+# A thread that has ended leaves its child to another; one that lives keeps it.
+FAMILY = """
+import subprocess, sys, threading
+told, ended = threading.Event(), threading.Event()
+def start():
+    subprocess.Popen(["sleep", "600"])
+    told.set()
+    ended.wait()
+threading.Thread(target=start, daemon=True).start()
+told.wait()
+subprocess.Popen([sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '600'])"])
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def family():
+    """A process with a child of its second thread, and a child that has a child."""
+    parent = subprocess.Popen([sys.executable, "-c", FAMILY], stdin=subprocess.PIPE)
+    try:
+        waits.until(lambda: [name_of(pid) for pid in descendants(parent.pid)].count("sleep") == 2)
+        yield parent
+    finally:
+        for pid in [*descendants(parent.pid), parent.pid]:
+            processes.send_signal(pid, processes.signal.SIGKILL)
+        parent.communicate()
+
+
+def test_all_below_are_found_as_in_a_list_of_all_processes(family, monkeypatch):
+    quick = {process.pid for process in below(family.pid)}
+    monkeypatch.setattr(processes, "_TELLS_CHILDREN", False)  # some kernels
+    assert quick == {process.pid for process in below(family.pid)}
+    assert len(quick) == 3
+
+
+def test_ending_a_tree_reads_no_other_process(family, monkeypatch):
+    # With n ranks, n shims end their trees at the same time: reading all of /proc each time makes that O(n * n).
+    read = []
+    monkeypatch.setattr(
+        processes, "read_process", lambda pid, real=processes.read_process: read.append(pid) or real(pid)
+    )
+    everything = set(descendants(family.pid))
+    monkeypatch.setattr(processes, "processes", lambda: pytest.fail("reads every process of the machine"))
+    ending = Ending(family.pid)
+    waits.until(ending.step)
+    assert set(read) == everything
+    assert set(ending.killed) == everything
+    assert os.getpid() not in read
