@@ -143,3 +143,26 @@ def test_stray_exit_in_a_callback_is_told(rank: RankClient) -> None:
     rank.run("import asyncio, sys\nasyncio.get_running_loop().call_soon(sys.exit, 5)")
     rank.wait_text("SystemExit: 5", "stderr")
     assert rank.run("1").status == "ok"
+
+
+def test_an_error_does_not_ask_every_module_for_its_file(shared: RankClient) -> None:
+    """There are thousands with torch: n ranks that are interrupted at once would do so at the same time."""
+    shared.run("def fails():\n    1 / 0")
+    shared.run(
+        "import sys, types\n"
+        "class Asked(types.ModuleType):\n"
+        "    number = 0\n"
+        "    def __getattr__(self, name):\n"
+        "        Asked.number += name == '__file__'\n"
+        "        raise AttributeError(name)\n"
+        "sys.modules['asked'] = Asked('asked')"
+    )
+    try:
+        shared.run("fails()")  # may look up the files of modules once
+        shared.run("Asked.number = 0")
+        text = plain(shared.run("fails()"))
+        assert "----> 1 fails()" in text
+        assert "----> 2     1 / 0" in text
+        assert shared.run("print(Asked.number)").text() == "0\n"
+    finally:
+        shared.run("del sys.modules['asked'], Asked")

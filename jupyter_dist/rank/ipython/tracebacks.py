@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import inspect
 import sys
 from collections.abc import Iterator
 from types import TracebackType
@@ -39,7 +40,7 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
     """
     ename = type(error).__name__
     try:
-        with _short_chain(error) as num_left_out:
+        with _short_chain(error) as num_left_out, _cells_have_module(error, trace):
             lines = _lines(shell, error, trace, bare)
         if num_left_out:
             lines.insert(0, f"({num_left_out} more exceptions in between are not shown)\n")
@@ -48,6 +49,19 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
         with contextlib.suppress(BaseException):
             lines = [*traceback.format_tb(trace)[-MAX_FRAMES:], *lines]
     return {"ename": ename, "evalue": safe_message(error), "traceback": _cut_lines(lines)}
+
+
+def prepare(shell: Any) -> None:
+    """Format an error of a collective, before ranks are forked: the first one takes half a second, later ones 0.03 s.
+
+    IPython compiles its lexers, parses torch's source and looks up the file of every module then.
+    """
+    from torch import distributed as dist
+
+    try:
+        dist.all_reduce(None)
+    except Exception as err:  # wrong arguments: it computes nothing
+        error_content(shell, err, err.__traceback__, bare=False)
 
 
 def safe_message(error: BaseException) -> str:
@@ -92,6 +106,34 @@ def _short_chain(error: BaseException) -> Iterator[int]:
         yield len(chain) - 2 * KEPT_CHAIN
     finally:
         last.__cause__, last.__context__, last.__suppress_context__ = cause, context, suppressed
+
+
+@contextlib.contextmanager
+def _cells_have_module(error: BaseException, trace: TracebackType | None) -> Iterator[None]:
+    """Tell inspect the module of each cell in a traceback, which it would search for among thousands, several times."""
+    files = {name for step in (trace, *(each.__traceback__ for each in _chain(error))) for name in _files(step)}
+    known: dict[str, str] | None = getattr(inspect, "modulesbyfile", None)  # not documented
+    if known is None:
+        yield
+        return
+    cells = {name for name in files if not os.path.isfile(name)}
+    with contextlib.suppress(OSError):  # the current folder was deleted
+        cells |= {os.path.abspath(name) for name in cells}
+    new = cells - known.keys()
+    known.update(dict.fromkeys(new, "__main__"))
+    try:
+        yield
+    finally:
+        for name in new:
+            known.pop(name, None)
+
+
+def _files(trace: TracebackType | None) -> set[str]:
+    found = set()
+    while trace is not None:
+        found.add(trace.tb_frame.f_code.co_filename)
+        trace = trace.tb_next
+    return found
 
 
 def _chain(error: BaseException) -> list[BaseException]:

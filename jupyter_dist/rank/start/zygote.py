@@ -31,6 +31,9 @@ from . import shim
 
 RECV_BYTES = 1 << 20
 MAX_FDS = 253  # the kernel's limit per message
+IDLE_SECONDS = 0.3
+# A group of this size waits for what one rank would otherwise do at its first error, and all at the same time.
+MANY_RANKS = 16
 
 
 def main(argument: str) -> int:
@@ -65,6 +68,7 @@ class Zygote:
         self._poll = select.poll()
         self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._wakeup_write = wakeup_write
+        self._has_chore = False  # it has imported all, and not yet prepared for errors
 
     def serve(self) -> int:
         """Import, report it, then fork and reap until the agent is gone."""
@@ -75,7 +79,10 @@ class Zygote:
         self._poll.register(self._sock, select.POLLIN)
         self._poll.register(self._wakeup, select.POLLIN)
         while True:
-            for fd, _ in self._poll.poll():
+            ready = self._poll.poll(IDLE_SECONDS * 1000 if self._has_chore else None)
+            if not ready:
+                self._prepare_for_errors()
+            for fd, _ in ready:
                 if fd == self._wakeup:
                     self._reap()
                 elif fd in self._shims:
@@ -125,8 +132,20 @@ class Zygote:
                 "reason": reason,
             }
         )
+        self._has_chore = True
+
+    def _prepare_for_errors(self) -> None:
+        """Do once what each rank would do at its first error. Nobody waits for it: a fork comes first."""
+        self._has_chore = False
+        from jupyter_dist.rank.cells.shell import RankShell
+        from jupyter_dist.rank.ipython import tracebacks
+
+        tracebacks.prepare(RankShell.prepare())
+        gc.freeze()
 
     def _fork(self, header: Header) -> None:
+        if self._has_chore and header["spec"]["world_size"] >= MANY_RANKS:
+            self._prepare_for_errors()
         fds = [self._fds.popleft() for _ in range(3)]
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
