@@ -14,6 +14,7 @@ from .models import (
     MemorySample,
     ViewChange,
 )
+from .requests import RunRequest
 from .specs import MAX_SEQ
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ class ExecutionMessage(TypedDict):
 
     type: Literal["execution"]
     group: str
+    execution: Execution
+
+
+class SubmittedMessage(TypedDict):
+    """The cell of a `submit` was queued; messages of its execution follow."""
+
+    type: Literal["submitted"]
+    key: str
     execution: Execution
 
 
@@ -91,7 +100,7 @@ class ErrorMessage(TypedDict):
 
 # The messages of subscriptions, and all messages of the server.
 TopicMessage = ExecutionMessage | ViewMessage | LogMessage | MemoryMessage | DevicesMessage | ErrorMessage
-ServerMessage = HelloMessage | GroupsMessage | TopicMessage
+ServerMessage = HelloMessage | GroupsMessage | SubmittedMessage | TopicMessage
 
 # -- from a page ----------------------------------------------------------------------------------------
 
@@ -140,3 +149,15 @@ class ClientMessage(TypedDict):
     execution: NotRequired[Id]
     rank: NotRequired[int]
     since: NotRequired[Annotated[int, Field("The highest `seq` that the page has, or 0.", minimum=0, maximum=MAX_SEQ)]]
+
+
+class SubmitMessage(TypedDict):
+    """A message of a page that runs a cell and follows it: `POST .../executions` and a subscription in one."""
+
+    type: Literal["submit"]
+    group: Id
+    key: Annotated[
+        str,
+        Field("The idempotency key, which the answer has, too. The same key by POST is the same cell.", maxLength=200),
+    ]
+    cell: RunRequest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import quote
 
 import pytest
@@ -93,3 +94,14 @@ async def test_who_may_execute_names_any_python(jp_serverapp, refused, program):
     status, error = await refused("groups", method="POST", json={"python": str(program)})
     assert (status, error["code"]) == (400, "bad_environment")
     assert (program.parent / "ran").exists()
+
+
+async def test_who_may_not_execute_submits_no_cell_over_the_channel(jp_serverapp, jp_ws_fetch):
+    jp_serverapp.web_app.settings["authorizer"] = NoExecute(parent=jp_serverapp)
+    channel = await jp_ws_fetch("jupyter-dist", "api", "channel")
+    await channel.write_message(json.dumps({"type": "submit", "group": "x", "key": "k", "cell": {"code": "1"}}))
+    while (message := json.loads(await channel.read_message()))["type"] != "error":
+        pass
+    assert message["error"]["code"] == "forbidden"
+    assert message["request"] == {"type": "submit", "group": "x", "key": "k"}
+    channel.close()

@@ -104,10 +104,11 @@ class Remote:
     def __exit__(self, *exc: object) -> None:
         self._client.close()
 
-    async def fetch(self, *parts: str, params: dict[str, str], **options: Any) -> Any:
-        return await self._client.fetch(
-            url_concat(self._url + "/".join(parts), params), headers=self._headers, **options
-        )
+    async def fetch(
+        self, *parts: str, params: dict[str, str] | None = None, headers: dict[str, str] | None = None, **options: Any
+    ) -> Any:
+        url = url_concat(self._url + "/".join(parts), params)
+        return await self._client.fetch(url, headers={**self._headers, **(headers or {})}, **options)
 
     async def ws_fetch(self, *parts: str) -> Any:
         url = self._url.replace("http", "ws", 1) + "/".join(parts)
@@ -121,6 +122,12 @@ class Channel:
         self.socket = socket
         self.items: list[dict[str, Any]] = []
         self.seq = 0
+
+    async def close(self) -> None:
+        """Close the connection; its end is only heard after all messages before it."""
+        self.socket.close()
+        while await asyncio.wait_for(self.socket.read_message(), PATIENCE) is not None:
+            pass
 
     async def next(self) -> dict[str, Any]:
         data = await asyncio.wait_for(self.socket.read_message(), PATIENCE)

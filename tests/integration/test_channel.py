@@ -1,6 +1,7 @@
 """The WebSocket with two real ranks: what a page sees, live and after everything that can interrupt it."""
 
 import asyncio
+import json
 
 from apiclient import texts, without_seq
 from waits import PATIENCE
@@ -125,3 +126,61 @@ while not os.path.exists({str(enough)!r}): time.sleep(0.01)
         said = "".join(item["output"]["text"] for item in items if item["ranks"] == str(rank))
         assert said == "".join(f"rank {rank} line {n}\n" for n in range(said.count("\n")))
         assert said.count("\n") > 300
+
+
+async def test_a_cell_is_submitted_over_the_channel_and_runs_once(shared_api):
+    group = await shared_api.ask("GET", "groups/g")
+    channel = await shared_api.channel()
+    cells = [f"submitted_{number} = print('cell', {number})" for number in range(5)]
+    for number, code in enumerate(cells):
+        channel.send(type="submit", group="g", key=f"over-{number}", cell={"code": code, "notebook": "a.ipynb"})
+    submitted = [await channel.next_of("submitted") for _ in cells]
+    assert [message["key"] for message in submitted] == [f"over-{number}" for number in range(5)]
+    last = submitted[-1]["execution"]
+    assert last["code"] == cells[-1]
+    assert last["group"] == group["id"]
+    counts = []
+    for message in submitted:
+        view = await shared_api.view("g", message["execution"]["id"])
+        assert view["execution"]["state"] == "ok"
+        counts.append(view["execution"]["execution_count"])
+    assert counts == sorted(counts)  # in the order of the messages
+    ended = await channel.follow("g", last["id"])  # it was followed already, which is no error
+    assert ended["state"] == "ok"
+
+    # The answer was lost: again over another channel, and by POST, it is the same cell.
+    second = await shared_api.channel()
+    second.send(type="submit", group="g", key="over-4", cell={"code": cells[-1], "notebook": "a.ipynb"})
+    assert (await second.next_of("submitted"))["execution"]["id"] == last["id"]
+    while (message := await second.next_of("execution"))["execution"]["ended_at"] is None:
+        pass
+    posted = await shared_api._fetch(
+        *["jupyter-dist", "api", "groups", "g", "executions"],
+        method="POST",
+        body=json.dumps({"code": cells[-1], "notebook": "a.ipynb"}),
+        headers={"Idempotency-Key": "over-4"},
+    )
+    assert json.loads(posted.body)["id"] == last["id"]
+    for opened in (channel, second):
+        await opened.close()
+
+
+async def test_a_submit_that_cannot_be_obeyed_is_answered_with_its_key(shared_api):
+    channel = await shared_api.channel()
+    code = {"code": "1"}
+    bad = {
+        "unknown_group": {"group": "none", "cell": code},
+        "bad_ranks": {"group": "g", "cell": {**code, "ranks": "7"}},
+        "bad_request": {"group": "g", "cell": {**code, "colour": "red"}},
+    }
+    for expected, fields in bad.items():
+        channel.send(type="submit", key=expected, **fields)
+        message = await channel.next_of("error")
+        assert message["error"]["code"] == expected
+        assert message["request"]["key"] == expected
+    for key in ("", "a b", "x" * 300, 7, None):
+        channel.send(type="submit", group="g", key=key, cell=code)
+        assert (await channel.next_of("error"))["error"]["code"] in ("bad_request", "too_large")
+    channel.send(type="submit", group="g", cell=code)
+    assert "key" in (await channel.next_of("error"))["error"]["message"]
+    await channel.close()

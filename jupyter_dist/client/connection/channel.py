@@ -128,6 +128,6 @@ class Channel:
                     asyncio.get_running_loop().call_later(ADOPT_POLL_SECONDS, self._send_if_followed, feed)
                 else:
                     feed.fail(error)
-        elif message["type"] != "hello" and message["type"] != "groups" and message["type"] != "devices":
+        elif message["type"] in ("execution", "view", "log", "memory"):
             for feed in self._feeds.get(message_key(message), []):
                 feed.take(message)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornado import web
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
@@ -109,6 +110,15 @@ class Hosted(web.RequestHandler):
         service: Service = self.settings["jupyter_dist_service"]
         return service
 
+    def url(self, *parts: str) -> str:
+        """Return a URL below our prefix."""
+        return "/".join((self.base_url.rstrip("/"), "jupyter-dist", "api", *parts))
+
+    async def run_cell(self, group: ManagedGroup, body: dict[str, Any], key: str | None) -> models.Execution:
+        """Queue the cell of a RunRequest for the user of this request. Raises JupyterDistError."""
+        fields = {**body, "owner": self.current_user.username}
+        return await group.execute(fields.pop("code"), fields.pop("ranks", "all"), key, **fields)
+
 
 @web.stream_request_body
 class DistHandler(DiscreetMixin, Hosted):
@@ -170,10 +180,6 @@ class DistHandler(DiscreetMixin, Hosted):
         if location is not None:
             self.set_header("Location", location)
         self.finish(json.dumps(content, separators=(",", ":")))
-
-    def url(self, *parts: str) -> str:
-        """Return a URL below our prefix."""
-        return "/".join((self.base_url.rstrip("/"), "jupyter-dist", "api", *parts))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Write an error in the form of docs/api.md."""

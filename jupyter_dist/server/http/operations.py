@@ -111,15 +111,15 @@ async def check_right(handler: Any, action: str) -> None:
         raise web.HTTPError(403, f"User is not authorized to {action} on resource: {handler.auth_resource}.")
 
 
-def parse_key(key: str | None, handler: Any) -> str | None:
+def parse_key(key: str | None, handler: Any, path: str | None = None) -> str | None:
     """Return the idempotency key, specific to this user and URL. Raises JupyterDistError `bad_request`."""
     if key is None:
         return None
     if not re.fullmatch(KEY_PATTERN, key):
-        raise bad_request(f"The header {KEY_HEADER} is {key[:60]!r}.", "Use up to 200 letters, digits, '_' and '-'.")
+        raise bad_request(f"The idempotency key is {key[:60]!r}.", "Use up to 200 letters, digits, '_' and '-'.")
     # A user who only sends the token gets a new name with each request.
     user = "" if handler.token_authenticated else handler.current_user.username
-    return f"{user}\n{handler.request.path}\n{key}"
+    return f"{user}\n{path or handler.request.path}\n{key}"
 
 
 def parse_body(model: Any, body: Any) -> dict[str, Any]:

@@ -133,7 +133,7 @@ export class Channel implements IDisposable {
 
   private _onMessage(data: string): void {
     const message = JSON.parse(data) as ServerMessage;
-    if (message.type === 'hello') {
+    if (message.type === 'hello' || message.type === 'submitted') {
       return;
     }
     if (message.type === 'groups') {

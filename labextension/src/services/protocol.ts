@@ -526,6 +526,13 @@ export interface IExecutionMessage {
   execution: IExecution;
 }
 
+/** The cell of a `submit` was queued; messages of its execution follow. */
+export interface ISubmittedMessage {
+  type: 'submitted';
+  key: string;
+  execution: IExecution;
+}
+
 /** The changes of a view since `since`. */
 export interface IViewMessage {
   type: 'view';
@@ -613,8 +620,17 @@ export interface IClientMessage {
   since?: number;
 }
 
+/** A message of a page that runs a cell and follows it: `POST .../executions` and a subscription in one. */
+export interface ISubmitMessage {
+  type: 'submit';
+  group: string;
+  /** The idempotency key, which the answer has, too. The same key by POST is the same cell. */
+  key: string;
+  cell: IRunRequest;
+}
+
 export type Topic = IExecutionTopic | ILogTopic | IMemoryTopic | IDevicesTopic;
 
 export type TopicMessage = IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
 
-export type ServerMessage = IHelloMessage | IGroupsMessage | IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+export type ServerMessage = IHelloMessage | IGroupsMessage | ISubmittedMessage | IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;

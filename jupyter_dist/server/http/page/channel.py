@@ -1,22 +1,25 @@
-"""The WebSocket of a page. It only sends, so it needs only the right to read."""
+"""The WebSocket of a page. It needs the right to read, and for each cell that it submits the right to execute."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+from datetime import datetime, timezone
 from typing import Any
 
 from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.messages import ServerMessage
-from jupyter_dist.server.http.base import DiscreetMixin, Hosted
-from jupyter_dist.server.http.operations import Answer, Operation, check_right
+from jupyter_dist.protocol.messages import ServerMessage, SubmitMessage
+from jupyter_dist.server.http.base import DiscreetMixin, Hosted, error_of
+from jupyter_dist.server.http.operations import Answer, Operation, check_right, parse_body, parse_key
 from jupyter_dist.server.http.strictjson import parse_json
 
 from .page import Page
+from .subscriptions import Request
 
 MAX_MESSAGE_BYTES = 64 * 1024
 TRY_AGAIN_LATER = 1013  # RFC 6455's registry of close codes
@@ -43,7 +46,7 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
 
     @property
     def max_message_size(self) -> int:
-        """Return the limit on messages; clients only subscribe."""
+        """Return the limit on messages; longer cells are submitted by POST."""
         return MAX_MESSAGE_BYTES
 
     @web.authenticated
@@ -81,7 +84,25 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         except JupyterDistError as err:
             await self._page.refuse(err)
         else:
-            await self._page.handle(request)
+            if isinstance(request, dict) and request.get("type") == "submit":
+                await self._page.submit(request, self._may_execute(), self._run)
+            else:
+                await self._page.handle(request)
+
+    async def _may_execute(self) -> None:
+        """Check the right that a `submit` needs. Raises JupyterDistError `forbidden`."""
+        try:
+            await check_right(self, "execute")
+        except web.HTTPError as err:
+            raise error_of(err.status_code, err) from err
+
+    async def _run(self, request: Request) -> models.Execution:
+        """Queue the cell of a `submit`, as POST does. Raises JupyterDistError."""
+        message = parse_body(SubmitMessage, request)
+        self.settings["api_last_activity"] = datetime.now(timezone.utc)  # an idle server may be ended
+        path = self.url("groups", message["group"], "executions")
+        group = self.service.manager.get(message["group"])
+        return await self.run_cell(group, message["cell"], parse_key(message["key"], self, path))
 
     def on_close(self) -> None:
         """Stop sending to the page."""

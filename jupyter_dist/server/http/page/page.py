@@ -8,12 +8,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, TopicMessage
+from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, SubmittedMessage, TopicMessage
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
+from jupyter_dist.transport.tasks import start_task
 
-from .subscriptions import SUBSCRIPTIONS, Subscription, known_fields
+from .subscriptions import SUBSCRIPTIONS, Request, Subscription, known_fields
 
 MIN_GAP_SECONDS = 0.05
 MAX_SUBSCRIPTIONS = 2000
@@ -22,6 +24,7 @@ MAX_WAITING = 100  # errors to send, subscriptions to close
 BUSY_SHARE = 0.25
 
 Send = Callable[[ServerMessage], Awaitable[None]]
+Run = Callable[[Request], Awaitable[models.Execution]]
 
 
 class Page:
@@ -33,7 +36,9 @@ class Page:
         self._subscriptions: dict[Topic, Subscription] = {}
         self._errors: list[ErrorMessage] = []
         self._closing: list[Subscription] = []
-        self._taken = asyncio.Event()  # set when the sender took one of these two
+        self._submitted: list[SubmittedMessage] = []
+        self._submitting: set[asyncio.Task[None]] = set()
+        self._taken = asyncio.Event()  # set when there is one less of these
         self._is_closed = False
         self._changed: set[Topic] = {("groups",)}
         self._something = asyncio.Event()
@@ -50,6 +55,30 @@ class Page:
                 await self.refuse(err, request)
                 return
         await self._room()
+
+    async def submit(self, request: Request, may_run: Awaitable[None], run: Run) -> None:
+        """Handle a `submit`; return when there is room for the next message, while the agent may not have answered."""
+        try:
+            await may_run
+        except JupyterDistError as err:
+            await self.refuse(err, request)
+            return
+        # Its cells reach the agent in their order: a task runs at once up to the agent's answer.
+        task = start_task(self._submit(request, run), "submit a cell")
+        self._submitting.add(task)
+        task.add_done_callback(self._submitting.discard)
+        await self._room()
+
+    async def _submit(self, request: Request, run: Run) -> None:
+        try:
+            execution = await run(request)
+            self._follow(SUBSCRIPTIONS["execution"].from_request(self._manager, _topic_of(execution)))
+            self._submitted.append({"type": "submitted", "key": request["key"], "execution": execution})
+        except JupyterDistError as err:
+            self._errors.append({"type": "error", "error": err.to_dict(), "request": known_fields(request)})
+        self._taken.set()
+        self._something.set()
+        self._urgent.set()
 
     async def refuse(self, error: JupyterDistError, request: Any = None) -> None:
         """Answer an invalid message with an error; return when there is room for the next."""
@@ -89,17 +118,23 @@ class Page:
             topics = ", ".join(SUBSCRIPTIONS)
             raise bad_request("Unknown message.", f"Subscribe or unsubscribe to one of: {topics}.")
         subscription = kind.from_request(self._manager, request)
+        self._forget(subscription)
+        if request["type"] == "subscribe":
+            self._follow(subscription)
+        self._something.set()
+        self._urgent.set()
+
+    def _forget(self, subscription: Subscription) -> None:
         # A group can be given by name or id; the subscription's key has the id.
         old = self._subscriptions.pop(subscription.key, None)
         if old is not None and old.needs_closing:
             self._closing.append(old)
-        if request["type"] == "subscribe":
-            if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
-                raise bad_request("Too many subscriptions.", "Unsubscribe from topics that are not shown.")
-            self._subscriptions[subscription.key] = subscription
-            self._changed.update(subscription.topics)
-        self._something.set()
-        self._urgent.set()
+
+    def _follow(self, subscription: Subscription) -> None:
+        if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
+            raise bad_request("Too many subscriptions.", "Unsubscribe from topics that are not shown.")
+        self._subscriptions[subscription.key] = subscription
+        self._changed.update(subscription.topics)
 
     def _mark(self, topic: Topic) -> None:
         self._changed.add(topic)
@@ -109,9 +144,12 @@ class Page:
 
     async def _room(self) -> None:
         """Wait while many answers are pending: requests of a page that does not read stay in its socket."""
-        while len(self._errors) + len(self._closing) >= MAX_WAITING and not self._is_closed:
+        while self._num_waiting() >= MAX_WAITING and not self._is_closed:
             self._taken.clear()
             await self._taken.wait()
+
+    def _num_waiting(self) -> int:
+        return len(self._errors) + len(self._closing) + len(self._submitted) + len(self._submitting)
 
     async def _wait(self) -> None:
         due = [subscription.due for subscription in self._subscriptions.values() if subscription.due is not None]
@@ -137,7 +175,8 @@ class Page:
         self._taken.set()
         for subscription in closing:
             await subscription.close()
-        messages: list[ServerMessage] = [*errors]
+        submitted, self._submitted = self._submitted, []
+        messages: list[ServerMessage] = [*errors, *submitted]
         if ("groups",) in changed:
             messages.append({"type": "groups", "groups": [group.model() for group in self._manager.all()]})
         now, seconds = time.monotonic(), 0.0
@@ -158,3 +197,7 @@ class Page:
                 del self._subscriptions[key]
                 self._closing.append(subscription)
             return [{"type": "error", "error": err.to_dict(), "request": subscription.request}]
+
+
+def _topic_of(execution: models.Execution) -> Request:
+    return {"type": "subscribe", "topic": "execution", "group": execution["group"], "execution": execution["id"]}

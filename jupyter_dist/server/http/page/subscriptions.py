@@ -15,7 +15,7 @@ from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
 
 DEVICES_SECONDS = 3.0
-KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since")
+KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since", "key")
 
 Request = dict[str, Any]  # what a page sent, unchecked
 

@@ -54,8 +54,7 @@ class ExecutionsHandler(DistHandler):
     async def post(self, name: str) -> None:
         """Queue a cell on the ranks."""
         group = self.group(name)
-        fields = {**self.body, "owner": self.current_user.username}
-        execution = await group.execute(fields.pop("code"), fields.pop("ranks", "all"), self.key, **fields)
+        execution = await self.run_cell(group, self.body, self.key)
         self.answer(execution, 202, self.url("groups", group.id, "executions", execution["id"]))
 
 
