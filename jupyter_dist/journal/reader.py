@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header
 
-from .record import PREFIX_BYTES, Record, junk_length, scan
+from .blocks import Block, ranks_of, read_blocks
+from .record import MARKER, PREFIX_BYTES, Record, junk_length, scan
 from .writer import SEGMENT_BYTES, segment_path
 
 READ_BYTES = 1 << 20
@@ -37,7 +38,7 @@ class JournalCursor:
         self._directory = directory
         self.since = self._floor = since
         self._segment = max((first for first, _ in segments(directory) if first <= since + 1), default=0)
-        self._offset = 0
+        self._offset = self._offset_after(since)
         self._fd = -1
 
     def read(self, last_seq: int | None = None) -> list[Record]:
@@ -64,6 +65,17 @@ class JournalCursor:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _offset_after(self, since: int) -> int:
+        """Return where to start in the segment: at the block with the record after `since`, if its index is right."""
+        path = segment_path(self._directory, self._segment)
+        if since < self._segment or (fd := _open_segment(path)) < 0:
+            return 0
+        try:
+            blocks = [block for block in read_blocks(path, os.fstat(fd).st_size) if 0 < block.first_seq <= since + 1]
+            return blocks[-1].start if blocks and _read_block(fd, blocks[-1]) is not None else 0
+        finally:
+            os.close(fd)
 
     def _read_segment(self) -> list[Record]:
         if self._fd < 0:
@@ -117,15 +129,6 @@ def _read_records_bytes(fd: int, offset: int) -> bytes:
     return os.pread(fd, needed, offset) if needed > len(data) == READ_BYTES else data
 
 
-def concerns_rank(header: Header, rank: int) -> bool:
-    """Whether a record belongs in the log of `rank`: its own, notes of the group, `begin` and `end` of its cells."""
-    if header["kind"] == "begin":
-        return rank in expand_ranks(header["ranks"])  # valid: checked by scan()
-    if header["kind"] == "end":
-        return False  # the rank's own rank_end records it
-    return header.get("rank") in (rank, None)
-
-
 def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
     """Return the last records of `rank` before sequence number `before` that fit in `max_bytes`, oldest first.
 
@@ -134,39 +137,72 @@ def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) ->
     page: deque[Record] = deque()
     size = 0
     for segment in reversed([first for first, _ in segments(directory) if before is None or first < before]):
-        found = _segment_records(directory, segment, before, lambda header: concerns_rank(header, rank))
-        for record in reversed(found):
-            if page and size + len(record.frame) > max_bytes:
-                return list(page), True
-            page.appendleft(record)
-            size += len(record.frame)
+        with closing(_backward(directory, segment, rank, MAX_SEQ if before is None else before)) as found:
+            for record in found:
+                if page and size + len(record.frame) > max_bytes:
+                    return list(page), True
+                page.appendleft(record)
+                size += len(record.frame)
     return list(page), False
 
 
 def execution_records(directory: Path, execution_id: str, first_seq: int, last_seq: int | None) -> Iterator[Record]:
-    """Yield the records of one execution, which lie between its `begin` and the end of the journal or `last_seq`."""
+    """Yield the records of one execution, from its `begin` up to `last_seq`.
+
+    Without that up to the end of the journal, or until each of its ranks has ended a later execution: until then a
+    thread that it left may have printed.
+    """
+    busy: set[int] | None = None
     with closing(JournalCursor(directory, first_seq - 1)) as cursor:
-        while records := cursor.read():
+        while (records := cursor.read()) and busy != set():
             for record in records:
                 header = record.header
                 if last_seq is not None and header["seq"] > last_seq:
                     return
                 if header.get("execution_id") == execution_id:
+                    if header["kind"] == "begin":
+                        busy = set(expand_ranks(header["ranks"]))
                     yield record
+                elif busy and header["kind"] == "rank_end":
+                    busy.discard(header["rank"])
 
 
-def _segment_records(
-    directory: Path, first_seq: int, before: int | None, wanted: Callable[[Header], bool]
-) -> list[Record]:
-    fd = _open_segment(segment_path(directory, first_seq))
+def _backward(directory: Path, segment: int, rank: int, before: int) -> Generator[Record, None, None]:
+    """Yield the records of a segment that belong in the log of a rank, newest first, from those before a number."""
+    path = segment_path(directory, segment)
+    fd = _open_segment(path)
     if fd < 0:
-        return []
+        return
+    # Found without parsing it; any other spelling of a header is not the writer's.
+    pattern = re.compile(rb'"kind":"begin"|"rank":(?:%d|null)[,}]' % rank)
     with open(fd, "rb") as file:
-        data = file.read(MAX_SEGMENT_BYTES)
-    found = []
-    for record in scan(data):
-        header = record.header
-        # Do not stop: a number out of order is forged, and later records may be valid.
-        if (before is None or header["seq"] < before) and wanted(header):
-            found.append(record)
-    return found
+        for block in reversed(read_blocks(path, os.fstat(fd).st_size)):
+            if block.first_seq >= before or not block.may_concern(rank):
+                continue
+            data = _read_block(fd, block)
+            is_right = data is not None
+            if data is None:  # the index is wrong
+                data = file.read(MAX_SEGMENT_BYTES)
+            # Do not stop at the first one: a number out of order is forged, and later records may be valid.
+            records = (record for record in scan(data, 0, pattern) if record.header["seq"] < before)
+            found = [record for record in records if _concerns(record.header, rank)]
+            yield from reversed(found)
+            if not is_right:
+                return
+            before = min([before, *(record.header["seq"] for record in found)])
+
+
+def _concerns(header: Header, rank: int) -> bool:
+    concerned = ranks_of(header)
+    return concerned is None or rank in concerned
+
+
+def _read_block(fd: int, block: Block) -> bytes | None:
+    """Return the bytes of a block; None unless a record is at its start and at its end, as its index says."""
+    data = os.pread(fd, block.end - block.start, block.start)
+    if block.first_seq:
+        first = next(scan(data), None)
+        if first is None or first.header["seq"] != block.first_seq:
+            return None
+    is_right = data[: len(MARKER)] in (MARKER, b"") and os.pread(fd, len(MARKER), block.end) in (MARKER, b"")
+    return data if is_right else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -42,23 +43,36 @@ def record_prefix(frame: bytes) -> bytes:
     return MARKER + _CRC.pack(zlib.crc32(frame))
 
 
-def scan(data: bytes, base: int = 0) -> Iterator[Record]:
+def scan(data: bytes, base: int = 0, pattern: re.Pattern[bytes] | None = None) -> Iterator[Record]:
     """Yield the complete records in `data`, which starts at offset `base` of its file.
 
     Damaged data, including forged records with a valid crc, is skipped up to the next marker with a matching crc and a
     valid header. An unfinished record at the end is left for the next read.
+
+    Args:
+        data: bytes of a segment.
+        base: their offset in it.
+        pattern: only records in whose encoded header it is found; parsing is most of the work.
     """
     start = 0
     while start >= 0:
         start = data.find(MARKER, start)
         if start < 0:
             return
-        record = _record_at(data, start, base)
-        if record is None:
+        found = _frame_at(data, start)
+        if found is None:
             start += 1  # damaged or unfinished: a later marker may still be valid
             continue
+        end, header_end = found
+        if pattern is not None and not pattern.search(data, start + PREFIX_BYTES + LENGTHS.size, header_end):
+            start = end
+            continue
+        record = _record(data[start + PREFIX_BYTES : end], header_end - start - PREFIX_BYTES, base + end)
+        if record is None:
+            start += 1
+            continue
         yield record
-        start = record.next_offset - base
+        start = end
 
 
 def junk_length(data: bytes) -> int:
@@ -77,21 +91,24 @@ def junk_length(data: bytes) -> int:
     return max(0, len(data) - PREFIX_BYTES - LENGTHS.size)
 
 
-def _record_at(data: bytes, start: int, base: int) -> Record | None:
+def _frame_at(data: bytes, start: int) -> tuple[int, int] | None:
+    """Return where the intact frame after the marker at `start` ends, and its header; None if there is none."""
     body = start + PREFIX_BYTES
     if len(data) < body + LENGTHS.size:
         return None
     header_length, payload_length = LENGTHS.unpack_from(data, body)
     if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:
         return None
-    end = body + LENGTHS.size + header_length + payload_length
-    if len(data) < end:
+    header_end = body + LENGTHS.size + header_length
+    end = header_end + payload_length
+    if len(data) < end or _CRC.unpack_from(data, start + len(MARKER))[0] != zlib.crc32(data[body:end]):
         return None
-    frame = data[body:end]
-    if _CRC.unpack_from(data, start + len(MARKER))[0] != zlib.crc32(frame):
-        return None
+    return end, header_end
+
+
+def _record(frame: bytes, header_end: int, next_offset: int) -> Record | None:
     try:
-        header = decode_header(frame[LENGTHS.size : LENGTHS.size + header_length])
+        header = decode_header(frame[LENGTHS.size : header_end])
     except FrameError:
         return None
-    return Record(frame, header, base + end) if is_sound(header) else None
+    return Record(frame, header, next_offset) if is_sound(header) else None

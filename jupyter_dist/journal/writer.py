@@ -11,6 +11,7 @@ from typing import Any
 
 from jupyter_dist.transport.frames import Header, encode_frame
 
+from .blocks import BlockWriter, index_path
 from .overflow import Overflow
 from .quota import Quota
 from .record import PREFIX_BYTES, record_prefix
@@ -47,6 +48,7 @@ class JournalWriter:
         self.overflow = Overflow()
         self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
         self._fd = -1
+        self._blocks: BlockWriter | None = None  # of the current segment
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._quota = Quota(directory, max_bytes, user_bytes)
         self._allowed = self._quota.allowed()
@@ -74,6 +76,8 @@ class JournalWriter:
         header = {"t": "record", "seq": self.last_seq + 1, "at": time.time(), "kind": kind, **fields}
         frame = encode_frame(header, payload)
         if self._write(frame):
+            assert self._blocks is not None
+            self._blocks.add(header, PREFIX_BYTES + len(frame))
             self.last_seq += 1
             self._looked_bytes += len(frame)
             self._on_append()
@@ -87,6 +91,9 @@ class JournalWriter:
 
     def close(self) -> None:
         """Close the current segment."""
+        if self._blocks is not None:
+            self._blocks.close()
+            self._blocks = None
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -146,14 +153,18 @@ class JournalWriter:
         self.close()
         first_seq = self.last_seq + 1
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._fd = os.open(segment_path(self.directory, first_seq), flags, 0o600)
-        self._segments.append((first_seq, os.fstat(self._fd).st_size))
+        path = segment_path(self.directory, first_seq)
+        self._fd = os.open(path, flags, 0o600)
+        size = os.fstat(self._fd).st_size
+        self._segments.append((first_seq, size))
+        self._blocks = BlockWriter(path, size)
         self._drop_oldest()
 
     def _drop_oldest(self) -> None:
         while len(self._segments) > 1 and self.num_bytes > self._allowed:
             first_seq, _ = self._segments.pop(0)
-            segment_path(self.directory, first_seq).unlink(missing_ok=True)
+            for path in (segment := segment_path(self.directory, first_seq), index_path(segment)):
+                path.unlink(missing_ok=True)
             self._is_cut = True
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jupyter_dist.journal import blocks, reader
 from jupyter_dist.journal import writer as writer_module
 from jupyter_dist.journal.overflow import MAX_WAITING_BYTES, Overflow
 from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_page, segments
@@ -206,4 +207,125 @@ def test_who_follows_the_journal_misses_nothing_after_what_somebody_else_wrote_i
     assert found[-3:] == [4, 5, 6][-len(found) :]
     pages = [rank_page(tmp_path, rank, 7, 10**6)[0] for rank in (0, 1)]
     assert {4, 5, 6} <= {record.header["seq"] for page in pages for record in page}
+    journal.close()
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1000)
+
+
+def write_cells(journal, count, lines=10):
+    """Write cells of ranks 0 to 2; 0 and 1 print, 2 prints nothing."""
+    for number in range(count):
+        journal.append("begin", b"x", execution_id=f"e{number}", ranks="0-2")
+        write(journal, lines, execution_id=f"e{number}")
+        for rank in range(3):
+            journal.append("rank_end", execution_id=f"e{number}", rank=rank, status="ok", seconds=0.1)
+        journal.append("end", execution_id=f"e{number}", state="ok")
+
+
+def all_pages(directory, rank):
+    found, before, more = [], None, True
+    while more:
+        page, more = rank_page(directory, rank, before, 700)
+        found = [record.header["seq"] for record in page] + found
+        before = found[0]
+    return found
+
+
+@pytest.fixture
+def scanned(monkeypatch):
+    """How many bytes the reader looked at."""
+    sizes = []
+    monkeypatch.setattr(reader, "scan", lambda data, *rest: sizes.append(len(data)) or scan(data, *rest))
+    return sizes
+
+
+def test_a_page_of_a_rank_reads_only_where_that_rank_has_records(tmp_path, small_blocks, scanned):
+    journal = JournalWriter(tmp_path)
+    write_cells(journal, 2)
+    write(journal, 2000)
+    (_, segment) = segments(tmp_path)[0]
+    page, more = rank_page(tmp_path, 2, None, 10**6)
+    assert [record.header["kind"] for record in page] == ["begin", "rank_end"] * 2
+    assert not more
+    assert sum(scanned) < segment.stat().st_size / 20
+    scanned.clear()
+    rank_page(tmp_path, 0, 1000, 500)
+    assert sum(scanned) < 5 * blocks.BLOCK_BYTES
+    journal.close()
+
+
+def test_a_cursor_and_the_records_of_a_cell_start_where_they_are(tmp_path, small_blocks, scanned):
+    journal = JournalWriter(tmp_path)
+    write_cells(journal, 300)
+    found = [record.header["seq"] for record in execution_records(tmp_path, "e250", 250 * 15 + 1, None)]
+    assert found == list(range(250 * 15 + 1, 251 * 15 + 1))
+    with contextlib.closing(JournalCursor(tmp_path, journal.last_seq - 3)) as cursor:
+        assert read_all(cursor) == list(range(journal.last_seq - 2, journal.last_seq + 1))
+    assert sum(scanned) < journal.num_bytes / 3
+    journal.close()
+
+
+def test_what_a_thread_prints_after_its_cell_belongs_to_it_until_each_rank_has_ended_another(tmp_path):
+    journal = JournalWriter(tmp_path)
+    write_cells(journal, 1)
+    write(journal, 1, execution_id="e0")
+    journal.append("begin", b"x", execution_id="e1", ranks="0,1")
+    write(journal, 1, execution_id="e0")
+    for rank in range(2):
+        journal.append("rank_end", execution_id="e1", rank=rank, status="ok", seconds=0.1)
+    write(journal, 1, execution_id="e0", rank=2)
+    found = [record.header["seq"] for record in execution_records(tmp_path, "e0", 1, None)]
+    assert found == [*range(1, 17), 18, 21]
+    journal.close()
+
+
+def spoil(state, path, other):
+    whole = path.read_bytes()
+    path.unlink()
+    if state == "a folder":
+        path.mkdir()
+    elif state == "torn":
+        path.write_bytes(whole[:-20])
+    elif state == "of another segment":
+        path.write_bytes(other)
+    elif state == "with a gap":
+        path.write_bytes(b"".join(line for place, line in enumerate(whole.splitlines(True)) if place != 1))
+
+
+@pytest.mark.parametrize("state", ["none", "torn", "of another segment", "a folder", "with a gap"])
+def test_what_is_read_does_not_depend_on_the_index(tmp_path, small_segments, small_blocks, state):
+    journal = JournalWriter(tmp_path)
+    write_cells(journal, 30)
+    journal.close()
+    whole = {rank: all_pages(tmp_path, rank) for rank in range(3)}
+    assert [len(seqs) for seqs in whole.values()] == [30 * 7, 30 * 7, 30 * 2]
+    indexes = sorted(tmp_path.glob("*.ix"))
+    assert len(indexes) == len(segments(tmp_path)) > 3
+    other = indexes[0].read_bytes()
+    for path in indexes:
+        spoil(state, path, other)
+    assert {rank: all_pages(tmp_path, rank) for rank in range(3)} == whole
+    for since in (0, 100, 333):
+        with contextlib.closing(JournalCursor(tmp_path, since)) as cursor:
+            assert read_all(cursor) == list(range(since + 1, journal.last_seq + 1))
+
+
+@pytest.mark.parametrize("forgery", FORGERIES, ids=range(len(FORGERIES)))
+def test_pages_are_whole_after_somebody_else_wrote_into_the_journal(tmp_path, small_blocks, forgery):
+    journal = JournalWriter(tmp_path)
+    write_cells(journal, 10)
+    append_to_last_segment(tmp_path, forgery)
+    write_cells(journal, 10)
+    mine = {seq for seq in all_pages(tmp_path, 2) if seq <= journal.last_seq}
+    assert mine == {place for cell in range(20) for place in (cell * 15 + 1, cell * 15 + 14)}
+    journal.close()
+
+
+def test_the_index_of_a_segment_goes_with_it(tmp_path, small_segments):
+    journal = JournalWriter(tmp_path, max_bytes=20_000)
+    write(journal, 500)
+    assert {path.stem for path in tmp_path.glob("*.ix")} == {path.stem for _, path in segments(tmp_path)}
     journal.close()
