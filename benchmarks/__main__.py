@@ -19,6 +19,7 @@ FIGURES = {
     "stall": "stall",
     "idle": "idle",
     "adoption": "adoption",
+    "past": "past",
     "faults": "faults",
 }
 

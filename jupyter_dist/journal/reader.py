@@ -22,6 +22,8 @@ from .writer import SEGMENT_BYTES, segment_path
 READ_BYTES = 1 << 20
 # The limit of a writer; a rank may have appended more.
 MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
+# In pages each record counts at least this much: short ones cost the time of parsing, not of their bytes.
+LEAST_RECORD_BYTES = 512
 _IS_SEQ = re.compile(r"[0-9]{20}")
 
 
@@ -132,17 +134,18 @@ def _read_records_bytes(fd: int, offset: int) -> bytes:
 def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
     """Return the last records of `rank` before sequence number `before` that fit in `max_bytes`, oldest first.
 
-    Returns at least one record if there is one. The flag says whether there are older ones.
+    A short record counts as LEAST_RECORD_BYTES. Returns at least one record if there is one. The flag says whether
+    there are older ones.
     """
     page: deque[Record] = deque()
     size = 0
     for segment in reversed([first for first, _ in segments(directory) if before is None or first < before]):
         with closing(_backward(directory, segment, rank, MAX_SEQ if before is None else before)) as found:
             for record in found:
-                if page and size + len(record.frame) > max_bytes:
+                size += max(len(record.frame), LEAST_RECORD_BYTES)
+                if page and size > max_bytes:
                     return list(page), True
                 page.appendleft(record)
-                size += len(record.frame)
     return list(page), False
 
 
