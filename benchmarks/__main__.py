@@ -18,6 +18,7 @@ FIGURES = {
     "flood": "flood",
     "stall": "stall",
     "idle": "idle",
+    "keystroke": "keystroke",
     "adoption": "adoption",
     "past": "past",
     "faults": "faults",

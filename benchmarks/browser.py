@@ -18,6 +18,7 @@ from .ours import Server
 from .processes import descendants, kill, wait_until
 
 EXTENSION = REPOSITORY / "jupyter_dist" / "labextension"
+COLLABORATION = ("@jupyter/collaboration-extension", "@jupyter/docprovider-extension")
 _OPEN_SIDEBAR = (
     "jupyterapp.restored.then(() => jupyterapp.commands.execute('jupyter-dist:show-sidebar')).then(() => 'shown')"
 )
@@ -44,18 +45,21 @@ def enable_extension(server: Server, enabled: bool) -> None:
     """Whether pages that are opened from now on have the extension."""
     place = server.home / "config" / "labconfig"
     place.mkdir(parents=True, exist_ok=True)
-    (place / "page_config.json").write_text(json.dumps({"disabledExtensions": {"jupyter-dist": not enabled}}))
+    disabled = {"jupyter-dist": not enabled, **dict.fromkeys(COLLABORATION, True)}
+    (place / "page_config.json").write_text(json.dumps({"disabledExtensions": disabled}))
 
 
 class Page:
-    """One browser with one tab: with the sidebar open, or `bare`, without the extension."""
+    """One browser with one tab: with the sidebar open unless told otherwise, or `bare`, without the extension."""
 
-    def __init__(self, server: Server, executable: str, *, bare: bool = False) -> None:
+    def __init__(self, server: Server, executable: str, *, bare: bool = False, sidebar: bool = True) -> None:
         self._server = server
         self._executable = executable
         self._bare = bare
+        self._sidebar = sidebar
         self._profile = tempfile.TemporaryDirectory(prefix="jdb-", ignore_cleanup_errors=True)
         self._ids = 0
+        self.events: list[Any] = []
 
     def __enter__(self) -> Page:
         flags = [
@@ -84,6 +88,31 @@ class Page:
         """All of the browser's processes."""
         return [self._process.pid, *descendants(self._process.pid)]
 
+    def evaluate(self, expression: str) -> Any:
+        """Return the value of a JavaScript expression, or of its promise. Raises RuntimeError if it throws."""
+        parameters = {"expression": expression, "awaitPromise": True, "returnByValue": True}
+        answer = self.ask("Runtime.evaluate", **parameters)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"in the page: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def press(self, key: str, code: int, *, shift: bool = False) -> None:
+        """Press and release a key, as a keyboard does: the browser handles it like any other input."""
+        common = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 * shift}
+        text = {"text": "\r"} if key == "Enter" else {"text": key} if len(key) == 1 else {}
+        self.ask("Input.dispatchKeyEvent", type="keyDown", **common, **text)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def ask(self, method: str, **parameters: Any) -> Any:
+        """Call a method of the DevTools protocol; events that come meanwhile are kept in `events`."""
+        self._ids += 1
+        self._socket.send(json.dumps({"id": self._ids, "method": method, "params": parameters}))
+        while (answer := json.loads(self._socket.recv())).get("id") != self._ids:
+            self.events.append(answer)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        return answer["result"]
+
     def _open(self) -> None:
         port_file = Path(self._profile.name, "DevToolsActivePort")
         wait_until(lambda: port_file.exists() and port_file.read_text().count("\n") > 0, 30, "Chromium starts", 0.1)
@@ -91,21 +120,16 @@ class Page:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=10) as response:
             tab = next(target for target in json.load(response) if target["type"] == "page")
         self._socket = websocket.create_connection(tab["webSocketDebuggerUrl"], timeout=60)
-        wait_until(lambda: self._evaluate("typeof jupyterapp") == "object", 60, "JupyterLab loads", 0.25)
+        wait_until(lambda: self.evaluate("typeof jupyterapp") == "object", 60, "JupyterLab loads", 0.25)
         if self._bare:
-            wait_until(lambda: self._evaluate(_RESTORED) == "restored", 30, "JupyterLab is restored", 0.25)
-            assert not self._evaluate(_HAS_EXTENSION)
+            wait_until(lambda: self.evaluate(_RESTORED) == "restored", 30, "JupyterLab is restored", 0.25)
+            assert not self.evaluate(_HAS_EXTENSION)
             return
-        wait_until(lambda: self._evaluate(_OPEN_SIDEBAR) == "shown", 30, "the sidebar opens", 0.25)
-        wait_until(lambda: self._evaluate(_COUNT_RANKS) > 0, 30, "the sidebar shows ranks", 0.25)
-
-    def _evaluate(self, expression: str) -> Any:
-        self._ids += 1
-        parameters = {"expression": expression, "awaitPromise": True, "returnByValue": True}
-        self._socket.send(json.dumps({"id": self._ids, "method": "Runtime.evaluate", "params": parameters}))
-        while (answer := json.loads(self._socket.recv())).get("id") != self._ids:
-            pass
-        return answer["result"]["result"].get("value")
+        if not self._sidebar:
+            wait_until(lambda: self.evaluate(_RESTORED) == "restored", 30, "JupyterLab is restored", 0.25)
+            return
+        wait_until(lambda: self.evaluate(_OPEN_SIDEBAR) == "shown", 30, "the sidebar opens", 0.25)
+        wait_until(lambda: self.evaluate(_COUNT_RANKS) > 0, 30, "the sidebar shows ranks", 0.25)
 
     def _close(self) -> None:
         pids = self.processes()

@@ -22,6 +22,8 @@ from .processes import command_line, cpu_seconds, descendants, kill, scheduled_s
 API = "/jupyter-dist/api"
 FINAL = frozenset({"ok", "error", "interrupted", "aborted", "lost"})
 LISTEN_SECONDS = 60.0
+# Others may be installed for tests; a notebook that is shared by collaboration does much more.
+EXTENSIONS = {"jupyter_dist": True, **dict.fromkeys(("jupyter_server_ydoc", "jupyter_server_fileid"), False)}
 Json = dict[str, Any]
 
 
@@ -110,7 +112,7 @@ class Server:
             *(f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0", "--ServerApp.ip=127.0.0.1"),
             *(f"--IdentityProvider.token={self.token}", f"--ServerApp.root_dir={self.home}", "--allow-root"),
             *(["--LabApp.expose_app_in_browser=True"] if self._application == "jupyterlab" else []),
-            *("--no-browser", "--ServerApp.jpserver_extensions={'jupyter_dist': True}"),
+            *("--no-browser", f"--ServerApp.jpserver_extensions={EXTENSIONS}"),
         ]
 
     def _environment(self) -> dict[str, str]:

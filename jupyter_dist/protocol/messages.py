@@ -28,6 +28,9 @@ class HelloMessage(TypedDict):
 
     type: Literal["hello"]
     server: Annotated[str, Field("The id of this server process.")]
+    accepts: NotRequired[
+        Annotated[list[Literal["submit"]], Field("Types of messages that it accepts besides subscriptions.")]
+    ]
 
 
 class GroupsMessage(Groups):

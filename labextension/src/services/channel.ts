@@ -4,12 +4,18 @@
  */
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { PromiseDelegate } from '@lumino/coreutils';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
+import { DistError } from './errors';
 import type {
   IErrorBody,
+  IExecution,
   IGroup,
+  IRunRequest,
+  ISubmitMessage,
+  ISubmittedMessage,
   ServerMessage,
   Topic,
   TopicMessage
@@ -37,6 +43,9 @@ export interface ITopicSubscription extends IDisposable {
 
 /** The server closes a connection that sends a larger message. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;
+
+/** A cell is answered at once; after this time, the connection is probably lost. */
+const SUBMIT_MS = 10000;
 
 export class Channel implements IDisposable {
   constructor(settings: ServerConnection.ISettings) {
@@ -88,7 +97,10 @@ export class Channel implements IDisposable {
     const entry = this._topics.get(key) ?? { topic, handlers: new Set() };
     this._topics.set(key, entry);
     entry.handlers.add(handler);
-    this._sendSubscribe(entry);
+    // The server has subscribed this page to what it runs.
+    if (!this._granted.delete(key)) {
+      this._sendSubscribe(entry);
+    }
     const subscription = new DisposableDelegate(() => {
       entry.handlers.delete(handler);
       if (entry.handlers.size === 0 && this._topics.get(key) === entry) {
@@ -99,6 +111,28 @@ export class Channel implements IDisposable {
     return Object.assign(subscription, {
       resubscribe: () => this._sendSubscribe(entry)
     }) as ITopicSubscription;
+  }
+
+  /**
+   * Run a cell. Resolves to null if it was not sent, or if it is not known whether it arrived: the caller sends it by
+   * REST then, with the same key, and the server does not run it twice. Rejects with the server's DistError.
+   */
+  submit(group: string, cell: IRunRequest, key: string): Promise<IExecution | null> {
+    const message: ISubmitMessage = { type: 'submit', key, group, cell };
+    if (!this.connected || !this._accepts.includes(message.type)) {
+      return Promise.resolve(null);
+    }
+    const answer = new PromiseDelegate<IExecution | null>();
+    this._pending.set(key, answer);
+    if (!this._send(message)) {
+      this._pending.delete(key);
+      return Promise.resolve(null);
+    }
+    const timer = setTimeout(() => answer.resolve(null), SUBMIT_MS);
+    return answer.promise.finally(() => {
+      clearTimeout(timer);
+      this._pending.delete(key);
+    });
   }
 
   /**
@@ -133,15 +167,33 @@ export class Channel implements IDisposable {
 
   private _onMessage(data: string): void {
     const message = JSON.parse(data) as ServerMessage;
-    if (message.type === 'hello' || message.type === 'submitted') {
+    if (message.type === 'hello') {
+      this._accepts = message.accepts ?? [];
       return;
     }
     if (message.type === 'groups') {
       this._groups.emit(message.groups);
       return;
     }
+    if (message.type === 'submitted') {
+      this._onSubmitted(message);
+      return;
+    }
+    if (message.type === 'error' && message.request?.type === 'submit') {
+      this._pending.get(String(message.request.key))?.reject(new DistError(message.error));
+      return;
+    }
+    this._dispatch(message);
+  }
+
+  private _dispatch(message: TopicMessage): void {
     const key = messageKey(message);
     const entry = key === null ? undefined : this._topics.get(key);
+    if (key !== null && !entry && this._granted.delete(key)) {
+      // Nobody follows the execution.
+      const [topic, group, execution] = JSON.parse(key) as string[];
+      this._send({ type: 'unsubscribe', topic, group, execution });
+    }
     for (const handler of [...(entry?.handlers ?? [])]) {
       try {
         handler.receive(message);
@@ -152,6 +204,14 @@ export class Channel implements IDisposable {
     }
     if (message.type === 'error' && !entry) {
       console.warn(describe(message.error));
+    }
+  }
+
+  private _onSubmitted({ key, execution }: ISubmittedMessage): void {
+    const pending = this._pending.get(key);
+    if (pending) {
+      this._granted.add(topicKey({ topic: 'execution', group: execution.group, execution: execution.id }));
+      pending.resolve(execution);
     }
   }
 
@@ -196,15 +256,26 @@ export class Channel implements IDisposable {
   private _drop(): void {
     const socket = this._socket;
     this._socket = null;
+    this._accepts = [];
+    this._granted.clear();
+    for (const pending of this._pending.values()) {
+      pending.resolve(null);
+    }
     if (socket) {
       socket.onopen = socket.onmessage = socket.onclose = null;
       socket.close();
     }
   }
 
+  /** Types of messages that the server accepts besides subscriptions: an older one accepts no others. */
+  private _accepts: readonly string[] = [];
   private _connection = new Signal<this, boolean>(this);
+  /** Topics that the server follows for this page, until somebody here does. */
+  private _granted = new Set<string>();
   private _groups = new Signal<this, IGroup[]>(this);
   private _isDisposed = false;
+  /** The cells that were sent and not answered, by their key. */
+  private _pending = new Map<string, PromiseDelegate<IExecution | null>>();
   private _poll: Poll<void, Error>;
   private _settings: ServerConnection.ISettings;
   private _socket: WebSocket | null = null;

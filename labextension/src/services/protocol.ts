@@ -511,6 +511,8 @@ export interface IHelloMessage {
   type: 'hello';
   /** The id of this server process. */
   server: string;
+  /** Types of messages that it accepts besides subscriptions. */
+  accepts?: 'submit'[];
 }
 
 /** All groups: after connecting, and whenever one has changed. */

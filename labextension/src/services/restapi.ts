@@ -169,9 +169,10 @@ export async function listMemory(
 export async function runExecution(
   settings: Settings,
   group: string,
-  body: IRunRequest
+  body: IRunRequest,
+  key: string
 ): Promise<IExecution> {
-  return requestOnce(settings, ['groups', group, 'executions'], body);
+  return requestOnce(settings, ['groups', group, 'executions'], body, key);
 }
 
 export async function listExecutions(
@@ -262,8 +263,7 @@ async function hasCookie(settings: Settings, group: string): Promise<boolean> {
  * POST a change, and retry if the answer is lost: the server recognizes the
  * key and does not repeat the change.
  */
-async function requestOnce<T>(settings: Settings, path: string[], body: object): Promise<T> {
-  const key = UUID.uuid4();
+async function requestOnce<T>(settings: Settings, path: string[], body: object, key = UUID.uuid4()): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await request(settings, 'POST', path, body, undefined, key);

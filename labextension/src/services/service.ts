@@ -3,6 +3,7 @@
  * of the extension.
  */
 import { ServerConnection } from '@jupyterlab/services';
+import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Channel, ITopicHandler, ITopicSubscription } from './channel';
@@ -179,8 +180,10 @@ export class DistService implements IService {
     return (await restapi.listMemory(this._settings, group)).samples;
   }
 
-  run(group: string, request: IRunRequest): Promise<IExecution> {
-    return restapi.runExecution(this._settings, group, request);
+  async run(group: string, request: IRunRequest): Promise<IExecution> {
+    const key = UUID.uuid4();
+    const execution = await this._channel.submit(group, request, key);
+    return execution ?? restapi.runExecution(this._settings, group, request, key);
   }
 
   async executions(group: string): Promise<IExecution[]> {

@@ -15,7 +15,7 @@ from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
 from jupyter_dist.transport.tasks import start_task
 
-from .subscriptions import SUBSCRIPTIONS, Request, Subscription, known_fields
+from .subscriptions import SUBSCRIPTIONS, ExecutionSubscription, Request, Subscription, known_fields
 
 MIN_GAP_SECONDS = 0.05
 MAX_SUBSCRIPTIONS = 2000
@@ -89,7 +89,7 @@ class Page:
 
     async def run(self) -> None:
         """Send until cancelled, or until the socket is closed."""
-        await self._send({"type": "hello", "server": self._manager.server_id})
+        await self._send({"type": "hello", "server": self._manager.server_id, "accepts": ["submit"]})
         while True:
             await self._wait()
             messages, seconds = await self._collect()
@@ -139,8 +139,13 @@ class Page:
     def _mark(self, topic: Topic) -> None:
         self._changed.add(topic)
         self._something.set()
-        if topic[0] == "execution":
+        if topic[0] == "execution" or (topic[0] == "view" and self._is_first(topic)):
             self._urgent.set()
+
+    def _is_first(self, topic: Topic) -> bool:
+        """Whether a user waits for the first output of a cell; later ones are gathered."""
+        subscription = self._subscriptions.get(("execution", *topic[1:]))
+        return isinstance(subscription, ExecutionSubscription) and subscription.is_empty
 
     async def _room(self) -> None:
         """Wait while many answers are pending: requests of a page that does not read stay in its socket."""

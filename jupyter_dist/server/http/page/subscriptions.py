@@ -82,6 +82,11 @@ class ExecutionSubscription(Subscription):
         self.key = (self.topic, self._group.id, self._execution_id)
         self.topics = (self.key, ("view", self._group.id, self._execution_id))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no output has been sent yet."""
+        return self._sent is None or not self._sent.items
+
     async def messages(self) -> list[TopicMessage]:
         """Return the changes of the view, then the execution, both from the same moment."""
         view = await self._group.view(self._execution_id)

@@ -92,23 +92,25 @@ export class RankCellExecutor implements INotebookCellExecutor {
   ): Promise<boolean> {
     const { cell, onCellExecuted, onCellExecutionScheduled } = options;
     const job = newJob(options, model, target);
-    prepare(cell as CodeCell, model);
-    onCellExecutionScheduled({ cell });
     let error: KernelError | null = null;
     let tolerated = false;
-    try {
-      await queue.enqueue({
-        lane: this._options.groups.find(target.group)?.id ?? target.group,
-        mayFail: job.mayFail,
-        run: async submitted => {
-          error = await this._runOnRanks(job, submitted);
-          tolerated = error !== null && job.mayFail;
-          if (error && !tolerated) {
-            throw error;
-          }
-          return true;
+    // It is sent before the page works on the cell, and answered afterwards.
+    const ended = queue.enqueue({
+      lane: this._options.groups.find(target.group)?.id ?? target.group,
+      mayFail: job.mayFail,
+      run: async submitted => {
+        error = await this._runOnRanks(job, submitted);
+        tolerated = error !== null && job.mayFail;
+        if (error && !tolerated) {
+          throw error;
         }
-      });
+        return true;
+      }
+    });
+    prepare(cell as CodeCell, model);
+    onCellExecutionScheduled({ cell });
+    try {
+      await ended;
     } catch (reason) {
       if (reason instanceof CellAborted) {
         idle(job);

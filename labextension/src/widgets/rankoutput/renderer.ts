@@ -172,14 +172,22 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     if (this._timer || this._frame || this.isDisposed || !this._bundle) {
       return;
     }
-    const wait = Math.max(0, this._nextDraw - performance.now());
+    const wait = this._nextDraw - performance.now();
+    if (wait <= 0) {
+      this._drawInFrame();
+      return;
+    }
     this._timer = setTimeout(() => {
       this._timer = undefined;
-      this._frame = requestAnimationFrame(() => {
-        this._frame = 0;
-        this._draw();
-      });
+      this._drawInFrame();
     }, wait);
+  }
+
+  private _drawInFrame(): void {
+    this._frame = requestAnimationFrame(() => {
+      this._frame = 0;
+      this._draw();
+    });
   }
 
   private _draw(): void {
