@@ -24,6 +24,7 @@ class Command(JupyterApp):
     name = "jupyter-dist"
     word = ""
     needs_client = True
+    needs_groups = False  # it does nothing where there is no group, so no server is started for it then
 
     url = Unicode(help="URL of the Jupyter server; empty: your running one, else a new one for this command.").tag(
         config=True
@@ -83,10 +84,20 @@ class Command(JupyterApp):
 
     def connect(self) -> Client:
         """Return a client of the server."""
-        return Client.connect(self.options.url or self.url or None)
+        return Client.connect(self.options.url or self.url or None, start=not self.needs_groups)
+
+    def without_groups(self, error: JupyterDistError) -> int:
+        """Run a command that needs groups where there is no server and no group; return the exit status."""
+        raise error
 
     def _connected(self) -> int:
-        with self.connect() as self.client:
+        try:
+            client = self.connect()
+        except JupyterDistError as err:
+            if self.needs_groups and err.code == "unknown_group":
+                return self.without_groups(err)
+            raise
+        with client as self.client:
             return self.act()
 
 

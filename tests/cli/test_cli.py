@@ -148,6 +148,16 @@ def test_doctor_says_what_there_is(dist, group):
     assert "WRONG  server: The Jupyter server at http://127.0.0.1:9 does not respond" in wrong
 
 
+def test_no_server_is_started_to_say_that_no_group_runs(dist, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    assert dist("list").stdout == "No group is running.\n"
+    assert json.loads(dist("list", "--json").stdout) == []
+    assert dist("stop", "--all").stdout == "No group is running.\n"
+    assert "No group is running. Start one" in dist("exec", "1", status=1).stderr
+    assert json.loads(dist("status", "--json", status=1).stdout)["error"]["code"] == "unknown_group"
+    assert not list(tmp_path.glob("jupyter_dist-server-*"))  # the lock of who starts one
+
+
 def test_groups_outlive_the_command_where_no_server_runs(dist, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path_factory.mktemp("rt")))
     assert "It ends after 1 h without a Jupyter server" in dist("start", "alone", "-n", "1").stdout

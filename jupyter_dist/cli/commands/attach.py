@@ -20,6 +20,7 @@ class Attach(CellCommand):
     """A prompt that runs cells on a group's ranks. Ctrl-C interrupts the ranks, Ctrl-D detaches."""
 
     word = "attach"
+    needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group and its ranks."""

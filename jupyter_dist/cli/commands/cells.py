@@ -54,6 +54,7 @@ class Exec(CellCommand):
     """Run code on a group's ranks and print its output."""
 
     word = "exec"
+    needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group, the ranks, the code."""

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
+from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.blocking.report import ending_text, sample_if_any, status_text
 
 
@@ -45,13 +46,20 @@ class List(Command):
     """List all groups, and what ends each of them."""
 
     word = "list"
+    needs_groups = True
 
     def act(self) -> int:
         """Print a line for each group."""
-        groups = self.client.groups()
+        return self._tell(self.client.groups())
+
+    def without_groups(self, error: JupyterDistError) -> int:
+        """Print that there is none."""
+        return self._tell([])
+
+    def _tell(self, groups: list[Group]) -> int:
         lines = [
             f"{shown(group)}, {group.model['accelerator']}, in {group.model['cwd']}\n"
-            f"  {ending_text(group.model, is_private=self.client.is_private)}"
+            f"  {ending_text(group.model, is_private=group.client.is_private)}"
             for group in groups
         ]
         self.tell([group.model for group in groups], "\n".join(lines) or "No group is running.")
@@ -62,6 +70,7 @@ class Status(Command):
     """Show a group's ranks: state, process, device, memory."""
 
     word = "status"
+    needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group."""
@@ -79,6 +88,7 @@ class Stop(Command):
     """End a group and all of its processes."""
 
     word = "stop"
+    needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the group, or all."""
@@ -87,7 +97,13 @@ class Stop(Command):
 
     def act(self) -> int:
         """End the groups one after the other."""
-        groups = self.client.groups() if self.options.all else [self.client.attach(self.options.group)]
+        return self._end(self.client.groups() if self.options.all else [self.client.attach(self.options.group)])
+
+    def without_groups(self, error: JupyterDistError) -> int:
+        """End all of none, if all were named."""
+        return self._end([]) if self.options.all else super().without_groups(error)
+
+    def _end(self, groups: list[Group]) -> int:
         killed = {group.name: group.shutdown() for group in groups}
         lines = [line for name, said in killed.items() for line in (*said, f"Group '{name}' has ended.")]
         self.tell({"killed": killed}, "\n".join(lines) or "No group is running.")

@@ -16,6 +16,7 @@ class Logs(Command):
     """Show the output of a rank; with --json one record of docs/api.md (LogRecord) per line."""
 
     word = "logs"
+    needs_groups = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the rank and the length of the log."""

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from jupyter_core.paths import jupyter_runtime_dir
+
 from jupyter_dist.client.connection.channel import Channel
 from jupyter_dist.client.connection.http import Api
 from jupyter_dist.client.servers import Server, attendance, own_process, private_server, running_servers, server_of
 from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.system.places import may_have_groups
 
 from .group import AsyncGroup
 
@@ -29,18 +32,27 @@ NO_SERVER = Server("http://127.0.0.1:0/")  # none was found yet
 class AsyncClient:
     """The groups of one Jupyter server; of the next one, when a server that was found by itself has ended."""
 
-    def __init__(self, server: Server, *, follow: bool = False) -> None:
+    def __init__(self, server: Server, *, follow: bool = False, start: bool = True) -> None:
         self.api = Api(server, self._next_server if follow else None)
+        self._may_start = start
         self.channel = Channel(self.api)
         self.segments = Segments()
         self._attended: Path | None = None
 
     @classmethod
-    async def connect(cls, url: str | None = None, token: str | None = None, *, private: bool = True) -> AsyncClient:
+    async def connect(
+        cls, url: str | None = None, token: str | None = None, *, private: bool = True, start: bool = True
+    ) -> AsyncClient:
         """The server at `url`, else this user's running one, else a private one, which is started if needed.
 
+        Args:
+            url: a server; by default it is looked for.
+            token: its token; by default from its file or the environment.
+            private: whether to use a private server.
+            start: whether to start a private server even if there is no group that it could find.
+
         Raises:
-            JupyterDistError: `server_gone`, `forbidden`, `not_found`, `no_server`.
+            JupyterDistError: `server_gone`, `forbidden`, `not_found`, `no_server`; `unknown_group` with `start=False`.
         """
         if url is not None:
             client = cls(server_of(url, token))
@@ -53,7 +65,7 @@ class AsyncClient:
                 return cls(found)
             message = "You have no running Jupyter server with jupyter_dist."
             raise JupyterDistError("no_server", message, "Start one: jupyter lab or jupyter server.")
-        client = cls(NO_SERVER, follow=True)
+        client = cls(NO_SERVER, follow=True, start=start)
         try:
             await client.api.move_on(NO_SERVER)
         except BaseException:
@@ -78,6 +90,8 @@ class AsyncClient:
                 self._attended = attendance.join()  # before it is looked for, so that it does not end meanwhile
         deadline = time.monotonic() + FIND_SECONDS
         while (server := await _answering(running_servers())) is None:
+            if not self._may_start and not may_have_groups(jupyter_runtime_dir()):
+                raise no_group()
             server = await asyncio.to_thread(private_server)
             if await _answering([server]) is not None:
                 break
@@ -125,11 +139,7 @@ class AsyncClient:
         if len(living) == 1:
             return living[0]
         if not living:
-            raise JupyterDistError(
-                "unknown_group",
-                "No group is running.",
-                "Start one: Group.start(num_ranks=2), or jupyter dist start -n 2.",
-            )
+            raise no_group()
         names = ", ".join(f"'{group.name}'" for group in living)
         raise JupyterDistError("unknown_group", f"{len(living)} groups are running.", f"Name one of: {names}.")
 
@@ -139,6 +149,12 @@ class AsyncClient:
         await self.channel.close()
         self.api.close()
         self._leave()
+
+
+def no_group() -> JupyterDistError:
+    """Return the error for what needs a group when there is none."""
+    hint = "Start one: Group.start(num_ranks=2), or jupyter dist start -n 2."
+    return JupyterDistError("unknown_group", "No group is running.", hint)
 
 
 async def _answering(servers: Iterable[Server]) -> Server | None:

@@ -24,11 +24,13 @@ class Client:
         self._loop = loop
 
     @classmethod
-    def connect(cls, url: str | None = None, token: str | None = None, *, private: bool = True) -> Client:
+    def connect(
+        cls, url: str | None = None, token: str | None = None, *, private: bool = True, start: bool = True
+    ) -> Client:
         """See AsyncClient.connect."""
         loop = LoopThread()
         try:
-            return cls(loop.run(AsyncClient.connect(url, token, private=private)), loop)
+            return cls(loop.run(AsyncClient.connect(url, token, private=private, start=start)), loop)
         except BaseException:
             loop.close()
             raise

@@ -9,15 +9,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from tornado.httpclient import HTTPClientError
-from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.messages import ClientMessage, ServerMessage
 
 from .feeds import Feed, Key, message_key, topic_key
 from .http import ADOPT_POLL_SECONDS, Api
+
+if TYPE_CHECKING:
+    from tornado.websocket import WebSocketClientConnection
 
 MAX_MESSAGE_BYTES = 1 << 30
 CLOSE_SECONDS = 1.0
@@ -73,6 +76,8 @@ class Channel:
 
     def _send(self, message: ClientMessage) -> None:
         if self._socket is not None:
+            from tornado.websocket import WebSocketError  # noqa: PLC0415
+
             try:
                 self._socket.write_message(json.dumps(message))
             except WebSocketError:  # connection lost: the reader notices, too, and subscribes again
@@ -98,6 +103,9 @@ class Channel:
                 self._socket = None
 
     async def _connected(self) -> WebSocketClientConnection:
+        # With a third of what a command imports, of which few follow anything.
+        from tornado.websocket import WebSocketError, websocket_connect  # noqa: PLC0415
+
         reason: Exception | None = None
         for pause in (0.0, *RETRY_AFTER_SECONDS):
             await asyncio.sleep(pause)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import math
 import os
@@ -16,7 +15,6 @@ import re
 import secrets
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
+from jupyter_dist.system.places import group_places
 from jupyter_dist.system.processes import read_process
 
 # sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.
@@ -44,15 +43,8 @@ def groups_directory(runtime_dir: str) -> Path:
     Raises:
         JupyterDistError: `bad_directory`, if no place is private and short enough.
     """
-    # Outside of the runtime directory, its name separates the groups of different runtime directories.
-    digest = hashlib.sha256(os.fsencode(runtime_dir)).hexdigest()[:8]
-    name = f"jupyter_dist-{os.getuid()}-{digest}"
-    candidates = [Path(runtime_dir) / "jupyter_dist"]
-    if xdg := os.environ.get("XDG_RUNTIME_DIR"):
-        candidates.append(Path(xdg) / f"jupyter_dist-{digest}")
-    candidates += [Path(tempfile.gettempdir()) / name, Path("/tmp") / name]  # noqa: S108 - checked below
     problems = []
-    for candidate in sorted(candidates, key=lambda path: not _is_safe_above(path)):
+    for candidate in sorted(group_places(runtime_dir), key=lambda path: not _is_safe_above(path)):
         if len(os.fsencode(str(candidate) + _LONGEST)) > MAX_SOCKET_PATH_BYTES:
             problems.append(f"{candidate} is too long for a unix socket path")
             continue

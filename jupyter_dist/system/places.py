@@ -1,0 +1,28 @@
+"""Where the directories of groups may be: the server claims one of these places, and clients look there for groups."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def group_places(runtime_dir: str) -> list[Path]:
+    """Return the places for the groups of a Jupyter runtime directory, the preferred one first."""
+    # Outside of the runtime directory, its name separates the groups of different runtime directories.
+    digest = hashlib.sha256(os.fsencode(runtime_dir)).hexdigest()[:8]
+    name = f"jupyter_dist-{os.getuid()}-{digest}"
+    found = [Path(runtime_dir) / "jupyter_dist"]
+    if xdg := os.environ.get("XDG_RUNTIME_DIR"):
+        found.append(Path(xdg) / f"jupyter_dist-{digest}")
+    return [*found, Path(tempfile.gettempdir()) / name, Path("/tmp") / name]  # noqa: S108 - the server checks it
+
+
+def may_have_groups(runtime_dir: str) -> bool:
+    """Whether there is a directory of any group, which may run or have left its logs. False is certain."""
+    # The server takes a place beside one that another user has taken.
+    places = {
+        beside for place in group_places(runtime_dir) for beside in (place, *place.parent.glob(f"{place.name}-*"))
+    }
+    return any(True for place in places for _ in place.glob("g-*"))
