@@ -1,6 +1,8 @@
 /** Nothing comes from elsewhere, and a strict page policy is enough. */
 import { expect, Page, test } from '@playwright/test';
 import { createHash } from 'crypto';
+import * as fs from 'fs';
+import * as path from 'path';
 import * as lab from './lab';
 import { command } from './ranks';
 
@@ -36,9 +38,28 @@ async function enforce(page: Page): Promise<void> {
   });
 }
 
+/** The sizes of all scripts that were built. */
+function built(): number[] {
+  const folder = path.join(__dirname, '..', '..', 'jupyter_dist', 'labextension', 'static');
+  const names = fs.readdirSync(folder).filter(name => name.endsWith('.js'));
+  return names.map(name => fs.statSync(path.join(folder, name)).size);
+}
+
+function sum(numbers: Iterable<number>): number {
+  return [...numbers].reduce((a, b) => a + b, 0);
+}
+
 test('the page needs no other host and no more than its own scripts', async ({ page, context, baseURL }) => {
   const { host } = new URL(baseURL!);
   const elsewhere: string[] = [];
+  const scripts = new Map<string, number>();
+  page.on('response', async response => {
+    const { pathname } = new URL(response.url());
+    if (/\/extensions\/jupyter-dist\/.*\.js$/.test(pathname)) {
+      scripts.set(pathname.split('/').pop()!, (await response.body()).length);
+    }
+  });
+  const isLoaded = (part: string): boolean => [...scripts.keys()].some(name => name.includes(part));
   const note = (url: string): void => {
     if (/^(https?|wss?):/.test(url) && new URL(url).host !== host) {
       elsewhere.push(url);
@@ -61,12 +82,16 @@ test('the page needs no other host and no more than its own scripts', async ({ p
   await cell.editor.click();
   await page.keyboard.press('Control+Enter');
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  // What is not needed yet is not loaded yet, and that is much of it.
+  expect(['logpanel', 'sidebar', 'scriptexport', 'uplot'].filter(isLoaded)).toEqual([]);
+  expect(sum(scripts.values())).toBeLessThan(0.66 * sum(built()));
   await command(page, 'jupyter-dist:show-sidebar');
   await expect(page.getByRole('region', { name: 'Group train' }).getByText('idle').first()).toBeVisible();
   await command(page, 'jupyter-dist:open-log', { group: lab.GROUP, rank: 0 });
   await expect(page.getByRole('log', { name: 'Output of rank 0' })).toContainText('colour 0');
   await command(page, 'jupyter-dist:start-group');
   await expect(page.getByRole('form', { name: 'Start a group of ranks' })).toBeVisible();
+  expect(['logpanel', 'sidebar', 'scriptexport'].filter(isLoaded)).toEqual(['logpanel', 'sidebar']);
 
   const seen = await page.evaluate(() => (window as unknown as { seen: string[] }).seen);
   expect(elsewhere).toEqual([]);

@@ -18,6 +18,21 @@ export class DistError extends Error {
   readonly status: number | null;
 }
 
+/** Wait for a part of the extension that is loaded when it is first used. Rejects with a DistError. */
+export async function loaded<T>(part: Promise<T>): Promise<T> {
+  try {
+    return await part;
+  } catch (reason) {
+    console.error('jupyter_dist: a part of the page could not be loaded', reason);
+    const trans = translation();
+    throw new DistError({
+      code: 'extension_failed',
+      message: trans.__('A part of jupyter_dist could not be loaded.'),
+      hint: trans.__('Save your work and reload the page: the server may be down, or another version installed since it was opened.')
+    });
+  }
+}
+
 /** The documentation's address; a test compares it with package.json. */
 const DOCUMENTATION = 'https://jupyter-dist.readthedocs.io/en/latest/';
 

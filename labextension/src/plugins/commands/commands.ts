@@ -5,10 +5,12 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import { cleaningIcon, closeIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyJSONObject, ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { loaded } from '../../services/errors';
+import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups, IDistService } from '../../tokens';
+import { notifyError } from '../../widgets/errornote';
 import { GroupChoice } from './groupchoice';
 import { GroupCommands } from './groupcommands';
-import { ScriptExport } from './scriptexport';
 
 /** The commands on groups: interrupt, restart, repair, shut down, empty caches, export. The Kernel menu is in the schema. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
@@ -30,8 +32,15 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     const actions = new GroupCommands(service, groups, trans);
     const { contents } = app.serviceManager;
     const open = (path: string) => app.commands.execute('docmanager:open', { path });
-    const exporter = new ScriptExport(service, contents, tracker, open, trans);
-    const commands = commandOptions(choice, actions, exporter, groups, trans);
+    const exportScript = async (group: IGroup): Promise<void> => {
+      try {
+        const { ScriptExport } = await loaded(import(/* webpackChunkName: "scriptexport" */ './scriptexport'));
+        await new ScriptExport(service, contents, tracker, open, trans).run(group);
+      } catch (reason) {
+        notifyError(reason);
+      }
+    };
+    const commands = commandOptions(choice, actions, exportScript, groups, trans);
     for (const [command, options] of Object.entries(commands)) {
       app.commands.addCommand(command, options);
       palette?.addItem({ command, category: trans.__('Ranks') });
@@ -47,7 +56,7 @@ type Options = CommandRegistry.ICommandOptions;
 function commandOptions(
   choice: GroupChoice,
   actions: GroupCommands,
-  exporter: ScriptExport,
+  exportScript: (group: IGroup) => Promise<void>,
   groups: IDistGroups,
   trans: TranslationBundle
 ): Record<string, Options> {
@@ -87,7 +96,7 @@ function commandOptions(
       icon: iconOf(cleaningIcon),
       execute: on(emptyCache, group => actions.emptyCache(group))
     },
-    ...exportOptions(common, on, exporter, trans),
+    ...exportOptions(common, on, exportScript, trans),
     [CommandIDs.shutdown]: {
       ...common,
       label: shutdown,
@@ -139,16 +148,16 @@ function repairOptions(
 function exportOptions(
   common: Pick<Options, 'isEnabled' | 'describedBy'>,
   on: On,
-  exporter: ScriptExport,
+  exportScript: (group: IGroup) => Promise<void>,
   trans: TranslationBundle
 ): Record<string, Options> {
-  const exportScript = trans.__('Export Ranks\u2019 Cells as a Script');
+  const title = trans.__('Export Ranks\u2019 Cells as a Script');
   return {
     [CommandIDs.exportScript]: {
       ...common,
-      label: exportScript,
+      label: title,
       caption: trans.__('Write the cells that ran on ranks as a script for torchrun, beside the notebook'),
-      execute: on(exportScript, group => exporter.run(group))
+      execute: on(title, group => exportScript(group))
     }
   };
 }

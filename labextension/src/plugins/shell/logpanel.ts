@@ -4,10 +4,12 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { DEFAULT_LIMITS, ILogLimits } from '../../model/log/log';
+import type { ILogLimits } from '../../model/log/log';
+import { loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
-import { LogMainArea } from '../../widgets/logpanel/mainarea';
+import type { LogMainArea } from '../../widgets/logpanel/mainarea';
+import { notifyError } from '../../widgets/errornote';
 import { GroupChoice } from '../commands/groupchoice';
 
 const ID = 'jupyter-dist:logpanel';
@@ -35,8 +37,10 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
     const tracker = new WidgetTracker<LogMainArea>({ namespace: 'jupyter-dist-log' });
     const choice = new GroupChoice(groups, notebooks, trans);
     const limits = readLimits(settings);
-    const create = async (group: IGroup): Promise<LogMainArea> =>
-      new LogMainArea({ service, executions, groups, group, rendermime, trans, limits: await limits() });
+    const create = async (group: IGroup): Promise<LogMainArea> => {
+      const panel = await loaded(import(/* webpackChunkName: "logpanel" */ '../../widgets/logpanel/mainarea'));
+      return new panel.LogMainArea({ service, executions, groups, group, rendermime, trans, limits: await limits(panel.DEFAULT_LIMITS) });
+    };
     app.commands.addCommand(CommandIDs.openLog, {
       label: trans.__('Show Rank Output'),
       describedBy: { args: ARGS },
@@ -45,7 +49,7 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
         await (restore ? groups.ready : undefined);
         const chosen = await choice.resolve(group, trans.__('Show Rank Output'));
         if (chosen) {
-          await open(app, tracker, notebooks, chosen, rankOf(chosen, rank), create, restore === true);
+          await open(app, tracker, notebooks, chosen, rankOf(chosen, rank), create, restore === true).catch(notifyError);
         }
       }
     });
@@ -101,16 +105,16 @@ function restore(restorer: ILayoutRestorer | null, tracker: WidgetTracker<LogMai
 }
 
 /** How much of a log a page keeps, read when a panel is created. */
-function readLimits(registry: ISettingRegistry | null): () => Promise<ILogLimits> {
-  return async () => {
+function readLimits(registry: ISettingRegistry | null): (defaults: ILogLimits) => Promise<ILogLimits> {
+  return async defaults => {
     try {
       const settings = await registry?.load(ID);
-      const lines = bounded(settings?.composite.maxLines, 100000) ?? DEFAULT_LIMITS.lines;
-      const kilobytes = bounded(settings?.composite.maxKilobytes, 65536) ?? DEFAULT_LIMITS.characters / 1024;
+      const lines = bounded(settings?.composite.maxLines, 100000) ?? defaults.lines;
+      const kilobytes = bounded(settings?.composite.maxKilobytes, 65536) ?? defaults.characters / 1024;
       return { lines, characters: kilobytes * 1024 };
     } catch {
       // Without its schema the extension still works, with the defaults.
-      return DEFAULT_LIMITS;
+      return defaults;
     }
   };
 }

@@ -5,6 +5,8 @@ import { ranksIcon } from '../icons';
 import { ILogPanelOptions, LogPanel } from './panel';
 import { LogToolbar } from './toolbar';
 
+export { DEFAULT_LIMITS } from '../../model/log/log';
+
 export class LogMainArea extends MainAreaWidget<LogPanel> {
   constructor(options: ILogPanelOptions) {
     // Not JupyterLab's reactive toolbar, which hides tools when there is little room, even one with the focus.

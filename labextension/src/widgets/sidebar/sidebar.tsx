@@ -1,24 +1,20 @@
-/** The Ranks sidebar: devices, groups, and the form for a new group. */
-import { addIcon, Button, ReactWidget } from '@jupyterlab/ui-components';
+/** The Ranks sidebar: devices, groups, and the form for a new group. What it shows is in content.tsx. */
+import { ReactWidget } from '@jupyterlab/ui-components';
 import { PromiseDelegate } from '@lumino/coreutils';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
-import React, { useEffect, useState } from 'react';
+import React, { lazy, Suspense } from 'react';
+import { DistError, loaded } from '../../services/errors';
 import type { IGroup } from '../../services/protocol';
+import { ErrorNote } from '../errornote';
 import { useSignal } from '../hooks';
 import { ranksIcon } from '../icons';
 import {
   DEFAULT_OPTIONS,
   ISidebarContext,
   ISidebarOptions,
-  SidebarContext,
-  useSidebar
+  SidebarContext
 } from './context';
-import { DevicesSection } from './devices';
-import { GroupCard, IconButton } from './groupcard';
-import { AddedSections } from './addedsections';
-import { Section } from './section';
-import { StartForm } from './startform/startform';
 
 export class RanksSidebar extends ReactWidget {
   constructor(context: ISidebarContext) {
@@ -125,85 +121,19 @@ export class RanksSidebar extends ReactWidget {
   private _notebook: string | null = null;
 }
 
+const Content = lazy(async () => {
+  try {
+    return { default: (await loaded(import(/* webpackChunkName: "sidebar" */ './content'))).Content };
+  } catch (reason) {
+    return { default: () => <ErrorNote error={reason as DistError} /> };
+  }
+});
+
 function Sidebar({ widget }: { widget: RanksSidebar }): React.ReactElement | null {
   useSignal(widget.changed);
-  return widget.isVisible ? <Content widget={widget} /> : null;
-}
-
-function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
-  const { devices, groups, sections, trans } = useSidebar();
-  useSignal(groups.changed);
-  useEffect(() => {
-    const watching = devices.watch();
-    return () => watching.dispose();
-  }, [devices]);
-  return (
-    <div data-connected={groups.connected}>
-      <Connection />
-      <Section title={trans.__('Devices')}>
-        <DevicesSection />
-      </Section>
-      <Section
-        title={trans.__('Groups')}
-        button={
-          <IconButton
-            icon={addIcon}
-            label={trans.__('Start a group')}
-            onClick={() => void widget.openForm(null)}
-          />
-        }
-      >
-        {widget.isFormOpen && (
-          <StartForm
-            ranks={widget.options.ranks}
-            onClose={() => widget.closeForm(null)}
-            onStarted={group => widget.closeForm(group)}
-          />
-        )}
-        <Groups widget={widget} />
-      </Section>
-      <AddedSections sections={sections} />
-    </div>
-  );
-}
-
-function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null {
-  const { groups, monitors, trans } = useSidebar();
-  useSignal(groups.changed);
-  const current = groups.groups;
-  useEffect(() => monitors.update(current), [monitors, current]);
-  if (current.length > 0) {
-    return (
-      <>
-        {current.map(group => (
-          <GroupCard key={group.id} group={group} charts={widget.options.charts} />
-        ))}
-      </>
-    );
-  }
-  return widget.isFormOpen ? null : (
-    <div className="jpd-Sidebar-empty">
-      <p>{trans.__('No group is running. A group is a set of torch.distributed processes, called ranks, that run notebook cells.')}</p>
-      <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => void widget.openForm(null)}>
-        {trans.__('Start a group')}
-      </Button>
-    </div>
-  );
-}
-
-/** Shows when the state is out of date. Delayed, because every page starts unconnected. */
-function Connection(): React.ReactElement | null {
-  const { groups, trans } = useSidebar();
-  useSignal(groups.changed);
-  const [isLate, setLate] = useState(false);
-  useEffect(() => {
-    setLate(false);
-    const timer = groups.connected ? 0 : window.setTimeout(() => setLate(true), 2000);
-    return () => window.clearTimeout(timer);
-  }, [groups.connected]);
-  return groups.connected || !isLate ? null : (
-    <p className="jpd-Sidebar-offline" role="status">
-      {trans.__('Not connected to the server. Showing the last known state; reconnecting\u2026')}
-    </p>
-  );
+  return widget.isVisible ? (
+    <Suspense fallback={null}>
+      <Content widget={widget} />
+    </Suspense>
+  ) : null;
 }

@@ -1,6 +1,7 @@
 /** A group's memory over the last minutes, with the cells it ran. A line per rank, or a band for many ranks. */
 import React, { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import { formatBytes } from '../../../model/format/quantities';
 import { useSidebar } from '../context';
