@@ -19,6 +19,7 @@ from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
 from jupyter_dist.agent.processes.environment import check_open_files, free_port
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
@@ -55,6 +56,7 @@ class Agent:
         self._start_method: StartMethod  # since `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
+        self._hangs: HangWatch | None = None
         self._work: asyncio.Task[None] | None = None  # the start or restart under way
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
@@ -104,6 +106,7 @@ class Agent:
         self._sampler = Sampler(self.group, self._sampled)
         self._pulse = Pulse(self.group)
         self._pulse.start()
+        self._hangs = HangWatch(self.group, self._tell_execution)
         self._write_group_json()
         self.group.prepare()
         self._begin_work(self._first_start(self.group))
@@ -155,8 +158,9 @@ class Agent:
         if self._work is not None:
             self._work.cancel()
         self.watch(0)
-        if self._pulse is not None:
+        if self._pulse is not None and self._hangs is not None:
             self._pulse.stop()
+            self._hangs.stop()
         killed = await self.group.end() if self.group is not None else []
         await self._start_method.settle()
         killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._start_method.children())))
@@ -234,6 +238,11 @@ class Agent:
         self._link.push("group", "group", lambda: {"group": self.status()}, at_once=True)
 
     def _execution_changed(self, execution: Execution) -> None:
+        if self._hangs is not None:
+            self._hangs.changed(execution)
+        self._tell_execution(execution)
+
+    def _tell_execution(self, execution: Execution) -> None:
         make = lambda: {"execution": execution.model()}  # noqa: E731
         # Its end is sent after all of its output; queued and running can be sent at any time.
         after_seq = self.need_group().journal.last_seq if execution.is_final else 0

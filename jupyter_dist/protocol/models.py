@@ -150,6 +150,26 @@ class RanksStatus(TypedDict):
     seconds: Annotated[float | None, Field("Of the slowest rank; null until they have ended.")]
 
 
+class VerdictPart(TypedDict):
+    """Some ranks of a verdict, and where they are."""
+
+    ranks: RankSet
+    state: Literal["waits", "runs", "idle", "dead", "unknown"]
+    place: Annotated[str | None, Field("The user's line that they are at, or the last cell of idle ones.")]
+    call: Annotated[str | None, Field("The collective that they wait in: its name, process group, number and shape.")]
+
+
+class Verdict(TypedDict):
+    """Why a cell does not end: which ranks wait for which others."""
+
+    kind: Annotated[Literal["cannot_end", "waits"], Field("`waits`: the others are busy, and may get there.")]
+    reason: Literal["missing", "dead", "order", "mismatch", "shapes", "busy"]
+    message: str
+    since: Annotated[float, Field("When it was first seen so.")]
+    waiting: list[VerdictPart]
+    needed: Annotated[list[VerdictPart], Field("The ranks that are waited for.")]
+
+
 class Execution(TypedDict):
     """One cell that is queued, running or done on a set of ranks."""
 
@@ -171,6 +191,7 @@ class Execution(TypedDict):
     code: NotRequired[Annotated[str | None, Field("Not in lists.")]]
     line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
     waits_for: NotRequired[Annotated[str | None, Field("The cell of another notebook that a queued one waits for.")]]
+    verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
 
 
 class Elided(TypedDict):

@@ -15,7 +15,7 @@ from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.transport.frames import Header, pack
 
 from .cells import completion, whereabouts
-from .collectives import flight
+from .collectives import flight, torch_compat, waiting
 from .memory import Memory
 
 
@@ -87,7 +87,16 @@ class Control:
 
     def _on_stack(self, header: Header, _: bytes) -> None:
         stack, call = whereabouts.user_stack(self.namespace), whereabouts.current_call(self.namespace)
-        self._answer(header, stack=stack, call=call, collective=flight.outstanding())
+        self._answer(
+            header,
+            stack=stack,
+            call=call,
+            collective=flight.outstanding(),
+            wait=waiting.current(),
+            begun=torch_compat.collective_seq(),
+            cpu_seconds=waiting.cpu_seconds(),
+            threads=waiting.num_threads_in(self.namespace),
+        )
 
     def _on_synced(self, header: Header, _: bytes) -> None:
         self.outbox.synced(header["id"])

@@ -67,6 +67,16 @@ def test_a_rank_that_waits_in_a_collective_says_so(pair):
     assert pair.group["ranks"][0]["message"] is None
 
 
+def test_a_recv_waits_as_long_as_before_once_the_process_group_was_recreated(pair):
+    hung = pair.submit("dist.all_reduce(torch.ones(1))", [0])
+    pair.wait(lambda: pair.group["ranks"][0]["message"] is not None)
+    pair.request("interrupt", ranks=[0])
+    pair.ended(hung)
+    # Longer than the time in which ranks must have joined (2 s), which gloo would use for connections.
+    late = "import time\nif rank: dist.recv(torch.ones(1), 0)\nelse: time.sleep(3); dist.send(torch.ones(1), 1)"
+    assert pair.run(late)["state"] == "ok"
+
+
 def test_a_rank_that_compiles_says_so_and_ends(pair, tmp_path):
     """A backend of torch.compile that takes its time; what it compiles is a module in DistributedDataParallel."""
     go = tmp_path / "go"

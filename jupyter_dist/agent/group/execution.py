@@ -33,10 +33,12 @@ class Execution:
         self.execution_count: int | None = None
         self.queued_at = time.time()
         self.started_at: float | None = None
+        self.began = 0.0  # monotonic
         self.ended_at: float | None = None
         self.begin_seq: int | None = None
         self.end_seq: int | None = None
         self.error: JupyterDistError | None = None
+        self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
         self.waits_for: str | None = None  # while it is queued: the cell of another notebook that it waits for
 
     @property
@@ -73,7 +75,7 @@ class Execution:
         """Mark it as running on every rank."""
         self._enter("running")
         self.execution_count = execution_count
-        self.started_at = time.time()
+        self.started_at, self.began = time.time(), time.monotonic()
         self.statuses = dict.fromkeys(self.spec.ranks, ("running", None))
 
     def rank_ended(self, rank: int, status: RankStatus, seconds: float | None) -> bool:
@@ -113,13 +115,14 @@ class Execution:
             "silent": self.spec.silent,
             "error": self.error.to_dict() if self.error else None,
             "waits_for": self.waits_for,
+            **({"verdict": self.verdict} if self.verdict else {}),
             "begin_seq": self.begin_seq,
             "end_seq": self.end_seq,
         }
 
     def _enter(self, state: ExecutionState) -> None:
         EXECUTION_LIFE.check(self.state, state)
-        self.state, self.waits_for = state, None
+        self.state, self.waits_for, self.verdict = state, None, None
 
     def _folded_statuses(self) -> list[models.RanksStatus]:
         """Return one entry per status, with the seconds of the slowest rank."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from . import torch_compat
 
@@ -19,18 +19,17 @@ class Collective(TypedDict):
 
 def outstanding() -> Collective | None:
     """Return the oldest incomplete collective; None if there is none, or torch does not say."""
+    entry = oldest()
+    return None if entry is None else {"name": entry["name"], "group": entry["group"], "seq": entry["seq"]}
+
+
+def oldest() -> torch_compat.Entry | None:
+    """Return the recorder's entry of the oldest incomplete collective, with shapes and types."""
     if not any(begun > completed for begun, completed in torch_compat.collectives_by_group()):
         return None
-    for entry in torch_compat.unfinished_collectives():
-        if entry["record_id"] not in _forgotten:
-            return _describe(entry)
-    return None
+    return next((e for e in torch_compat.unfinished_collectives() if e["record_id"] not in _forgotten), None)
 
 
 def forget() -> None:
     """Ignore collectives that are incomplete now: they were abandoned and will never complete."""
     _forgotten.update(entry["record_id"] for entry in torch_compat.unfinished_collectives())
-
-
-def _describe(entry: dict[str, Any]) -> Collective:
-    return {"name": entry["name"], "group": entry["group"], "seq": entry["seq"]}

@@ -144,8 +144,6 @@ class Membership:
 
     def collective_seq(self) -> int | None:
         """How many collectives this rank began on the default process group; None if there is none."""
-        if not dist.is_initialized():
-            return None
         return torch_compat.collective_seq()
 
     def unhang(self) -> bool:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 import torch.distributed as dist
@@ -23,6 +23,18 @@ from jupyter_dist.rank.guard.own import json
 
 # The timeout of collectives if torch does not tell its default.
 _TIMEOUT = timedelta(minutes=30)
+_FUNCTIONS = {
+    "SEND": "send",
+    "RECV": "recv",
+    "RECVANYSOURCE": "recv",
+    "ALLREDUCE": "all_reduce",
+    "ALLGATHER": "all_gather",
+    "BROADCAST": "broadcast",
+    "REDUCE": "reduce",
+    "GATHER": "gather",
+    "SCATTER": "scatter",
+    "BARRIER": "barrier",
+}
 _NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
 _ACTIVE_ENTRIES = (True, True)
 
@@ -41,6 +53,7 @@ PARTS = [
     Part(c10d._world, ("group_count",), "a second try after init_process_group() failed"),
     Part(c10d._world, ("pg_map",), "process groups that are left because gloo lost a collective's end"),
     Part(c10d._world, ("pg_names",), "ending a collective that hangs on a device"),
+    Part(c10d._world, ("pg_group_ranks",), "the ranks of the process group that a rank waits in"),
     Part(dist.ProcessGroup, ("_get_sequence_number_for_group",), "the number of a rank's collectives"),
     Part(dist.ProcessGroup, ("_get_backend",), "ending a collective that hangs on a device"),
     Part(DistributedDataParallel, ("_update_process_group",), "DDP models after the process group was re-created"),
@@ -73,11 +86,25 @@ def keep_records() -> None:
 
 def restore_default_timeout(store: dist.Store, backend: str) -> None:
     """Set torch's default timeout on the default process group and its store."""
-    find: Callable[[Any], timedelta] = getattr(c10d, "_get_default_timeout", lambda _: _TIMEOUT)
-    timeout = find(dist.Backend(backend))
+    timeout = _default_timeout(backend)
     store.set_timeout(timeout)
     if hasattr(c10d, "_set_pg_timeout"):
         c10d._set_pg_timeout(timeout, dist.group.WORLD)
+
+
+def _default_timeout(backend: str) -> timedelta:
+    find: Callable[[Any], timedelta] = getattr(c10d, "_get_default_timeout", lambda _: _TIMEOUT)
+    return find(dist.Backend(backend))
+
+
+def timeout_of(group: Any) -> timedelta:
+    """Return the timeout of a process group over gloo; of the default one, if `group` is none."""
+    group = group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD
+    try:
+        timeout = group._get_backend(torch.device("cpu")).options._timeout
+    except (AttributeError, RuntimeError):
+        return _default_timeout("gloo")
+    return timeout if isinstance(timeout, timedelta) else _default_timeout("gloo")
 
 
 def forget_failed_init() -> None:
@@ -90,6 +117,27 @@ def process_groups() -> list[dist.ProcessGroup]:
     """Return all process groups of this process, newest first."""
     names: dict[Any, str] = getattr(c10d._world, "pg_names", {})
     return sorted(names, key=names.__getitem__, reverse=True)
+
+
+class GroupOf(NamedTuple):
+    """A process group: how to call it, and the ranks in it."""
+
+    description: str
+    members: list[int]
+
+
+def describe_group(group: Any) -> GroupOf:
+    """Describe a process group, given by itself, by torch's number of it, or None for the default one."""
+    world = getattr(dist.group, "WORLD", None)
+    if isinstance(group, str):
+        names: dict[Any, str] = getattr(c10d._world, "pg_names", {})
+        group = next((known for known, name in names.items() if name == group), None)
+    if not isinstance(group, dist.ProcessGroup) or group is world:
+        return GroupOf("default", list(range(dist.get_world_size())) if dist.is_initialized() else [])
+    ranks: dict[int, int] = getattr(c10d._world, "pg_group_ranks", {}).get(group, {})
+    described = str(getattr(group, "group_desc", "") or "")
+    name = getattr(c10d._world, "pg_names", {}).get(group, "")
+    return GroupOf(described if described not in ("", "undefined") else f"number {name}", sorted(ranks))
 
 
 def collective_seq() -> int | None:
@@ -134,6 +182,15 @@ def operation_of(work: Any) -> int:
     return int(work._get_op_type())
 
 
+def operation_name(work: Any) -> str | None:
+    """Return the function that made a work, for example `recv`; None if it is no work, or torch does not say."""
+    types = getattr(bindings, "OpType", None)
+    if types is None or not hasattr(work, "_get_op_type"):
+        return None
+    number = operation_of(work)
+    return next((function for name, function in _FUNCTIONS.items() if number == int(getattr(types, name, -1))), None)
+
+
 def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> None:
     """Replace `Work.wait` by what `make` returns for the original method."""
     work_class: Any = bindings.Work
@@ -154,21 +211,34 @@ def collectives_by_group() -> list[tuple[int, int]]:
     return []
 
 
-def unfinished_collectives() -> list[dict[str, Any]]:
-    """Return the recorder's entries of incomplete collectives: record_id, name, group and seq."""
+class Entry(TypedDict):
+    """An incomplete collective in the recorder."""
+
+    record_id: int
+    name: str
+    group: str
+    seq: int
+    sizes: list[Any]
+    dtypes: list[str]
+
+
+def unfinished_collectives() -> list[Entry]:
+    """Return the recorder's entries of incomplete collectives, oldest first."""
     with suppress(KeyError, TypeError, ValueError, AttributeError):
         found = [_entry(entry) for entry in _recorded(_ACTIVE_ENTRIES).get("entries", ()) if not entry["retired"]]
         return sorted(found, key=operator.itemgetter("record_id"))
     return []
 
 
-def _entry(entry: dict[str, Any]) -> dict[str, Any]:
+def _entry(entry: dict[str, Any]) -> Entry:
     is_p2p = entry.get("is_p2p", False)
     return {
         "record_id": int(entry["record_id"]),
         "name": str(entry["profiling_name"]).rpartition(":")[2],  # "gloo:all_reduce", "nccl:_all_gather_base"
         "group": str(entry["pg_id"]),
         "seq": int(entry["p2p_seq_id"] if is_p2p else entry["collective_seq_id"]),
+        "sizes": list(entry.get("input_sizes") or ()),
+        "dtypes": [str(dtype) for dtype in entry.get("input_dtypes") or ()],
     }
 
 

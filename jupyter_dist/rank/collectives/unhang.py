@@ -27,8 +27,8 @@ _BROKEN_SIGNS = (
     "Too many levels of symbolic links",
     *(backend.broken_sign for backend in BACKENDS.values() if backend.broken_sign),
 )
-_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_DATA_LOADER = os.path.join(_TORCH, "utils", "data") + os.sep
+TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_DATA_LOADER = os.path.join(TORCH, "utils", "data") + os.sep
 # System call numbers: those that wait for one descriptor, and whether they take it or a pollfd; those that wait for
 # anything except a lock.
 _READS, _POLLS, _SLEEPS = {
@@ -93,7 +93,8 @@ def main_thread_waits_in_torch() -> bool:
 
 
 def _is_torchs(filename: str) -> bool:
-    return filename.startswith(_TORCH) and not filename.startswith(_DATA_LOADER)
+    """Whether it is a file of torch, other than those of the DataLoader, whose waits are not for ranks."""
+    return filename.startswith(TORCH) and not filename.startswith(_DATA_LOADER)
 
 
 def break_connections(connections: Iterable[socket.socket]) -> int:

@@ -8,6 +8,7 @@ once in fifty deaths.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -44,8 +45,12 @@ def _sliced(
 ) -> Callable[..., bool]:
     @functools.wraps(wait)
     def sliced(work: Any, timeout: timedelta = _UNLIMITED) -> bool:
-        if timeout != _UNLIMITED or torch_compat.operation_of(work) in point_to_point:
+        if timeout != _UNLIMITED:
             return bool(wait(work, timeout))
+        if torch_compat.operation_of(work) in point_to_point:
+            # Without a timeout gloo would use that of the connections, which was for joining (process_group.py).
+            group = sys._getframe(1).f_locals.get("group")  # where dist.send() and dist.recv() wait
+            return bool(wait(work, torch_compat.timeout_of(group)))
         try:
             while True:
                 try:

@@ -147,6 +147,29 @@ export interface IRanksStatus {
   seconds: number | null;
 }
 
+/** Some ranks of a verdict, and where they are. */
+export interface IVerdictPart {
+  ranks: RankSet;
+  state: 'waits' | 'runs' | 'idle' | 'dead' | 'unknown';
+  /** The user's line that they are at, or the last cell of idle ones. */
+  place: string | null;
+  /** The collective that they wait in: its name, process group, number and shape. */
+  call: string | null;
+}
+
+/** Why a cell does not end: which ranks wait for which others. */
+export interface IVerdict {
+  /** `waits`: the others are busy, and may get there. */
+  kind: 'cannot_end' | 'waits';
+  reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy';
+  message: string;
+  /** When it was first seen so. */
+  since: number;
+  waiting: IVerdictPart[];
+  /** The ranks that are waited for. */
+  needed: IVerdictPart[];
+}
+
 /** One cell that is queued, running or done on a set of ranks. */
 export interface IExecution {
   id: string;
@@ -171,6 +194,8 @@ export interface IExecution {
   line?: string | null;
   /** The cell of another notebook that a queued one waits for. */
   waits_for?: string | null;
+  /** Why it does not end, while ranks wait for each other. */
+  verdict?: IVerdict | null;
 }
 
 /** How much is left out of a view; it is in the log. */
