@@ -133,7 +133,7 @@ class Session:
         self._client = self._group = None
 
     def _submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any]) -> Execution:
-        return group.submit(code, ranks, notebook=notebook_path(self._shell), stop_on_error=False, **fields)
+        return group.begin(code, ranks, notebook=notebook_path(self._shell), stop_on_error=False, **fields)
 
     def _living(self) -> dict[str, Group]:
         groups = self.client.groups()

@@ -147,7 +147,10 @@ class ClientMessage(TypedDict):
     """A message of a page that follows or stops following a topic, with the fields of the topic."""
 
     type: Literal["subscribe", "unsubscribe"]
-    topic: Literal["execution", "log", "memory", "devices"]
+    topic: Annotated[
+        Literal["execution", "log", "memory", "devices", "groups"],
+        Field("`groups` is followed from the start, and can only be unsubscribed from."),
+    ]
     group: NotRequired[Id]
     execution: NotRequired[Id]
     rank: NotRequired[int]

@@ -237,3 +237,14 @@ def test_a_server_that_is_gone_is_named(client):
         connect("http://127.0.0.1:9", "token")
     with pytest.raises(JupyterDistError, match="do not have permission"):
         connect(client.url, "wrong")
+
+
+def test_cells_too_long_for_a_message_and_cells_nobody_waits_for(group):
+    text = "a" * 100_000
+    assert group.run(f"len('{text}')").values == {0: "100000", 1: "100000"}
+    for number in range(20):
+        group.submit(f"unseen = {number}; print('x' * 1000)")  # dropped at once
+    last = group.submit("unseen")
+    assert last.result(PATIENCE).values == {0: "19", 1: "19"}
+    assert [result.done for result in last.stream()] == [True]
+    assert not group.client._client.channel._unclaimed

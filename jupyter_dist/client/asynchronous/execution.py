@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 POLL_SECONDS = 30
 # How often streamed output is delivered.
 GAP_SECONDS = 0.25
+# How long a cell without output is not shown at all.
+SHORT_SECONDS = 0.05
 
 _WAIT_OR_CANCEL = "Wait again with result(), or stop it with cancel()."
 
@@ -27,9 +29,10 @@ _WAIT_OR_CANCEL = "Wait again with result(), or stop it with cancel()."
 class AsyncExecution:
     """A submitted cell, similar to a future."""
 
-    def __init__(self, group: AsyncGroup, model: models.Execution) -> None:
+    def __init__(self, group: AsyncGroup, model: models.Execution, feed: ExecutionFeed | None = None) -> None:
         self.group = group
         self.model = model
+        self._feed = feed  # if it is followed since it was submitted
 
     @property
     def id(self) -> str:
@@ -54,6 +57,11 @@ class AsyncExecution:
             TimedOutError: it is still running; wait again, or cancel it. It is a TimeoutError, too.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        if (feed := self._feed) is not None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(feed.over.wait(), timeout_seconds)
+            if feed.ended:
+                return self._result_of(feed)
         while True:
             left = POLL_SECONDS if deadline is None else min(POLL_SECONDS, deadline - time.monotonic())
             result = await self.peek(max(0.0, left))
@@ -67,12 +75,15 @@ class AsyncExecution:
 
         If nothing new arrives for that time, the same result is yielded again, as complete for now.
         """
-        feed = ExecutionFeed(self.group.id, self.model)
+        if self._feed is not None and self._feed.ended:
+            yield self._result_of(self._feed)
+            return
+        feed, self._feed = self._feed or ExecutionFeed(self.group.id, self.model), None
         async with self.group.client.channel.following(feed):
+            await _first(feed)
             while True:
                 await feed.wait()
-                self.model = feed.execution
-                result = Result(self.group.model, feed.execution, list(feed.view.items))
+                result = self._result_of(feed)
                 yield result
                 if result.done:
                     return
@@ -80,9 +91,23 @@ class AsyncExecution:
                 if not feed.changed.is_set():
                     yield result
 
+    def _result_of(self, feed: ExecutionFeed) -> Result:
+        self.model = feed.execution
+        return Result(self.group.model, feed.execution, list(feed.view.items))
+
     async def cancel(self) -> None:
         """Remove it from the queue, or interrupt it; the ranks keep their variables."""
         await self.group.client.api.ask("DELETE", "groups", self.group.id, "executions", self.id)
+
+
+async def _first(feed: ExecutionFeed) -> None:
+    """Wait a moment for output or the end: most cells are short, and need not be shown as running."""
+    deadline = time.monotonic() + SHORT_SECONDS
+    while not (feed.over.is_set() or feed.view.items) and (left := deadline - time.monotonic()) > 0:
+        feed.changed.clear()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(feed.changed.wait(), left)
+    feed.changed.set()
 
 
 async def _pause(feed: ExecutionFeed, seconds: float) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.client.calls import exchange
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
+from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import models
@@ -70,7 +71,10 @@ class AsyncGroup:
 
     async def submit(self, code: str, ranks: str = "all", **fields: Any) -> AsyncExecution:
         """Queue a cell, with optional fields of RunRequest (docs/reference/http.md)."""
-        answer = await self._once("executions", body={"code": code, "ranks": ranks, **fields})
+        cell, key = {"code": code, "ranks": ranks, **fields}, new_key()
+        if (feed := await self.client.channel.submit(self.id, key, cell)) is not None:
+            return AsyncExecution(self, feed.execution, feed)
+        answer = await self.client.api.ask_once("groups", self.id, "executions", body=cell, key=key)
         return AsyncExecution(self, answer)
 
     async def run(self, code: str, ranks: str = "all", **fields: Any) -> Result:

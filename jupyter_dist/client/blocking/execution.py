@@ -22,8 +22,9 @@ Show = Callable[[Result], None]
 class Execution:
     """A submitted cell, similar to a future."""
 
-    def __init__(self, execution: AsyncExecution, group: Group) -> None:
+    def __init__(self, execution: AsyncExecution, was_interrupted: bool, group: Group) -> None:
         self.group = group
+        self.was_interrupted = was_interrupted  # while it was submitted
         self._execution = execution
         self._loop = group.client._loop
 
@@ -59,6 +60,8 @@ class Execution:
         """
         show: Show | None = show_live() if stream is True else stream or None
         try:
+            if self.was_interrupted:
+                raise KeyboardInterrupt
             if show is None:
                 return self.result()
             for result in self.stream():

@@ -127,12 +127,20 @@ class Group:
             check: Raise RankError if a rank failed.
             fields: Of RunRequest (docs/reference/http.md).
         """
-        result = self.submit(code, ranks, **fields).wait(stream)
+        result = self.begin(code, ranks, **fields).wait(stream)
         return result.raise_for_error() if check else result
 
     def submit(self, code: str, ranks: str = "all", **fields: Any) -> Execution:
         """Queue a cell and return at once."""
-        return Execution(self._loop.run(self._group.submit(code, ranks, **fields)), self)
+        execution = self.begin(code, ranks, **fields)
+        if execution.was_interrupted:
+            execution.cancel()
+            raise KeyboardInterrupt
+        return execution
+
+    def begin(self, code: str, ranks: str = "all", **fields: Any) -> Execution:
+        """Queue a cell to wait for it: Ctrl-C meanwhile is raised by `wait`, which then stops the ranks."""
+        return Execution(*self._loop.run_through(self._group.submit(code, ranks, **fields)), self)
 
     def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
         """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""
@@ -161,7 +169,7 @@ class Group:
         variables.
         """
         with Call(self.model, function, args, kwargs) as call:
-            execution = self.submit(call.note, ranks, call=call.request)
+            execution = self.begin(call.note, ranks, call=call.request)
             result = call.checked(execution.wait(show_live(states=False)))
             return call.values(result.ranks)
 

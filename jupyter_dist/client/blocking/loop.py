@@ -33,6 +33,18 @@ class LoopThread:
             future.cancel()  # no effect if it has ended
             raise
 
+    def run_through(self, coroutine: Coroutine[Any, Any, T]) -> tuple[T, bool]:
+        """Run a coroutine to its end although the caller is interrupted; return whether it was. Twice ends it."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            try:
+                return future.result(), False
+            except KeyboardInterrupt:
+                return future.result(), True
+        except BaseException:
+            future.cancel()
+            raise
+
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Iterate over an asynchronous iterator."""
         while True:

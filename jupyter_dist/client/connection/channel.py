@@ -6,18 +6,20 @@ After a lost connection it subscribes again, from the last known sequence number
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakValueDictionary
 
 from tornado.httpclient import HTTPClientError
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.messages import ClientMessage, ServerMessage
+from jupyter_dist.protocol.messages import ClientMessage, ServerMessage, SubmitMessage, SubmittedMessage
 
-from .feeds import Feed, Key, message_key, topic_key
-from .http import ADOPT_POLL_SECONDS, Api
+from .feeds import ExecutionFeed, Feed, Followed, Key, message_key, topic_key
+from .http import ADOPT_POLL_SECONDS, Api, as_timeout
 
 if TYPE_CHECKING:
     from tornado.websocket import WebSocketClientConnection
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 MAX_MESSAGE_BYTES = 1 << 30
 CLOSE_SECONDS = 1.0
 TRY_AGAIN_LATER = 1013  # the server gives the reason
+MAX_SUBMIT_CHARS = 60_000  # the server takes 64 KiB; JSON is ASCII
+SUBMIT_SECONDS = 20.0  # the server answers for an agent that does not
 RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -36,23 +40,58 @@ class Channel:
         self._feeds: dict[Key, list[Feed]] = {}
         self._socket: WebSocketClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._accepts: frozenset[str] | None = None  # types of messages; None until the server's hello
+        # By key: what waits for its answer, and by then for the connection.
+        self._answers: dict[str, asyncio.Future[ExecutionFeed | None]] = {}
+        self._unsent: list[SubmitMessage] = []
+        # Of submitted cells, which are followed from the start: until someone wants to see them, or lets them go.
+        self._unclaimed: WeakValueDictionary[Key, ExecutionFeed] = WeakValueDictionary()
+
+    async def submit(self, group_id: str, key: str, cell: dict[str, Any]) -> ExecutionFeed | None:
+        """Run a cell and follow it, in one message; None if it cannot be: POST it with the same key.
+
+        Raises:
+            JupyterDistError: the server's error.
+        """
+        message = cast("SubmitMessage", {"type": "submit", "group": group_id, "key": key, "cell": cell})
+        if len(json.dumps(cell)) > MAX_SUBMIT_CHARS:
+            return None
+        answer = self._answers[key] = asyncio.get_running_loop().create_future()
+        try:
+            self._open()
+            self._unsent.append(message)
+            self._send_submits()
+            return await asyncio.wait_for(answer, SUBMIT_SECONDS)
+        except asyncio.TimeoutError:
+            return None
+        finally:
+            del self._answers[key]
+            with contextlib.suppress(ValueError):
+                self._unsent.remove(message)
 
     @asynccontextmanager
     async def following(self, feed: Feed) -> AsyncIterator[None]:
         """Follow a topic while the block runs."""
         self._feeds.setdefault(feed.key, []).append(feed)
         try:
-            if self._reader is None or self._reader.done():
-                self._reader = asyncio.ensure_future(self._read())
-            elif self._socket is not None:
+            is_followed = self._unclaimed.pop(feed.key, None) is feed
+            if not self._open() and not is_followed:
                 self._send(feed.subscription())
             yield
         finally:
             self._forget(feed)
 
+    def _open(self) -> bool:
+        """Open the connection unless it is open; return whether it was not, so that it will subscribe to all feeds."""
+        if self._reader is not None and not self._reader.done():
+            return False
+        self._reader = asyncio.ensure_future(self._read())
+        return True
+
     async def close(self) -> None:
         """Idempotent."""
         self._feeds.clear()
+        self._unclaimed.clear()
         if self._socket is not None:
             self._socket.close()  # the reader ends when the server has confirmed
         if self._reader is not None:
@@ -71,10 +110,25 @@ class Channel:
             self._send(feed.unsubscription())
 
     def _send_if_followed(self, feed: Feed) -> None:
-        if feed in self._feeds.get(feed.key, []):
+        if feed in self._followers(feed.key):
             self._send(feed.subscription())
 
-    def _send(self, message: ClientMessage) -> None:
+    def _send_submits(self) -> None:
+        if self._accepts is None:
+            return  # at the hello
+        unsent, self._unsent = self._unsent, []
+        for message in unsent:
+            if "submit" in self._accepts and self._socket is not None:
+                self._send(message)
+            else:
+                self._give_up(message["key"])
+
+    def _give_up(self, key: str) -> None:
+        answer = self._answers.get(key)
+        if answer is not None and not answer.done():
+            answer.set_result(None)
+
+    def _send(self, message: ClientMessage | SubmitMessage) -> None:
         if self._socket is not None:
             from tornado.websocket import WebSocketError  # noqa: PLC0415
 
@@ -85,22 +139,29 @@ class Channel:
 
     async def _read(self) -> None:
         try:
-            while self._feeds:
+            while self._feeds or self._answers or self._unclaimed:
                 socket = await self._connected()
+                self._send({"type": "unsubscribe", "topic": "groups"})
                 for feed in self._all_feeds():
                     self._send(feed.subscription())
                 while (message := await socket.read_message()) is not None:
                     self._dispatch(json.loads(message))
-                self._socket = None
+                self._lose()
                 if socket.close_code == TRY_AGAIN_LATER:
                     raise JupyterDistError("too_many", socket.close_reason or "The server accepts no more pages.")
         except JupyterDistError as err:
             for feed in self._all_feeds():
                 feed.fail(err)
         finally:
-            if self._socket is not None:
-                self._socket.close()
-                self._socket = None
+            self._lose()
+
+    def _lose(self) -> None:
+        """The connection is lost: cells whose answer was not heard are asked for by POST."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._accepts = None
+        for key in self._answers:
+            self._give_up(key)
 
     async def _connected(self) -> WebSocketClientConnection:
         # With a third of what a command imports, of which few follow anything.
@@ -126,16 +187,51 @@ class Channel:
         raise self._api.gone(reason or "no connection")
 
     def _all_feeds(self) -> list[Feed]:
-        return [feed for feeds in self._feeds.values() for feed in feeds]
+        return [*(feed for feeds in self._feeds.values() for feed in feeds), *self._unclaimed.values()]
 
     def _dispatch(self, message: ServerMessage) -> None:
-        if message["type"] == "error":
-            error = JupyterDistError.from_dict(message["error"])
-            for feed in self._feeds.get(topic_key(message["request"] or {}), []):
-                if self._api.may_still_adopt(error):
-                    asyncio.get_running_loop().call_later(ADOPT_POLL_SECONDS, self._send_if_followed, feed)
-                else:
-                    feed.fail(error)
+        if message["type"] == "hello":
+            self._accepts = frozenset(message.get("accepts", ()))
+            self._send_submits()
+        elif message["type"] == "submitted":
+            self._submitted(message)
+        elif message["type"] == "error":
+            self._refused(JupyterDistError.from_dict(message["error"]), message["request"] or {})
         elif message["type"] in ("execution", "view", "log", "memory"):
-            for feed in self._feeds.get(message_key(message), []):
-                feed.take(message)
+            self._take(message)
+
+    def _submitted(self, message: SubmittedMessage) -> None:
+        execution = message["execution"]
+        feed = ExecutionFeed(execution["group"], execution)
+        answer = self._answers.get(message["key"])
+        if answer is None or answer.done():  # nobody waits for it any more
+            self._send(feed.unsubscription())
+            return
+        self._unclaimed[feed.key] = feed
+        answer.set_result(feed)
+
+    def _refused(self, error: JupyterDistError, request: dict[str, Any]) -> None:
+        answer = self._answers.get(str(request.get("key")))
+        if answer is not None and not answer.done():
+            if error.code in ("unknown_group", "server_gone"):  # by POST it may be found at this server, or the next
+                answer.set_result(None)
+            else:
+                answer.set_exception(as_timeout(error))
+        for feed in self._followers(topic_key(request)):
+            if self._api.may_still_adopt(error):
+                asyncio.get_running_loop().call_later(ADOPT_POLL_SECONDS, self._send_if_followed, feed)
+            else:
+                feed.fail(error)
+
+    def _take(self, message: Followed) -> None:
+        key = message_key(message)
+        for feed in self._followers(key):
+            feed.take(message)
+        unclaimed = self._unclaimed.get(key)
+        if unclaimed is not None and unclaimed.ended:
+            del self._unclaimed[key]
+            self._send(unclaimed.unsubscription())
+
+    def _followers(self, key: Key) -> list[Feed]:
+        unclaimed = self._unclaimed.get(key)
+        return [*self._feeds.get(key, []), *([unclaimed] if unclaimed is not None else [])]

@@ -69,12 +69,12 @@ class Api:
         response = await self.fetch(method, *path, body=body, params=params, timeout_seconds=timeout_seconds, key=key)
         return json.loads(response.body) if response.body else None
 
-    async def ask_once(self, *path: str, body: Any = None) -> Any:
-        """POST a change; if the answer is lost, retry with the same key.
+    async def ask_once(self, *path: str, body: Any = None, key: str | None = None) -> Any:
+        """POST a change; if the answer is lost, retry with the same key (by default a new one).
 
         The server recognizes the key and does not repeat the change. Raises like `ask`.
         """
-        key = secrets.token_hex(16)
+        key = key or new_key()
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await self.ask("POST", *path, body=body, key=key)
@@ -98,7 +98,7 @@ class Api:
     ) -> HTTPResponse:
         """Make a request and return the response. Raises like `ask`."""
         if method == "POST" and key is None:
-            key = secrets.token_hex(16)  # it may be repeated at the next server
+            key = new_key()  # it may be repeated at the next server
         moves = 0
         while moves < MAX_MOVES:
             server = self.server
@@ -193,6 +193,11 @@ class Api:
             allow_nonstandard_methods=True,
             validate_cert=not self.server.is_local,
         )
+
+
+def new_key() -> str:
+    """Return an idempotency key."""
+    return secrets.token_hex(16)
 
 
 class UnixResolver(Resolver):

@@ -50,6 +50,12 @@ class ViewStore:
             self._forget_some(keep=execution_id)
         return execution_id
 
+    def expect(self, execution_id: str, ranks: str) -> None:
+        """Create the view of an execution all of whose records are still to come: there is nothing to rebuild."""
+        if execution_id not in self._views and execution_id not in self._building:
+            self._views[execution_id] = View(execution_id, expand_ranks(ranks))
+            self._forget_open()
+
     def peek(self, execution_id: str) -> View | None:
         """Return the view if it is in memory."""
         return None if execution_id in self._waiting else self._views.get(execution_id)

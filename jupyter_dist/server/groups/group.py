@@ -137,7 +137,7 @@ class ManagedGroup(FollowedGroup):
         chosen = list(parse_ranks(ranks, self.world_size))
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
         try:
-            await self._ask("execute", payload, take=self._on_execution, execution=spec.sparse())
+            await self._ask("execute", payload, take=self._on_submitted, execution=spec.sparse())
         except JupyterDistError as err:
             if err.code not in ("timed_out", "agent_unreachable") or self.status.silence is err:
                 raise

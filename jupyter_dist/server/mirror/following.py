@@ -332,6 +332,12 @@ class FollowedGroup:
         self._notify(("execution", self.id, model["id"]))
         self._changes.wake()
 
+    def _on_submitted(self, header: Header, payload: bytes) -> None:
+        self._on_execution(header, payload)
+        told = header["execution"]
+        if "begin_seq" in told and (told["begin_seq"] is None or told["begin_seq"] > self._seq):
+            self._views.expect(told["id"], told["ranks"])  # not for a retry, whose records were read already
+
     def _on_dropped(self, header: Header, payload: bytes) -> None:
         log.error("jupyter_dist: group '%s': %s", self.name, header["error"]["message"])
 

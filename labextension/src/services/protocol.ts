@@ -639,7 +639,8 @@ export interface IDevicesTopic {
 /** A message of a page that follows or stops following a topic, with the fields of the topic. */
 export interface IClientMessage {
   type: 'subscribe' | 'unsubscribe';
-  topic: 'execution' | 'log' | 'memory' | 'devices';
+  /** `groups` is followed from the start, and can only be unsubscribed from. */
+  topic: 'execution' | 'log' | 'memory' | 'devices' | 'groups';
   group?: string;
   execution?: string;
   rank?: number;

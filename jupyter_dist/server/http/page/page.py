@@ -10,7 +10,7 @@ from typing import Any
 
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, SubmittedMessage, TopicMessage
+from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, SubmittedMessage
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
 from jupyter_dist.transport.tasks import start_task
@@ -40,6 +40,7 @@ class Page:
         self._submitting: set[asyncio.Task[None]] = set()
         self._taken = asyncio.Event()  # set when there is one less of these
         self._is_closed = False
+        self._follows_groups = True  # programs do not
         self._changed: set[Topic] = {("groups",)}
         self._something = asyncio.Event()
         self._something.set()
@@ -113,6 +114,9 @@ class Page:
     def _obey(self, request: Any) -> None:
         if not isinstance(request, dict):
             raise bad_request("A message is a JSON object.", "See docs/api.md, The WebSocket.")
+        if request.get("type") == "unsubscribe" and request.get("topic") == "groups":
+            self._follows_groups = False
+            return
         kind = SUBSCRIPTIONS.get(str(request.get("topic")))
         if request.get("type") not in ("subscribe", "unsubscribe") or kind is None:
             topics = ", ".join(SUBSCRIPTIONS)
@@ -137,6 +141,8 @@ class Page:
         self._changed.update(subscription.topics)
 
     def _mark(self, topic: Topic) -> None:
+        if topic[0] == "groups" and not self._follows_groups:
+            return
         self._changed.add(topic)
         self._something.set()
         if topic[0] == "execution" or (topic[0] == "view" and self._is_first(topic)):
@@ -182,26 +188,29 @@ class Page:
             await subscription.close()
         submitted, self._submitted = self._submitted, []
         messages: list[ServerMessage] = [*errors, *submitted]
-        if ("groups",) in changed:
+        if ("groups",) in changed and self._follows_groups:
             messages.append({"type": "groups", "groups": [group.model() for group in self._manager.all()]})
         now, seconds = time.monotonic(), 0.0
         for key, subscription in list(self._subscriptions.items()):
             is_due = subscription.due is not None and subscription.due <= now
             if is_due or not changed.isdisjoint(subscription.topics):
-                began = time.monotonic()
-                messages += await self._messages_of(key, subscription)
-                seconds += time.monotonic() - began
+                seconds += await self._collect_from(key, subscription, messages)
                 await asyncio.sleep(0)
         return messages, seconds
 
-    async def _messages_of(self, key: Topic, subscription: Subscription) -> list[TopicMessage]:
+    async def _collect_from(self, key: Topic, subscription: Subscription, messages: list[ServerMessage]) -> float:
+        """Add the messages of a subscription; return the time that building them took, without the wait for others."""
         try:
-            return await subscription.messages()
+            await subscription.load()
+            began = time.monotonic()
+            messages += subscription.messages()
+            return time.monotonic() - began
         except JupyterDistError as err:
             if self._subscriptions.get(key) is subscription:
                 del self._subscriptions[key]
                 self._closing.append(subscription)
-            return [{"type": "error", "error": err.to_dict(), "request": subscription.request}]
+            messages.append({"type": "error", "error": err.to_dict(), "request": subscription.request})
+            return 0.0
 
 
 def _topic_of(execution: models.Execution) -> Request:

@@ -10,6 +10,7 @@ from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.messages import MAX_ID, LogMessage, TopicMessage, ViewMessage
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
+from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
@@ -58,8 +59,11 @@ class Subscription:
             raise bad_request("'since' is not a valid sequence number.", "Use the highest seq that you have, or 0.")
         return cls(manager, request)
 
-    async def messages(self) -> list[TopicMessage]:
-        """Return the messages to send now."""
+    async def load(self) -> None:
+        """Wait for what the next messages need."""
+
+    def messages(self) -> list[TopicMessage]:
+        """Return the messages to send now, after `load`; the time that this takes is limited."""
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -77,6 +81,7 @@ class ExecutionSubscription(Subscription):
         self._group: ManagedGroup = manager.get(request["group"])
         self._execution_id = request["execution"]
         self._since = int(request.get("since", 0))
+        self._view: View | None = None
         self._sent: Snapshot | None = None
         self._sent_execution: models.Execution | None = None
         self.key = (self.topic, self._group.id, self._execution_id)
@@ -87,11 +92,15 @@ class ExecutionSubscription(Subscription):
         """Whether no output has been sent yet."""
         return self._sent is None or not self._sent.items
 
-    async def messages(self) -> list[TopicMessage]:
+    async def load(self) -> None:
+        """Read the view from the journal, and the code, unless they are in memory."""
+        self._view = await self._group.view(self._execution_id)
+        await self._group.execution(self._execution_id)
+
+    def messages(self) -> list[TopicMessage]:
         """Return the changes of the view, then the execution, both from the same moment."""
-        view = await self._group.view(self._execution_id)
-        await self._group.execution(self._execution_id)  # loads its code
-        snapshot = view.snapshot()
+        assert self._view is not None
+        snapshot = self._view.snapshot()
         execution = self._group.executions.get(self._execution_id)
         messages: list[TopicMessage] = [*self._view_messages(snapshot)]
         if execution != self._sent_execution:
@@ -136,12 +145,17 @@ class LogSubscription(Subscription):
         self._rank = request["rank"]
         self._group.check_rank(self._rank)
         self._seq = int(request.get("since", 0))
+        self._new: tuple[list[models.LogRecord], int] = [], 0
         self.key = (self.topic, self._group.id, self._rank)
         self.topics = (self.key,)
 
-    async def messages(self) -> list[TopicMessage]:
-        """Return the records since the last message."""
-        records, skipped = await self._group.log_after(self._rank, self._seq)
+    async def load(self) -> None:
+        """Take the records since the last message."""
+        self._new = await self._group.log_after(self._rank, self._seq)
+
+    def messages(self) -> list[TopicMessage]:
+        """Return them."""
+        records, skipped = self._new
         if not records:
             return []
         self._seq = records[-1]["seq"]
@@ -171,11 +185,14 @@ class MemorySubscription(Subscription):
         self.key = (self.topic, self._group.id)
         self.topics = (self.key,)
 
-    async def messages(self) -> list[TopicMessage]:
-        """Return the samples since the last message; the first call starts sampling."""
+    async def load(self) -> None:
+        """Start sampling."""
         if not self._watching:
             self._watching = True
             await self._group.watch_memory(1)
+
+    def messages(self) -> list[TopicMessage]:
+        """Return the samples since the last message."""
         samples = [sample for sample in self._group.memory.all() if sample["at"] > self._sent_at]
         if samples:
             self._sent_at = samples[-1]["at"]
@@ -196,11 +213,16 @@ class DevicesSubscription(Subscription):
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
         self.due = time.monotonic()
+        self._reading: models.Devices
 
-    async def messages(self) -> list[TopicMessage]:
-        """Return one reading."""
+    async def load(self) -> None:
+        """Read them."""
         self.due = time.monotonic() + DEVICES_SECONDS
-        return [{"type": "devices", **await self._manager.devices.read(self._manager.rank_of_pid)}]
+        self._reading = await self._manager.devices.read(self._manager.rank_of_pid)
+
+    def messages(self) -> list[TopicMessage]:
+        """Return the reading."""
+        return [{"type": "devices", **self._reading}]
 
 
 SUBSCRIPTIONS: dict[str, type[Subscription]] = {
