@@ -21,6 +21,7 @@ FIGURES = {
     "keystroke": "keystroke",
     "adoption": "adoption",
     "past": "past",
+    "endurance": "endurance",
     "faults": "faults",
 }
 

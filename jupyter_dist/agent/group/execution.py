@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +23,30 @@ MAX_LINE = 200
 
 
 class Execution:
-    """One cell that is queued, running or done on a set of ranks."""
+    """One cell that is queued, running or done on a set of ranks. Thousands are kept: they are small."""
+
+    __slots__ = (
+        "begin_seq",
+        "code",
+        "end_seq",
+        "ended_at",
+        "error",
+        "execution_count",
+        "fingerprint",
+        "line",
+        "queued_at",
+        "spec",
+        "started_at",
+        "state",
+        "statuses",
+        "waits_for",
+    )
 
     def __init__(self, spec: ExecutionSpec, code: bytes) -> None:
-        self.spec = spec
+        self.spec = _shared(spec)
         self.code: bytes | None = code  # None: only the journal has it, which saves memory here
         self.line = first_line(code)
-        self.fingerprint = hashlib.blake2b(code + repr((spec.ranks, spec.call)).encode()).digest()
+        self.fingerprint = hashlib.blake2b(code + repr((list(spec.ranks), spec.call)).encode(), digest_size=16).digest()
         self.state: ExecutionState = "queued"
         self.statuses: dict[int, tuple[RankStatus, float | None]] = dict.fromkeys(spec.ranks, ("queued", None))
         self.execution_count: int | None = None
@@ -139,6 +158,15 @@ class Execution:
             }
             for status, ranks in by_status.items()
         ]
+
+
+def _shared(spec: ExecutionSpec) -> ExecutionSpec:
+    """Return the spec with the strings that the cells of a notebook have in common only once in memory."""
+
+    def intern(text: str | None) -> str | None:
+        return text and sys.intern(text)
+
+    return replace(spec, cell_id=intern(spec.cell_id), notebook=intern(spec.notebook), owner=intern(spec.owner))
 
 
 def first_line(code: bytes) -> str:

@@ -12,8 +12,9 @@ from jupyter_dist.protocol.ranks import expand_ranks
 
 from .views import View
 
-MAX_FINISHED_BYTES = 64 << 20
-MAX_FINISHED = 500
+# A view takes more memory than its text, and a few milliseconds to build again: enough for what is on the screens.
+MAX_FINISHED_BYTES = 32 << 20
+MAX_FINISHED = 200
 MAX_OPEN = 1000
 MAX_BUSY_SECONDS = 0.01
 
@@ -30,6 +31,7 @@ class ViewStore:
         # Records that arrive while the view is being rebuilt.
         self._waiting: dict[str, list[Record]] = {}
         self._building: dict[str, asyncio.Future[View]] = {}
+        self._finished: dict[str, int] = {}  # sizes of those that have ended
 
     def feed(self, record: dict[str, Any], payload: bytes) -> str | None:
         """Feed a record; return the id of the execution whose view changed."""
@@ -47,7 +49,7 @@ class ViewStore:
             self._forget_open()
         view.feed(record, payload)
         if record["kind"] == "end":
-            self._forget_some(keep=execution_id)
+            self._forget_some(view)
         return execution_id
 
     def expect(self, execution_id: str, ranks: str) -> None:
@@ -88,23 +90,24 @@ class ViewStore:
             self._views[execution_id] = view
         finally:
             del self._waiting[execution_id], self._building[execution_id]
-        self._forget_some(keep=execution_id)
+        if view.ended:
+            self._forget_some(view)
         return view
 
     def _forget_open(self) -> None:
         """Drop excess open views. A group runs few cells at once; more are forged, and are rebuilt on request."""
-        still_open = [view.execution_id for view in self._views.values() if not view.ended]
-        for execution_id in still_open[:-MAX_OPEN]:
-            del self._views[execution_id]
+        if len(self._views) - len(self._finished) > MAX_OPEN:
+            del self._views[next(key for key in self._views if key not in self._finished)]
 
-    def _forget_some(self, keep: str) -> None:
-        finished = [view for view in self._views.values() if view.ended and view.execution_id != keep]
-        size = sum(view.text_bytes() for view in finished)
-        for number, view in enumerate(finished):
-            if size <= MAX_FINISHED_BYTES and len(finished) - number <= MAX_FINISHED:
+    def _forget_some(self, ended: View) -> None:
+        """Drop the finished views that were used least, after one that has just ended."""
+        size = sum(self._finished.values())
+        for execution_id in [key for key in self._views if key in self._finished and key != ended.execution_id]:
+            if size <= MAX_FINISHED_BYTES and len(self._finished) <= MAX_FINISHED:
                 break
-            size -= view.text_bytes()
-            del self._views[view.execution_id]
+            size -= self._finished.pop(execution_id)
+            del self._views[execution_id]
+        self._finished[ended.execution_id] = ended.text_bytes()
 
 
 async def _feed_all(view: View, records: Iterable[Record]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -32,7 +33,7 @@ class Executions:
     def update(self, status: dict[str, Any]) -> models.Execution:
         """Store the agent's newest status of an execution and return its model."""
         execution_id = status["id"]
-        model = {**status, "group": self._group_id}  # an agent of another version is taken at its word
+        model = {**_interned(status), "group": self._group_id}  # an agent of another version is taken at its word
         if "code" in status:  # sent by an agent of protocol 1
             self.set_code(execution_id, status["code"])
         if "line" in status:
@@ -129,6 +130,15 @@ class Executions:
         )
         for table in tables:
             table.pop(execution_id, None)
+
+
+def _interned(value: Any) -> Any:
+    """Return it with each key and short text only once in memory: a decoder makes new ones for every message."""
+    if isinstance(value, dict):
+        return {sys.intern(key): _interned(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_interned(item) for item in value]
+    return sys.intern(value) if type(value) is str and len(value) <= MAX_LINE else value
 
 
 def _first_line(code: str) -> str:
