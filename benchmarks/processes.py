@@ -108,6 +108,17 @@ def scheduled_seconds(pid: int) -> float:
     return total / 1e9
 
 
+def wakeups(pid: int) -> int:
+    """How often the threads of a process have begun to wait so far."""
+    total = 0
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                status = Path(f"/proc/{pid}/task/{task}/status").read_text()
+                total += int(status.split("voluntary_ctxt_switches:")[1].split()[0])
+    return total
+
+
 def resident_bytes(pid: int) -> int:
     """RSS of a process; 0 when it is gone."""
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What an idle group costs: with no page open, and with the sidebar visible.
+"""What an idle group costs: with no page open, from a kernel that has loaded the magics, and with the sidebar visible.
 
 JupyterLab asks its server for much by itself; what a page costs without our extension is measured in the same
 run and taken away.
@@ -6,21 +6,26 @@ run and taken away.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
 from benchmarks.browser import Page, chromium, offer_extension
+from benchmarks.driver import Driver
 from benchmarks.options import Options
 from benchmarks.ours import Client, Server
-from benchmarks.processes import descendants, scheduled_seconds
+from benchmarks.processes import command_line, descendants, scheduled_seconds, wakeups
 from benchmarks.tables import Table
 
 WINDOW_SECONDS = 5.0
 SETTLE_SECONDS = 5.0
 WINDOWS = 4
 PAGES = 2  # of each kind, in turns
+START_SECONDS = 120
+MOST_PERCENT = 0.3
 BARE = ", page without the extension"
 Processes = dict[str, list[int]]
 
@@ -57,7 +62,42 @@ def measure(options: Options) -> list[Table]:
             _windows(watched, lambda: _ours(server))
     for table in (alone, watched):
         _judge(table)
-    return [alone, watched]
+    magics = Table(f"Idle: {options.ranks} idle ranks of a kernel that has loaded the magics", "% of a core", "")
+    _from_a_kernel(magics, options.ranks)
+    for table in (alone, magics):
+        _judge_group(table)
+    return [alone, magics, watched]
+
+
+def _from_a_kernel(table: Table, ranks: int) -> None:
+    """The group of a notebook without JupyterLab's extension: a private server, started by the kernel."""
+    cells = ["%load_ext jupyter_dist", f"%dist_init -n {ranks} --accelerator cpu", "%%rank all\nx = 1"]
+    with Driver("kernel", sys.executable) as driver:
+        driver.ask("start", START_SECONDS, cells=cells, patience=START_SECONDS)
+        _windows(table, _of_kernel)
+
+
+def _of_kernel() -> Processes:
+    found: Processes = {"the kernel": [], "server": [], "agents and zygotes": [], "ranks": []}
+    for pid in descendants(os.getpid()):
+        command = command_line(pid)
+        below = descendants(pid)
+        if "ipykernel_launcher" in command:
+            found["the kernel"].append(pid)
+        elif "jupyter_dist.server" in command:
+            found["server"].append(pid)
+        elif "boot.py zygote" in command and not any("boot.py zygote" in command_line(child) for child in below):
+            found["ranks"].append(pid)
+        elif "boot.py" in command:
+            found["agents and zygotes"].append(pid)
+    return found
+
+
+def _judge_group(table: Table) -> None:
+    used = {row.system: row.minimum for row in table.rows if row.system != "the kernel"}
+    parts = ", ".join(f"{name} {percent:.2f}" for name, percent in used.items())
+    total = sum(used.values())
+    table.aim(f"all together under {MOST_PERCENT:g} % of a core: {total:.2f} % ({parts})", total < MOST_PERCENT)
 
 
 def _judge(table: Table) -> None:
@@ -83,6 +123,7 @@ def _bare(server: Server, page: Page) -> Processes:
 def _windows(table: Table, processes: Callable[[], Processes]) -> None:
     time.sleep(SETTLE_SECONDS)
     named = processes()
+    woken, since = {name: sum(map(wakeups, pids)) for name, pids in named.items()}, time.perf_counter()
     for _ in range(WINDOWS):
         before = {name: sum(map(scheduled_seconds, pids)) for name, pids in named.items()}
         began = time.perf_counter()
@@ -90,6 +131,9 @@ def _windows(table: Table, processes: Callable[[], Processes]) -> None:
         elapsed = time.perf_counter() - began
         for name, pids in named.items():
             table.row(name).values.append(100 * (sum(map(scheduled_seconds, pids)) - before[name]) / elapsed)
+    for name, pids in named.items():
+        often = (sum(map(wakeups, pids)) - woken[name]) / (time.perf_counter() - since)
+        table.row(name).note = f"{often:.1f} wakeups a second"
 
 
 def _listen(client: Client) -> None:

@@ -186,6 +186,7 @@ def test_a_collective_whose_end_gloo_lost_is_left_and_a_new_group_formed_beside_
     assert group[0].run("GlooSockets.connections = lambda self: []").status == "ok"
     execution_id = group[0].start("print('go')\ndist.all_reduce(torch.ones(3))")
     group[0].wait_text("go")
+    until(lambda: group[0].answer(group[0].post("stack"))["collective"] is not None)
     group[0].interrupt(execution_id)
     result = group[0].result(execution_id)
     assert (result.status, result.reply["process_group"]) == ("interrupted", "broken")
@@ -194,3 +195,30 @@ def test_a_collective_whose_end_gloo_lost_is_left_and_a_new_group_formed_beside_
     assert run_all(group, "t = torch.ones(1)\ndist.all_reduce(t)\nprint(kept == rank, t.item())") == ["True 2.0\n"] * 2
     # torch's recorder learns of the end a moment after the waiter.
     until(lambda: group[0].answer(group[0].post("stack"))["collective"] is None)
+
+
+WAKEUPS = """
+import os, time
+
+def wakeups():
+    found = []
+    for task in os.listdir('/proc/self/task'):
+        with open(f'/proc/self/task/{task}/status') as file:
+            status = file.read()
+        if status.startswith('Name:\\tgloo_tcp_loop'):
+            found.append(int(status.split('voluntary_ctxt_switches:')[1].split()[0]))
+    return found
+
+before, began = wakeups(), time.monotonic()
+time.sleep(1)
+after, seconds = wakeups(), time.monotonic() - began
+"""
+
+
+def test_an_idle_process_group_seldom_wakes_up(shared: RankClient) -> None:
+    """gloo's event loop wakes up every 10 ms by itself; all ranks together were most of what an idle group costs."""
+    assert shared.run(WAKEUPS).status == "ok"
+    assert (
+        shared.run("print(len(before) > 0, sum(after) - sum(before) <= len(before) * (10 + 40 * seconds))").text()
+        == "True True\n"
+    )

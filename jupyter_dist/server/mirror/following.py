@@ -241,7 +241,8 @@ class FollowedGroup:
             if asked_at - self._link.heard_at >= ASK_EVERY_SECONDS:
                 with contextlib.suppress(JupyterDistError):
                     await self._link.request("ping", timeout_seconds=ANSWER_SECONDS)
-                await asyncio.sleep(0.05)  # first handle what arrived while this process itself was blocked
+                if self._is_unheard_since(asked_at):
+                    await asyncio.sleep(0.05)  # first handle what arrived while this process itself was blocked
                 if self._is_unheard_since(asked_at):
                     self.mark_silent()
                     continue
