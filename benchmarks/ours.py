@@ -17,7 +17,7 @@ from typing import Any
 import websocket
 
 from .driver import REPOSITORY
-from .processes import command_line, cpu_seconds, descendants, kill, scheduled_seconds, wait_until
+from .processes import command_line, cpu_seconds, descendants, kill, resident_bytes, scheduled_seconds, wait_until
 
 API = "/jupyter-dist/api"
 FINAL = frozenset({"ok", "error", "interrupted", "aborted", "lost"})
@@ -95,7 +95,8 @@ class Server:
             if len(below) == 1 and " zygote " in command_line(below[0]):
                 before = scheduled_seconds(below[0])
                 time.sleep(0.3)
-                warm += before > 0.5 and scheduled_seconds(below[0]) - before < 0.002
+                has_torch = resident_bytes(below[0]) > 100 << 20  # by an import of its own, or of a forkserver
+                warm += has_torch and scheduled_seconds(below[0]) - before < 0.002
         return warm
 
     def _answers(self) -> bool:

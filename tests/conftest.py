@@ -7,9 +7,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from faults.server import shared_home
 from hypothesis import settings
 from leaks import adopt_orphans, pytest_sessionfinish  # noqa: F401 (a hook)
 from shared import SharedAgent, SharedServer
+
+from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
 
 _OWN_BASE = pytest.StashKey[str]()
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
@@ -50,6 +53,8 @@ def pytest_configure(config):
         config.option.basetemp = config.stash[_OWN_BASE] = tempfile.mkdtemp(prefix="jpt-", dir="/tmp")
     adopt_orphans()
     os.environ.setdefault("JUPYTER_DIST_OPTIONAL_PRELOAD", "numpy")
+    # One import of torch for all groups with the same environment, whatever runtime folder a test has.
+    os.environ.setdefault(FOLDER_VARIABLE, f"{config.option.basetemp}/fork")
     examples = config.getoption("--fuzz-examples")
     settings.register_profile("channels", max_examples=examples, deadline=None)
     settings.register_profile("expressions", max_examples=10 * examples, deadline=None)
@@ -72,6 +77,12 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+
+
+@pytest.fixture
+def jp_home_dir():
+    """The same for all tests: groups with different environments share no import of torch."""
+    return shared_home()
 
 
 @pytest.fixture(scope="session")

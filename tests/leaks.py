@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist.server.launcher.directories import GroupDirectory
+from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
 from jupyter_dist.system.processes import (
     adopt_orphans,
     command_line,
@@ -133,4 +134,11 @@ def _end_what_is_left(processes: set[int], directories: list[Path], segments: se
 
 
 def _expected(processes: set[int]) -> set[int]:
-    return processes.union(OUTLIVING, *(children_of(root) for root in OUTLIVING))
+    return processes.union(OUTLIVING, forkservers(), *(children_of(root) for root in OUTLIVING))
+
+
+def forkservers() -> set[int]:
+    """Those of the whole run (tests/conftest.py), which end with it; what is forked from them is not below them."""
+    folder = os.fsencode(os.environ.get(FOLDER_VARIABLE, "none"))
+    commands = {pid: command_line(pid)[-2:] for pid in descendants(os.getpid())}
+    return {pid for pid, found in commands.items() if found[:1] == [b"forkserver"] and found[1].startswith(folder)}

@@ -10,6 +10,8 @@ from faults.server import JupyterServer
 from leaks import OUTLIVING, children_of
 from waits import until
 
+from jupyter_dist.system.processes import read_process
+
 
 class SharedAgent:
     """An agent with two ranks. Each test gets new, unused ranks."""
@@ -65,7 +67,8 @@ class SharedServer:
     def __init__(self, home: Path) -> None:
         self._server = JupyterServer(home)
         OUTLIVING.add(self._server.process.pid)
-        self._server.start(2, name="g")
+        agent = self._server.agent_pid(self._server.start(2, name="g")["id"])
+        OUTLIVING.add(read_process(agent).parent)  # the keeper is not below the server, if a forkserver made it
 
     def lend(self) -> JupyterServer:
         """The server; what is known of its group is in `group`."""

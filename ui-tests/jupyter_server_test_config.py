@@ -7,6 +7,7 @@ from jupyterlab.galata import configure_jupyter_server
 configure_jupyter_server(c)  # noqa: F821
 
 c.ServerApp.port = int(os.environ.get("JUPYTER_DIST_TEST_PORT", "18989"))  # noqa: F821
+c.DistApp.forkserver_seconds = 1.0  # nothing may be left when the tests are over  # noqa: F821
 c.ServerApp.allow_root = True  # noqa: F821
 # Other extensions are installed for the tests of beside.config.ts, and off in all others.
 others = ("jupyter_server_ydoc", "jupyter_server_fileid", "notebook", "notebook_shim")

@@ -1,8 +1,8 @@
 """Start one of our processes in any Python, whether or not jupyter_dist is installed there.
 
-Run as a script: `python boot.py keeper|agent|zygote|rank ARGUMENT`. It loads the package from its own folder without
-changing sys.path, so that nothing else from the server's site-packages leaks into the group's environment, and every
-process of a group runs the same version.
+Run as a script: `python boot.py ROLE ARGUMENT`. It loads the package from its own folder without changing sys.path, so
+that nothing else from the server's site-packages leaks into the group's environment, and every process of a group runs
+the same version.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ ROLES = {
     "agent": "jupyter_dist.agent.main",
     "zygote": "jupyter_dist.rank.start.zygote",
     "rank": "jupyter_dist.rank.start.fresh",
+    "forkserver": "jupyter_dist.rank.start.forkserver",
 }
 
 

@@ -7,20 +7,23 @@ one.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sys
 
-CODE_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from jupyter_dist.system import codecopy
 
 
 def main(argument: str) -> int:
     """Run the agent of the group directory `argument` as a child until nothing is left; returns its exit code."""
-    code = _hold_code()
-    boot = os.path.join(os.path.dirname(__file__), "boot.py")
-    # A new program, not a fork, so that the two can be told apart by their command lines.
-    agent = os.posix_spawn(sys.executable, [sys.executable, boot, "agent", argument], os.environ)
+    if forked := os.environ.pop("JUPYTER_DIST_FORKED_AGENT", ""):  # by the forkserver, which did all this
+        agent, code = (int(number) if number else None for number in forked.split(","))
+    else:
+        code = codecopy.hold()
+        boot = os.path.join(os.path.dirname(__file__), "boot.py")
+        # A new program, not a fork, so that the two can be told apart by their command lines.
+        agent = os.posix_spawn(sys.executable, [sys.executable, boot, "agent", argument], os.environ)
+    assert agent is not None
     signal.signal(signal.SIGTERM, lambda *_: os.kill(agent, signal.SIGTERM))
     for signum in (signal.SIGINT, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
@@ -32,29 +35,6 @@ def main(argument: str) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _, status = os.waitpid(agent, 0)
     end_below(os.getpid(), reap_known=())
-    if code is not None:
-        _leave_code(code)
+    codecopy.leave(code)
     exit_code = os.waitstatus_to_exitcode(status)
     return exit_code if exit_code >= 0 else 128 - exit_code
-
-
-def _hold_code() -> int | None:
-    """Protect the copy of our code that this group runs from removal (launcher/code.py); None if it is not a copy."""
-    if not os.path.basename(CODE_FOLDER).startswith("code-"):
-        return None
-    fd = os.open(CODE_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fcntl.flock(fd, fcntl.LOCK_SH)
-    return fd
-
-
-def _leave_code(fd: int) -> None:
-    """Remove the copy, if no other group or server of this version uses it."""
-    import shutil  # noqa: PLC0415 - only here, at the end
-
-    try:
-        fcntl.flock(fd, fcntl.LOCK_UN)  # if two end at once, exactly one must see that it is the last
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(CODE_FOLDER, ignore_errors=True)
-        os.rmdir(os.path.dirname(CODE_FOLDER))
-    except OSError:
-        pass  # still used, or the copy of another version is beside it

@@ -40,6 +40,12 @@ class DistApp(ExtensionApp):
         Settings.warm_environment,
         help="Whether to keep an agent with torch imported ready for the next start; each takes about 300 MB.",
     ).tag(config=True)
+    forkserver_seconds = Float(
+        Settings.forkserver_seconds,
+        min=0.0,
+        help="How long a process that has imported torch, from which groups are forked, stays after the last server"
+        " that uses it. 0: every group imports torch itself.",
+    ).tag(config=True)
     on_server_stop = Enum(
         ["keep", "end"],
         default_value=Settings.on_server_stop,

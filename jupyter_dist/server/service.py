@@ -66,6 +66,7 @@ class Settings:
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
     warm_environment: bool = True
+    forkserver_seconds: float = 60.0
     on_server_stop: str = "keep"
     journal_bytes: int = 0
     user_journal_bytes: int = 0
@@ -85,8 +86,10 @@ class Service:
         self.pages = Cap("pages", settings.max_pages_per_user, "DistApp.max_pages_per_user")
         self.downloads = Cap("downloads", settings.max_downloads_per_user, "DistApp.max_downloads_per_user")
         preload = list(settings.preload_modules)
+        launcher = find_launcher(settings.launcher)(groups_directory(runtime_dir), preload)
+        launcher.share_imports(settings.forkserver_seconds, keep=settings.warm_environment)
         self.manager = GroupManager(
-            find_launcher(settings.launcher)(groups_directory(runtime_dir), preload),
+            launcher,
             Environments(kernel_specs),
             DeviceReader(),
             GroupDefaults(

@@ -1,6 +1,7 @@
 """Every entry point with an example, as docs/extending.md has it: one server, whose environment has one more package."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -42,7 +43,8 @@ def server(tmp_path_factory):
     (home / "toyframework.py").write_text(TOY)
     install(home, entry_points_of_docs())
     (home / "boards.json").write_text(json.dumps([{"name": "Board 9000", "celsius": 41}]))
-    server = JupyterServer(home, env={"BOARDS": str(home / "boards.json")}, launcher="nice", on_server_stop="end")
+    env = {"BOARDS": str(home / "boards.json"), "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(home)])}
+    server = JupyterServer(home, env=env, launcher="nice", on_server_stop="end")
     yield server
     server.end()
 

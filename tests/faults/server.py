@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from answers import check_answer, check_message
+from leaks import children_of, forkservers
 from waits import PATIENCE
 
 from jupyter_dist.server.launcher.code import remove_unused
 from jupyter_dist.server.launcher.directories import groups_directory
+from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
+from jupyter_dist.system.processes import read_process
 
 TOKEN = "a-token-that-must-be-seen-nowhere"
 # What JupyterLab and its friends bring along takes longer to load than the rest of the server.
@@ -34,6 +37,13 @@ OTHERS = (
     "notebook",
     "notebook_shim",
 )
+
+
+def shared_home() -> Path:
+    """The home of all servers of a test run: groups with different environments share no import of torch."""
+    home = Path(os.environ[FOLDER_VARIABLE]).with_name("home")
+    home.mkdir(exist_ok=True)
+    return home
 
 
 class JupyterServer:
@@ -51,6 +61,9 @@ class JupyterServer:
         self.runtime = runtime or home / "runtime"
         self.log_path = home / "server.log"
         traits = {"warm_environment": False, "on_server_stop": "keep", "lease_seconds": 60, **options}
+        modules = (
+            [str(home)] if "preload_modules" in options else []
+        )  # else groups of all tests share an import of torch
         command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--port=0", "--allow-root"]
         enabled = {**dict.fromkeys(OTHERS, False), **dict.fromkeys(("jupyter_dist", *extensions), True)}
         command += [f"--ServerApp.root_dir={home}", f"--ServerApp.jpserver_extensions={enabled}"]
@@ -58,11 +71,11 @@ class JupyterServer:
         known = set(self.runtime.glob("jpserver-*.json"))
         environment = {
             **os.environ,
-            "HOME": str(home),
+            "HOME": str(shared_home()),
             "JUPYTER_RUNTIME_DIR": str(self.runtime),
             "JUPYTER_CONFIG_DIR": str(home / "config"),
             "JUPYTER_TOKEN": TOKEN,
-            "PYTHONPATH": f"{Path(__file__).parents[2]}:{home}",
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *modules]),
             **(env or {}),
         }
         with self.log_path.open("ab") as log:
@@ -163,6 +176,14 @@ class JupyterServer:
             *Path("/tmp").glob(f"jupyter_dist-*/{group_id}/group.json"),
         )
         return path.parent
+
+    def tree(self) -> list[int]:
+        """The server, its groups, and the forkservers of this test run, which are not below it."""
+        above = set(forkservers())
+        for group in self.ask("GET", "groups")["groups"]:
+            above.add(read_process(self.agent_pid(group["id"])).parent)  # its keeper
+        roots = [self.process.pid, *above - children_of(self.process.pid).keys()]
+        return [pid for root in roots for pid in (root, *children_of(root))]
 
     def agent_pid(self, group_id: str) -> int:
         return int(json.loads((self.group_folder(group_id) / "group.json").read_text())["agent_pid"])

@@ -12,7 +12,6 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from leaks import children_of
 from waits import PATIENCE, until
 
 from jupyter_dist.journal.record import record_prefix
@@ -67,9 +66,7 @@ def test_a_failure_of_ours_tells_no_secret(server):
     assert "nobody foresaw this" in server.log()  # but whoever runs the server can find out
     everything = [answer, server.log(), (group_folder(server) / "agent.log").read_text()]
     everything += [server.download("g", rank) for rank in (0, 1)]
-    everything += [
-        Path(f"/proc/{pid}/cmdline").read_text() for pid in (server.process.pid, *children_of(server.process.pid))
-    ]
+    everything += [Path(f"/proc/{pid}/cmdline").read_text() for pid in server.tree()]
     leaks = [line for text in everything for line in text.splitlines() if TOKEN in line]
     assert not leaks, leaks
 

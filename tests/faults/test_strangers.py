@@ -14,10 +14,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from leaks import children_of, nothing_left
+from leaks import nothing_left
 
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import ROUTES
+from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
 
 from .server import TOKEN, JupyterServer
 
@@ -54,10 +55,6 @@ def as_nobody(work):
         answer = pipe.read()
     os.waitpid(pid, 0)
     return json.loads(answer)
-
-
-def tree(server: JupyterServer) -> list[int]:
-    return [server.process.pid, *children_of(server.process.pid)]
 
 
 def inodes(pids: list[int]) -> dict[str, int]:
@@ -97,15 +94,17 @@ def test_nothing_listens_but_gloo_on_loopback(server):
     server.start(3, name="g")
     server.run("g", "t = torch.ones(1); dist.all_reduce(t); dist.new_group([0, 1])")
     ranks = {rank["pid"] for rank in server.ask("GET", "groups/g")["ranks"]}
-    for address, port, pid in listening_tcp(tree(server)):
+    for address, port, pid in listening_tcp(server.tree()):
         if pid == server.process.pid:
             assert port == server.info["port"]
         else:
             assert address == "127.0.0.1", (address, port)
             assert pid in ranks
-    paths = listening_unix(tree(server))
+    paths = listening_unix(server.tree())
     # By the name that it was bound under: it takes its own once it listens.
-    assert [Path(path).name for path in paths] == ["agent.new"]
+    assert [path for path in paths if not path.startswith(os.environ[FOLDER_VARIABLE])] == [
+        str(server.group_folder(server.ask("GET", "groups/g")["id"]) / "agent.new")
+    ]
     assert not any(path.startswith("@") for path in paths)
 
 
@@ -143,12 +142,13 @@ def test_another_user_reaches_nothing(server, tmp_path):
             path.chmod(path.stat().st_mode | 0o055)  # so that it is our own directory that keeps them out
     group = server.start(2, name="g")
     server.run("g", "print('a secret')")
-    (agent_socket,) = listening_unix(tree(server))
-    directory = Path(agent_socket).parent
-    gloo = [port for _, port, pid in listening_tcp(tree(server)) if pid != server.process.pid]
+    sockets = listening_unix(server.tree())
+    directory = server.group_folder(group["id"])
+    assert len(sockets) > 1  # the agent's, and the forkserver's
+    gloo = [port for _, port, pid in listening_tcp(server.tree()) if pid != server.process.pid]
 
     def try_everything():
-        reached = ["agent.sock"] if _connects(agent_socket) else []
+        reached = [path for path in sockets if _connects(path)]
         paths = [directory / "x", directory / "group.json", directory / "journal", directory / "agent.log"]
         paths += [Path(f"/proc/{rank['pid']}/environ") for rank in group["ranks"]]
         reached += [str(path) for path in paths if _reads(path)]
@@ -175,11 +175,10 @@ for pid in ('self', parent, agent):
     with pytest.raises(urllib.error.HTTPError) as raised:
         urllib.request.urlopen(urllib.request.Request(url, headers={"Referer": f"http://x/?token={TOKEN}"}))
     raised.value.close()
-    for pid in tree(server):
+    for pid in server.tree():
         assert TOKEN not in Path(f"/proc/{pid}/cmdline").read_text()
     assert TOKEN not in server.log()
-    (agent_socket,) = listening_unix(tree(server))
-    for path in Path(agent_socket).parent.rglob("*"):
+    for path in server.group_folder(server.ask("GET", "groups/g")["id"]).rglob("*"):
         if path.is_file() and path.parent.name != "journal":  # the cell above stands in the journal
             assert TOKEN not in path.read_text(errors="replace"), path
 

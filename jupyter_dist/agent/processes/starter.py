@@ -74,8 +74,8 @@ class Zygote:
         self.is_lost = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
-        self._sock, child = socket.socketpair()
-        self._process = _spawn("zygote", child)
+        self._process: subprocess.Popen[bytes] | _Forked
+        self._sock, self._process = _forked_zygote() or _spawned_zygote()
         self._sock.sendall(encode_frame({"t": "preload", "modules": preload}))
         asyncio.get_running_loop().add_reader(self._sock, self._readable)
 
@@ -250,6 +250,38 @@ async def _exited(pid: int) -> None:
     finally:
         loop.remove_reader(fd)
         os.close(fd)
+
+
+class _Forked:
+    """A child of this process from before it became the agent's program: what is needed of Popen."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._has_ended = False
+
+    def kill(self) -> None:
+        if not self._has_ended:  # until it is waited for, its pid cannot be reused
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        if not self._has_ended:
+            os.waitpid(self.pid, 0)
+        self._has_ended = True
+
+
+def _forked_zygote() -> tuple[socket.socket, _Forked] | None:
+    """Return the zygote that the forkserver (rank/start/forkserver.py) made for this agent, the first time."""
+    given = os.environ.pop("JUPYTER_DIST_FORKED_ZYGOTE", "")
+    if not given:
+        return None
+    pid, fd = map(int, given.split(","))
+    os.set_inheritable(fd, False)
+    return socket.socket(fileno=fd), _Forked(pid)
+
+
+def _spawned_zygote() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    sock, child = socket.socketpair()
+    return sock, _spawn("zygote", child)
 
 
 def _spawn(role: str, channel: socket.socket, extra_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:

@@ -38,13 +38,66 @@ MANY_RANKS = 16
 
 def main(argument: str) -> int:
     """Serve fork requests on the socket with descriptor `argument`, until the agent closes it."""
+    return run(socket.socket(fileno=int(argument)), int(os.environ.pop("JUPYTER_DIST_AGENT_PID")))
+
+
+def run(sock: socket.socket, agent: int, imported: Imported | None = None) -> int:
+    """Be the zygote of the process `agent`, which imports if that was not done before it was forked."""
     adopt_orphans()
-    zygote = Zygote(socket.socket(fileno=int(argument)))
-    die_with(int(os.environ.pop("JUPYTER_DIST_AGENT_PID")), signal.SIGTERM)
+    zygote = Zygote(sock, imported)
+    die_with(agent, signal.SIGTERM)
     try:
         return zygote.serve()
     finally:
         end_below(os.getpid(), reap_known=())
+
+
+@dataclass
+class Imported:
+    """What came of the imports, for the agent, and what is left to do for ranks."""
+
+    report: Header
+    text: bytes = b""
+    is_prepared: bool = False  # for errors
+
+    @property
+    def has_chore(self) -> bool:
+        """Whether it can do once what each rank would do at its first error."""
+        return self.report["t"] == "warm" and not self.is_prepared
+
+    def prepare_for_errors(self) -> None:
+        """Do that. It takes a moment, so it is done when nobody waits for a fork."""
+        self.is_prepared = True
+        from jupyter_dist.rank.cells.shell import RankShell
+        from jupyter_dist.rank.ipython import tracebacks
+
+        tracebacks.prepare(RankShell.prepare())
+        gc.freeze()
+
+
+def import_all(modules: list[str]) -> Imported:
+    """Import torch, IPython and `modules`; the report says how long it took, why it failed, or why not to fork."""
+    started = time.monotonic()
+    try:
+        from .preload import preload
+
+        preload(modules)
+    except BaseException as err:  # the agent must learn of any error of an import
+        report: Header = {"t": "failed", "ename": type(err).__name__, "evalue": str(err)[:4000]}
+        return Imported(report, traceback.format_exc().encode())
+    reason = _why_unsafe()
+    gc.collect()
+    gc.freeze()  # the garbage collector must not write to pages that the ranks share
+    report = {
+        "t": "warm",
+        "seconds": time.monotonic() - started,
+        "python_version": platform.python_version(),
+        "torch_version": metadata.version("torch"),
+        "ipython_version": metadata.version("ipython"),
+        "safe": reason is None,
+        "reason": reason,
+    }
+    return Imported(report)
 
 
 @dataclass
@@ -60,15 +113,15 @@ class _Shim:
 class Zygote:
     """One thread, one socket, and a pipe from each rank's shim."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, imported: Imported | None = None) -> None:
         self._sock = sock
+        self._imported = imported
         self._decoder = FrameDecoder()
         self._fds: deque[int] = deque()
         self._shims: dict[int, _Shim] = {}  # by the descriptor of the pipe on which it reports
         self._poll = select.poll()
         self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._wakeup_write = wakeup_write
-        self._has_chore = False  # it has imported all, and not yet prepared for errors
 
     def serve(self) -> int:
         """Import, report it, then fork and reap until the agent is gone."""
@@ -79,9 +132,10 @@ class Zygote:
         self._poll.register(self._sock, select.POLLIN)
         self._poll.register(self._wakeup, select.POLLIN)
         while True:
-            ready = self._poll.poll(IDLE_SECONDS * 1000 if self._has_chore else None)
-            if not ready:
-                self._prepare_for_errors()
+            imported = self._imported
+            ready = self._poll.poll(IDLE_SECONDS * 1000 if imported is not None and imported.has_chore else None)
+            if not ready and imported is not None:
+                imported.prepare_for_errors()
             for fd, _ in ready:
                 if fd == self._wakeup:
                     self._reap()
@@ -103,49 +157,16 @@ class Zygote:
         self._fds.extend(fds)
         for header, _ in starmap(unpack, self._decoder.feed(data)):
             if header["t"] == "preload":
-                self._warm(header["modules"])
+                self._imported = self._imported or import_all(header["modules"])
+                self._send(self._imported.report, self._imported.text)
             else:
                 self._fork(header)
         return bool(data)
 
-    def _warm(self, modules: list[str]) -> None:
-        started = time.monotonic()
-        try:
-            from .preload import preload
-
-            preload(modules)
-        except BaseException as err:  # the agent must learn of any error of an import
-            report = {"t": "failed", "ename": type(err).__name__, "evalue": str(err)[:4000]}
-            self._send(report, traceback.format_exc().encode())
-            return
-        reason = _why_unsafe()
-        gc.collect()
-        gc.freeze()  # the garbage collector must not write to pages that the ranks share
-        self._send(
-            {
-                "t": "warm",
-                "seconds": time.monotonic() - started,
-                "python_version": platform.python_version(),
-                "torch_version": metadata.version("torch"),
-                "ipython_version": metadata.version("ipython"),
-                "safe": reason is None,
-                "reason": reason,
-            }
-        )
-        self._has_chore = True
-
-    def _prepare_for_errors(self) -> None:
-        """Do once what each rank would do at its first error. Nobody waits for it: a fork comes first."""
-        self._has_chore = False
-        from jupyter_dist.rank.cells.shell import RankShell
-        from jupyter_dist.rank.ipython import tracebacks
-
-        tracebacks.prepare(RankShell.prepare())
-        gc.freeze()
-
     def _fork(self, header: Header) -> None:
-        if self._has_chore and header["spec"]["world_size"] >= MANY_RANKS:
-            self._prepare_for_errors()
+        imported = self._imported
+        if imported is not None and imported.has_chore and header["spec"]["world_size"] >= MANY_RANKS:
+            imported.prepare_for_errors()
         fds = [self._fds.popleft() for _ in range(3)]
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:

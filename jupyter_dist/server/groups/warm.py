@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launcher.environments import Environment
+from jupyter_dist.system.memory import is_short
 from jupyter_dist.transport.tasks import start_task
 
 from .group import ManagedGroup
 
 MAX_WARM = 2  # environments
-MIN_FREE_BYTES = 2 << 30  # a waiting agent takes about 300 MB
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +49,14 @@ class WarmAgents:
         """Make sure that an agent waits for this environment; return once one is being started."""
         key = _key(environment)
         waiting = self._waiting.get(key)
-        if key in self._warming or (waiting is not None and waiting.is_attached) or not _memory_suffices():
+        if key in self._warming or (waiting is not None and waiting.is_attached) or is_short():
             return
         self._warming[key] = start_task(self._start(key, environment), "warm an agent")
 
     def warm_next(self, environment: Environment) -> None:
         """Start the next waiting agent after a claim, if configured."""
         key = _key(environment)
-        if self._keep_warm and key not in self._warming and key not in self._waiting and _memory_suffices():
+        if self._keep_warm and key not in self._warming and key not in self._waiting and not is_short():
             self._warming[key] = start_task(self._start(key, environment, 2.0), "warm the next agent")
 
     async def stop(self) -> None:
@@ -86,12 +85,3 @@ class WarmAgents:
 
 def _key(environment: Environment) -> Key:
     return environment.python, environment.torch_version, tuple(sorted(environment.env.items()))
-
-
-def _memory_suffices() -> bool:
-    try:
-        with open("/proc/meminfo") as file:
-            fields = dict(line.split(":", 1) for line in file)
-        return int(fields["MemAvailable"].split()[0]) * 1024 > MIN_FREE_BYTES
-    except (OSError, KeyError, ValueError):
-        return os.name == "posix"  # unknown: assume there is enough

@@ -37,6 +37,7 @@ class PackageCode:
         self._folder: Path | None = None
         sources = [path for path in sorted(PACKAGE.rglob("*.py")) if _is_for_groups(path)]
         self._sources = {path.relative_to(PACKAGE): (path.read_bytes(), path.stat().st_mtime_ns) for path in sources}
+        self.digest = hashlib.sha256(repr(sorted(self._sources.items())).encode()).hexdigest()[:12]  # of this version
         self._compiled: dict[Path, bytes] = {}
         for source in sources:
             for path in source.parent.glob(f"__pycache__/{source.stem}.*.pyc"):
@@ -60,8 +61,7 @@ class PackageCode:
 
     def _hold(self) -> Path:
         make_private(self._parent)
-        digest = hashlib.sha256(repr(sorted(self._sources.items())).encode()).hexdigest()[:12]
-        folder = self._parent / f"code-{digest}"
+        folder = self._parent / f"code-{self.digest}"
         while True:
             with contextlib.suppress(FileNotFoundError):
                 self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -69,7 +69,7 @@ class PackageCode:
                 if self._is_whole(folder):
                     return folder
                 os.close(self._fd)  # removed meanwhile, or damaged: use another copy beside it
-                folder = folder.with_name(f"code-{digest}-{secrets.token_hex(2)}")
+                folder = folder.with_name(f"code-{self.digest}-{secrets.token_hex(2)}")
             self._write(folder)
 
     def _write(self, folder: Path) -> None:

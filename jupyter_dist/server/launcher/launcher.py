@@ -40,6 +40,16 @@ class Launcher(ABC):
         """
         return None
 
+    def share_imports(self, linger_seconds: float, *, keep: bool) -> None:  # noqa: B027 - a launcher may do without
+        """Let groups be forked from a process that has imported torch once, if this launcher can.
+
+        Called once, before the first launch.
+
+        Args:
+            linger_seconds: how long such a process stays after the last server that used it; 0: use none.
+            keep: whether it stays as long as this server.
+        """
+
     @abstractmethod
     def directories(self) -> list[GroupDirectory]:
         """Return the directories of all groups, also of earlier servers. Called at start, and now and then."""

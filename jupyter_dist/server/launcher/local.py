@@ -6,20 +6,27 @@ import asyncio
 import contextlib
 import errno
 import json
+import logging
 import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system import disk
 
 from .code import PackageCode
 from .directories import GroupDirectory, bad_directory, is_private
+from .forkservers import ForkedKeeper, ForkServers, NotForkedError
 from .launcher import Launcher
+
+log = logging.getLogger(__name__)
+
+Begin = Callable[[str, GroupDirectory, dict[str, str]], Awaitable["subprocess.Popen[bytes] | ForkedKeeper"]]
 
 LAUNCH_SECONDS = 60.0  # a busy machine takes many times the usual second
 POLL_SECONDS = 0.01
@@ -58,7 +65,8 @@ class LocalLauncher(Launcher):
     def __init__(self, parent: Path, preload: Sequence[str]) -> None:
         super().__init__(parent, preload)
         self._code = PackageCode(parent.with_name(f"{parent.name}-code"))
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[subprocess.Popen[bytes] | ForkedKeeper] = []
+        self._forkservers = ForkServers(parent.with_name(f"{parent.name}-fork"), self._code.digest)
 
     def command(self, arguments: list[str]) -> list[str]:
         """The command that becomes a group's first process; a subclass may start it by another program.
@@ -66,6 +74,11 @@ class LocalLauncher(Launcher):
         That program must end up as `arguments`, or stay and wait for them: the process is asked whether it lives.
         """
         return arguments
+
+    def share_imports(self, linger_seconds: float, *, keep: bool) -> None:
+        """Use forkservers, except where a subclass starts groups by another program."""
+        if type(self).command is LocalLauncher.command:
+            self._forkservers.linger_seconds, self._forkservers.is_keeping = linger_seconds, keep
 
     def directories(self) -> list[GroupDirectory]:
         """Return the group directories on disk."""
@@ -80,9 +93,18 @@ class LocalLauncher(Launcher):
         Raises:
             JupyterDistError: `bad_environment` with the end of the agent's log if it died, `timed_out`.
         """
+        if self._forkservers.linger_seconds > 0:
+            try:
+                return await self._launched(python, env, self._fork)
+            except (NotForkedError, JupyterDistError) as err:
+                log.warning("jupyter_dist: a group is started without a forkserver: %s", err)
+        return await self._launched(python, env, self._spawn)
+
+    async def _launched(self, python: str, env: dict[str, str] | None, begin: Begin) -> GroupDirectory:
+        """Return a new directory with an agent that listens; its first process is that of `begin`."""
         directory = GroupDirectory.create(self._parent)
         try:
-            process = await asyncio.to_thread(self._spawn, python, directory, env)
+            process = await begin(python, directory, agent_environment(self._preload, env))
             self._processes.append(process)
             await self._wait_for_socket(process, directory, python)
         except BaseException:
@@ -101,30 +123,37 @@ class LocalLauncher(Launcher):
         """Leave the agents running when the server ends; init adopts them."""
         self._reap()
         for process in self._processes:
-            # Popen would warn that its process is still running, but that is intended.
-            process.returncode = 0
+            if isinstance(process, ForkedKeeper):
+                process.leave()
+            else:  # Popen would warn that its process is still running, but that is intended
+                process.returncode = 0
+        self._forkservers.detach()
         self._processes.clear()
         with contextlib.suppress(OSError):
             self._parent.rmdir()  # fails if groups are left
         self._code.release()
 
-    def _spawn(self, python: str, directory: GroupDirectory, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
+    async def _fork(self, python: str, directory: GroupDirectory, environ: dict[str, str]) -> ForkedKeeper:
+        boot_script = await asyncio.to_thread(self._boot_script)
+        with _log_of(directory) as log_file:
+            command = [python, str(boot_script)]
+            return await self._forkservers.fork(command, environ, directory.path, log_file.fileno())
+
+    async def _spawn(self, python: str, directory: GroupDirectory, environ: dict[str, str]) -> subprocess.Popen[bytes]:
+        return await asyncio.to_thread(self._spawn_now, python, directory, environ)
+
+    def _spawn_now(self, python: str, directory: GroupDirectory, environ: dict[str, str]) -> subprocess.Popen[bytes]:
         boot_script = self._boot_script()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        try:
-            log_fd = os.open(directory.log_path, flags, 0o600)
-        except OSError as err:
-            raise bad_directory(directory.path, err) from err
-        with open(log_fd, "ab") as log:
+        with _log_of(directory) as log_file:
             try:
                 return subprocess.Popen(
                     # The keeper needs only the standard library; it starts the agent with the user's site-packages.
                     self.command([python, "-I", "-S", str(boot_script), "keeper", str(directory.path)]),
                     stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
+                    stdout=log_file,
+                    stderr=log_file,
                     cwd="/",
-                    env=agent_environment(self._preload, env),
+                    env=environ,
                     start_new_session=True,  # it must not get signals from the server's terminal
                     close_fds=True,
                 )
@@ -140,7 +169,9 @@ class LocalLauncher(Launcher):
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR."
             raise JupyterDistError("bad_directory", message, hint) from err
 
-    async def _wait_for_socket(self, process: subprocess.Popen[bytes], directory: GroupDirectory, python: str) -> None:
+    async def _wait_for_socket(
+        self, process: subprocess.Popen[bytes] | ForkedKeeper, directory: GroupDirectory, python: str
+    ) -> None:
         deadline = time.monotonic() + LAUNCH_SECONDS
         while not directory.socket_path.exists():
             if process.poll() is not None:
@@ -150,10 +181,19 @@ class LocalLauncher(Launcher):
                 raise JupyterDistError("bad_environment", message, words)
             if time.monotonic() > deadline:
                 os.killpg(process.pid, signal.SIGKILL)  # the keeper, and the agent that did not start
-                await asyncio.to_thread(process.wait)
+                while process.poll() is None:  # noqa: ASYNC110 - a process tells nobody
+                    await asyncio.sleep(POLL_SECONDS)
                 message = f"The group's agent in {python} did not start within {LAUNCH_SECONDS:g} s."
                 raise JupyterDistError("timed_out", message, directory.log_tail() or "Try again.")
             await asyncio.sleep(POLL_SECONDS)
+
+
+def _log_of(directory: GroupDirectory) -> IO[bytes]:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.fdopen(os.open(directory.log_path, flags, 0o600), "ab")
+    except OSError as err:
+        raise bad_directory(directory.path, err) from err
 
 
 def _check_room(path: Path) -> None:

@@ -12,7 +12,7 @@ from jupyter_dist.system.processes import command_line, processes, read_process
 
 
 class AgentProcess:
-    """One running agent, or its keeper, held by a pidfd, so that a process that reuses its pid is never signaled."""
+    """A running agent, keeper or forkserver, held by a pidfd: a process that reuses its pid is never signaled."""
 
     def __init__(self, pid: int, pidfd: int) -> None:
         self.pid = pid

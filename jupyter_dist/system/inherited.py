@@ -1,0 +1,55 @@
+"""What a new process gets from its parent besides arguments, environment, working folder and descriptors.
+
+A process may be forked from another one than its parent only if the two would pass on the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+_SELF = Path("/proc/self")
+# Lines of /proc/self/status that a child begins with.
+_STATUS = re.compile(
+    r"^(?:[UG]id|Groups|Cap\w+|NoNewPrivs|Seccomp\w*|Sig(?:Blk|Ign)|(?:Cpus|Mems)_allowed|Umask|THP_enabled):.*$", re.M
+)
+_FILES = (
+    "limits",
+    "cgroup",
+    "oom_score_adj",
+    "coredump_filter",
+    "personality",
+    "timerslack_ns",
+    "attr/current",
+    "loginuid",
+    "sessionid",
+)
+# Variables that name a shell, a terminal, a session or a running test, not what a program should do. A process that has
+# imported modules under other values of these is as good as a new one; it gets the right values before it runs a cell.
+_OF_A_SESSION = re.compile(
+    r"_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|WINDOWID|GPG_TTY|TERM_\w+|SSH_\w+|XDG_SESSION_ID|DBUS_SESSION_BUS_ADDRESS"
+    r"|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID|STY|TMUX\w*|VSCODE_\w+|JPY_\w+|KERNEL_\w+|PYTEST_\w+"
+    r"|JUPYTER_(?:RUNTIME|CONFIG|DATA)_DIR"
+)
+
+
+def inherited() -> dict[str, str]:
+    """Return all of it, for this process; equal dictionaries mean equal children."""
+    found = {"status": "\n".join(_STATUS.findall((_SELF / "status").read_text()))}
+    for name in _FILES:
+        with contextlib.suppress(OSError):  # this kernel has no such file, or hides it
+            found[name] = (_SELF / name).read_text(errors="replace")
+    for path in (*(_SELF / "ns").iterdir(), _SELF / "root"):
+        with contextlib.suppress(OSError):
+            found[path.name] = os.readlink(path)
+    found["nice"] = str(os.getpriority(os.PRIO_PROCESS, 0))
+    with contextlib.suppress(OSError):
+        found["scheduler"] = f"{os.sched_getscheduler(0)} {os.sched_getparam(0)}"
+    return found
+
+
+def is_of_a_session(variable: str) -> bool:
+    """Whether an environment variable only tells where a program was started."""
+    return _OF_A_SESSION.fullmatch(variable) is not None

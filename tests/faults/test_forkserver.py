@@ -1,0 +1,252 @@
+"""Groups that are forked from a process that imported torch once: like those that import it themselves, and no less safe."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from agent.harness import AgentClient
+from leaks import nothing_left
+from waits import until
+
+from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
+from jupyter_dist.server.launcher.local import LocalLauncher
+from jupyter_dist.system.processes import command_line, descendants, processes, read_process
+
+LOOK = """
+import json, multiprocessing, os, random, sys
+import numpy as np
+mask = os.umask(0); os.umask(mask)
+print(json.dumps({
+    "environ": dict(os.environ), "argv": sys.argv, "path": sys.path, "umask": mask, "numpy": np.random.random(),
+    "random": random.random(), "authkey": multiprocessing.current_process().authkey.hex(),
+    "flags": str(sys.flags), "session": os.getsid(0) == os.getpid(),
+}))
+"""
+
+
+@pytest.fixture
+def _no_leaks():
+    """Takes the place of the one for all tests here: a forkserver may outlive a test, but not this file."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def place(tmp_path_factory):
+    place = Place(tmp_path_factory.mktemp("fork"))
+    with nothing_left():
+        yield place
+        place.end()
+
+
+@pytest.fixture(autouse=True)
+def _groups_end(place):
+    yield
+    place.end_groups()
+
+
+class Place:
+    """Servers' launchers, their groups and forkservers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.groups: list[AgentClient] = []
+        self.launchers: list[LocalLauncher] = []
+
+    def launcher(self, linger=600.0, preload=(), name="jupyter_dist") -> LocalLauncher:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(FOLDER_VARIABLE, str(self.folder / "fork"))
+            launcher = LocalLauncher(self.folder / name, list(preload))
+        launcher.share_imports(linger, keep=False)
+        self.launchers.append(launcher)
+        return launcher
+
+    def launch(self, launcher, **env) -> AgentClient:
+        return self.connect(asyncio.run(launcher.launch(sys.executable, env)))
+
+    def connect(self, directory) -> AgentClient:
+        client = AgentClient(directory.socket_path, SimpleNamespace(directory=directory.path, log=directory.log_path))
+        client.pid = json.loads((directory.path / "group.json").read_text())["agent_pid"]
+        self.groups.append(client)
+        directory.release()
+        return client
+
+    def forkservers(self) -> list[int]:
+        return [pid for pid in processes() if command_line(pid)[-2:-1] == [b"forkserver"] and self._is_ours(pid)]
+
+    def _is_ours(self, pid: int) -> bool:
+        return os.fsencode(self.folder) in command_line(pid)[-1]
+
+    def end_groups(self) -> None:
+        for client in self.groups:
+            os.kill(client.pid, signal.SIGTERM)
+            client.close()
+            until(lambda client=client: not client.agent.directory.exists())
+        self.groups.clear()
+
+    def end(self) -> None:
+        for pid in self.forkservers():
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(map(lives, self.forkservers())))
+        for launcher in self.launchers:
+            launcher.detach()
+
+
+def lives(pid: int) -> bool:
+    found = read_process(pid)
+    return found is not None and found.state not in "ZX"
+
+
+def zygote_of(client: AgentClient) -> int:
+    return until(lambda: [pid for pid, each in processes().items() if each.parent == client.pid])[0]
+
+
+def kilobytes(pids: list[int]) -> int:
+    """Their memory; what n processes share counts as an n-th for each."""
+    texts = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in pids]
+    return sum(int(line.split()[1]) for text in texts for line in text.splitlines() if line.startswith("Pss:"))
+
+
+def seen_of(pid: int) -> dict:
+    """What /proc shows of a process, without what must differ."""
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    names = ("Umask", "Threads", "SigBlk", "SigCgt", "NoNewPrivs", "Groups", "CapEff", "Cpus_allowed")
+    kinds = [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return {
+        **{name: status[name] for name in names},
+        # posix_spawn leaves the two signals that glibc keeps for itself ignored.
+        "SigIgn": int(status["SigIgn"], 16) & ~(0b11 << 31),
+        "limits": Path(f"/proc/{pid}/limits").read_text(),
+        "oom": Path(f"/proc/{pid}/oom_score_adj").read_text(),
+        "cwd": os.readlink(f"/proc/{pid}/cwd"),
+        "fds": sorted(kind.split(":")[0].rpartition("/")[2] for kind in kinds),
+        "command": [os.path.basename(part) for part in command_line(pid) if part][:3],
+    }
+
+
+def looked(client: AgentClient) -> dict:
+    client.start(1)
+    assert client.run(LOOK, [0])["state"] == "ok"
+    return json.loads(client.text(0))
+
+
+def family_of(client: AgentClient) -> dict[str, int]:
+    return {"agent": client.pid, "keeper": read_process(client.pid).parent, "zygote": zygote_of(client)}
+
+
+def test_servers_share_one_and_their_groups_are_as_if_they_had_imported_torch_themselves(place):
+    one, other = place.launcher(name="one"), place.launcher(name="other")
+
+    async def at_once():
+        return await asyncio.gather(one.launch(sys.executable, {"PWD": "/one"}), other.launch(sys.executable, {}))
+
+    first, second = map(place.connect, asyncio.run(at_once()))
+    assert len(place.forkservers()) == 1
+    spawned = place.launch(place.launcher(linger=0.0), PWD="/three")
+    seen = {client: looked(client) for client in (first, second, spawned)}
+    families = {client: family_of(client) for client in seen}
+    for role in ("keeper", "agent", "zygote"):
+        expected = seen_of(families[spawned][role])
+        for forked in (first, second):
+            until(lambda forked=forked, role=role, expected=expected: seen_of(families[forked][role]) == expected)
+    for family in families.values():
+        assert os.getsid(family["agent"]) == os.getsid(family["zygote"]) == family["keeper"]
+    taken = [kilobytes(descendants(client.pid)) for client in (first, second, spawned)]
+    assert max(taken[:2]) < 0.75 * taken[2], taken
+    for name in ("umask", "flags", "session", "path", "argv"):
+        assert seen[first][name] == seen[second][name] == seen[spawned][name], name
+    for name in ("numpy", "random", "authkey"):
+        assert len({look[name] for look in seen.values()}) == 3, name
+    variables = {client: dict(look["environ"]) for client, look in seen.items()}
+    places = [environ.pop("PWD", None) for environ in variables.values()]
+    assert places == ["/one", os.environ.get("PWD"), "/three"]
+    for environ in variables.values():
+        environ.pop("MASTER_PORT")
+    assert variables[first] == variables[second] == variables[spawned]
+
+
+def test_one_that_is_stopped_or_killed_costs_no_group_anything(place, caplog):
+    launcher = place.launcher()
+    before = place.launch(launcher)
+    before.start(2)
+    (pid,) = place.forkservers()
+    os.kill(pid, signal.SIGSTOP)
+    place.launch(launcher)  # without it
+    assert "started without a forkserver" in caplog.text
+    os.kill(pid, signal.SIGCONT)  # nobody finds it any more, so it ends
+    until(lambda: not lives(pid))
+    caplog.clear()
+    place.launch(launcher)
+    (pid,) = place.forkservers()
+    assert not caplog.text
+    os.kill(pid, signal.SIGSTOP)
+
+    async def killed_while_it_is_asked():
+        asked = launcher._forkservers.num_asked
+        launch = asyncio.create_task(launcher.launch(sys.executable, {}))
+        while launcher._forkservers.num_asked == asked:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        return await launch
+
+    place.connect(asyncio.run(killed_while_it_is_asked()))
+    assert "started without a forkserver" in caplog.text
+    assert before.run("print(rank)")["state"] == "ok"
+
+
+def test_a_changed_module_and_other_variables_get_another_one(place, tmp_path):
+    module = tmp_path / "of_the_user.py"
+    module.write_text("version = 1")
+    launcher = place.launcher(preload=["of_the_user"])
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    known = set(place.forkservers())
+    versions = []
+    for version in (1, 2):
+        client = place.launch(launcher, **environment)
+        client.start(1)
+        client.run("import of_the_user; print(of_the_user.version)", [0])
+        versions.append(client.text(0))
+        module.write_text(f"version = {version + 1}  # of another size")
+    assert versions == ["1\n", "2\n"]
+    first, *_ = set(place.forkservers()) - known
+    os.kill(first, 0)
+
+
+def test_what_must_not_be_forked_is_imported_by_each_group(place, tmp_path, caplog):
+    (tmp_path / "threads.py").write_text(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    )
+    launcher = place.launcher(preload=["threads"])
+    client = place.launch(launcher, PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    assert "an imported package started 1 thread" in caplog.text
+    client.start(1)
+    assert "fresh processes" in client.group["note"]
+
+
+def test_it_ends_after_its_last_server_and_leaves_nothing(place):
+    known = set(place.forkservers())
+    launcher = place.launcher(linger=0.5)
+    launcher._forkservers.is_keeping = True
+    client = place.launch(launcher, OWN="1")
+    (pid,) = set(place.forkservers()) - known
+    # Whoever sends junk is cut off.
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
+        sock.connect(str(next(path for path in (place.folder / "fork").glob("*") if is_of(path, pid))))
+        sock.sendall(b"\xff" * 64)
+        assert sock.recv(1) == b""
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began > 6.0)  # longer than it looks for servers
+    assert lives(pid)
+    launcher._forkservers.release()
+    until(lambda: not lives(pid))
+    assert client.hello()["group"]["state"] == "warm"
+
+
+def is_of(path: Path, pid: int) -> bool:
+    return os.fsencode(path) == command_line(pid)[-1]
