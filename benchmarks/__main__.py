@@ -19,6 +19,7 @@ FIGURES = {
     "stall": "stall",
     "idle": "idle",
     "keystroke": "keystroke",
+    "notebook": "notebook",
     "adoption": "adoption",
     "past": "past",
     "endurance": "endurance",

@@ -146,6 +146,8 @@ export interface IDistNotebooks {
    * executions; dispose the result when it is closed.
    */
   open(notebook: INotebookModel, file: INotebookFile): IDisposable;
+  /** Write the output of running cells into the notebook: it is about to be saved. */
+  flush(notebook: INotebookModel): void;
   /** Interrupt the notebook's cells on ranks. */
   interrupt(notebook: INotebookModel): Promise<void>;
   /** Whether cells of the notebook, including deleted ones, run or wait on ranks. */

@@ -197,6 +197,23 @@ test('what the server refuses is said in the cell', async ({ page }) => {
   await expect(prompt).toHaveText('[ ]:');
 });
 
+test('a notebook that is saved while a cell runs has all that the cell shows', async ({ page }) => {
+  const code = 'import time\nfor step in range(1000): print("step", step); time.sleep(0.3)';
+  lab.writeNotebook('running.ipynb', [code], lab.onRanks('0'));
+  await lab.openNotebook(page, 'running.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  const saved = (): string => JSON.stringify(lab.readNotebook('running.ipynb').cells[0].outputs);
+  for (const step of [3, 9, 12]) {
+    await expect(cell.items).toContainText(`step ${step}`);
+    await lab.saveNotebook(page);
+    expect(saved()).toContain(`step ${step}\\n`);
+  }
+  await lab.execute(page, 'notebook:interrupt-kernel');
+  await expect(cell.summary).toContainText('interrupted');
+});
+
 test('many lines do not freeze the page', async ({ page }) => {
   lab.writeNotebook('flood.ipynb', [
     'for i in range(20000):\n    print("line", i, "of rank", rank)'

@@ -22,9 +22,15 @@ import { makeBundle } from '../executions/bundle';
 import { asOutput, CellOutput, openBundle } from './celloutput';
 import { lostError } from './reattach';
 
-/** The notebook is written at most this often while a cell runs. */
+/**
+ * How long after a change the notebook is written while a cell runs: soon at first, then less and less often, because
+ * each write takes the whole output. Nothing is missing in a saved file: what is left is written before it is saved.
+ */
 const WRITE_INTERVAL_MS = 500;
-/** ... and so that writing takes at most this share of the time. */
+const MAX_INTERVAL_MS = 8000;
+/** Pages that share a notebook have it saved by the server, at any time. */
+const MAX_SHARED_MS = 2000;
+/** Writing takes at most this share of the time. */
 const WRITE_SHARE = 0.05;
 
 /** How an execution ended. */
@@ -115,6 +121,15 @@ export class CellRun implements IDisposable {
     }
   }
 
+  /** Write what is not in the notebook yet: it is about to be saved. */
+  flush(): void {
+    if (this._timer !== undefined && !this._isDetached) {
+      clearTimeout(this._timer);
+      this._timer = undefined;
+      this._write();
+    }
+  }
+
   /** Leave the cell to another run; `done` still resolves. */
   detach(): void {
     this._isDetached = true;
@@ -181,6 +196,9 @@ export class CellRun implements IDisposable {
     if (change.execution && this._followed.execution) {
       this._execution = this._followed.execution;
     }
+    if (!this._followed.isEnded && this._mayWrite) {
+      this._output?.showRunning();
+    }
     if (!this._followed.isEnded && this._timer === undefined) {
       this._timer = setTimeout(() => {
         this._timer = undefined;
@@ -224,13 +242,14 @@ export class CellRun implements IDisposable {
       this._output.showRunning();
     }
     const took = performance.now() - start;
-    this._interval = Math.max(WRITE_INTERVAL_MS, took / WRITE_SHARE);
+    const longest = this._options.authors?.isShared ? MAX_SHARED_MS : MAX_INTERVAL_MS;
+    this._interval = Math.max(Math.min(this._interval * 2, longest), took / WRITE_SHARE);
   }
 
   private _cellId: string;
   private _execution: IExecution;
   private _follower: IFollower;
-  private _interval = WRITE_INTERVAL_MS;
+  private _interval = WRITE_INTERVAL_MS / 2; // before the first write, which is at once
   private _isDetached = false;
   private _isDisposed = false;
   private _notebook: INotebookModel;

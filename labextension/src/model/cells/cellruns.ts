@@ -91,6 +91,11 @@ export class CellRuns {
     this._changed.emit();
   }
 
+  /** Write what is not in the notebook yet: it is about to be saved. */
+  flush(notebook: INotebookModel): void {
+    this._of(notebook).forEach(run => run.flush());
+  }
+
   /** Handle a closed notebook: its executions continue. Those of deleted cells can still be interrupted. */
   release(notebook: INotebookModel): void {
     for (const run of this._of(notebook).filter(run => run.cell !== null || run.isDetached)) {

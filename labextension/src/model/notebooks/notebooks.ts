@@ -100,6 +100,10 @@ export class NotebooksModel implements IDistNotebooks {
     await this._runs.interrupt(notebook);
   }
 
+  flush(notebook: INotebookModel): void {
+    this._runs.flush(notebook);
+  }
+
   isRunning(notebook: INotebookModel): boolean {
     return this._runs.isRunning(notebook);
   }

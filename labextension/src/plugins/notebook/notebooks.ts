@@ -57,6 +57,11 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
           path: () => contents.localPath(panel.context?.path ?? path),
           savedAt: Number.isNaN(saved) ? Infinity : saved
         });
+        panel.context.saveState.connect((_, state) => {
+          if (state === 'started') {
+            notebooks.flush(model);
+          }
+        }, app);
         panel.disposed.connect(() => opened.dispose(), app);
       });
     };
