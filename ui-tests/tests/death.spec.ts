@@ -121,9 +121,14 @@ test('a rank that no interrupt ends is named in its cell, and killed from there'
   // A collective that one rank is alone in.
   await page.request.post(`/jupyter-dist/api/groups/${lab.GROUP}/restart`);
   await runCell(page, 1);
-  await expect(alone.node.locator('.jpd-RankNotes-line')).toHaveText(/^rank 0: Waits in barrier .*; idle: 1/);
-  await expect(alone.node.locator('.jpd-RankNotes-line button')).toHaveCount(0);
-  await lab.execute(page, 'notebook:interrupt-kernel');
-  await expect(alone.summary).toContainText('1 interrupted, rank 1 ok');
+  const card = alone.node.locator('.jpd-Verdict');
+  await expect(card).toContainText('Cannot end: rank 0 called what rank 1 did not call and, being idle, will not');
+  await expect(card.locator('li')).toHaveText([
+    /^rank 0 waits in barrier, number \d+ \u00b7 line 2 of cell \[\d+\]: if rank == 0: dist\.barrier\(\)$/,
+    /^rank 1 idle \u00b7 since cell \[\d+\]$/
+  ]);
   await expect(alone.node.locator('.jpd-RankNotes-line')).toHaveCount(0);
+  await card.getByRole('button', { name: 'Interrupt these ranks' }).click();
+  await expect(alone.summary).toContainText('1 interrupted, rank 1 ok');
+  await expect(card).toBeHidden();
 });

@@ -134,7 +134,7 @@ class HangWatch:
 
     def _last_cell(self, rank: RankProcess) -> str:
         ended = [e for e in self._group.dispatcher.queue if e.execution_count and rank.rank in e.spec.ranks]
-        return f"idle since cell [{ended[-1].execution_count}]" if ended else ""
+        return f"since cell [{ended[-1].execution_count}]" if ended else ""
 
     def _has_queued(self, rank: RankProcess) -> bool:
         """Whether a cell is queued for it that waits for no cell that hangs."""
@@ -152,7 +152,7 @@ def place_of(answer: Header) -> str:
     cell = _CELL.match(file)
     name = f"cell [{cell[1]}]" if cell else file.rpartition("/")[2]
     code = str(frame.get("code") or "")
-    return f"line {frame.get('line')} of {name[:MAX_TEXT]}{f': `{code[:MAX_TEXT]}`' if code else ''}"
+    return f"line {frame.get('line')} of {name[:MAX_TEXT]}{f': {code[:MAX_TEXT]}' if code else ''}"
 
 
 def _call(wait: Any) -> Call | None:

@@ -1,8 +1,8 @@
-"""Judges whether ranks that wait for each other can ever go on. Pure: it gets facts about the ranks, twice.
+"""Judges whether ranks that wait for each other can ever continue. Pure: it gets facts about the ranks, twice.
 
-A rank that waits in a collective goes on only if every other rank of its process group gets there. So: ranks that run
+A rank that waits in a collective continues only if every other rank of its process group gets there. So: ranks that run
 code may get anywhere; a waiting rank may go on if all it waits for are there or may go on; what is left over then
-waits for ever. One look could meet ranks on their way, so nothing may have moved between two.
+waits forever. One look could meet ranks on their way, so nothing may have moved between two.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _verdict(
     return {
         "kind": kind,
         "reason": reason,
-        "message": f"{'Cannot end. ' if kind == 'cannot_end' else ''}{does} {text}",
+        "message": f"{does} {text}",
         "since": 0.0,  # the watch knows
         "waiting": [_part(facts) for _, facts in _by_call(waiting)],
         "needed": [_part(facts) for _, facts in _by_place(others)],

@@ -71,7 +71,9 @@ def _cells(executions: Iterable[models.Execution]) -> Iterator[str]:
         if execution["state"] == "running":
             parts = [f"{status['status']} on {rank_label(status['ranks'])}" for status in execution["statuses"]]
             since = _since(execution["started_at"] or execution["queued_at"])
-            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}"
+            verdict = execution.get("verdict")
+            why = f" Cannot end: {verdict['message']}" if verdict and verdict["kind"] == "cannot_end" else ""
+            yield f"Running for {since}, {', '.join(parts)}: {_title(execution)}{why}"
         elif execution["state"] == "queued":
             yield f"Queued: {_title(execution)}. {execution.get('waits_for') or ''}".rstrip()
 

@@ -53,6 +53,22 @@ class NotebookDisplay:
             display(bundle, raw=True, display_id=self._display_id, update=True)
 
 
+class VerdictLine:
+    """Says once why a cell cannot end, while it runs."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._told = ""
+
+    def update(self, result: Result) -> None:
+        """Write the verdict if it is new; one that may end by itself is not worth a line."""
+        verdict = result.execution.get("verdict")
+        if verdict is not None and verdict["kind"] == "cannot_end" and verdict["reason"] != self._told:
+            self._told = verdict["reason"]
+            self._file.write(f"[cannot end] {verdict['message']} Interrupt the cell; variables are kept.\n")
+            self._file.flush()
+
+
 class TextDisplay:
     """Prints whole lines as they arrive, under a label of the ranks that wrote them."""
 
@@ -60,6 +76,7 @@ class TextDisplay:
         self._file = file
         self._printed: dict[int, int] = {}
         self._ranks = ""
+        self._verdict = VerdictLine(file)
         self._waiting_since: float | None = None
 
     def __call__(self, result: Result) -> None:
@@ -76,6 +93,7 @@ class TextDisplay:
             return
         self._printed = printed
         self._print(new)
+        self._verdict.update(result)
         if result.done and result.execution["error"]:
             self._file.write(f"[{result.state}] {result.execution['error']['message']}\n")
         self._file.flush()
@@ -118,6 +136,7 @@ class RankDisplay:
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._printed: dict[int, int] = {}
+        self._verdict = VerdictLine(file)
 
     def __call__(self, result: Result) -> None:
         """Print new output."""
@@ -128,6 +147,7 @@ class RankDisplay:
             for line in text[start:end].splitlines():
                 self._file.write(f"{rank:{width}}| {line}\n")
             self._printed[rank] = max(start, end)
+        self._verdict.update(result)
         if result.done and result.execution["error"]:
             self._file.write(f"[{result.state}] {result.execution['error']['message']}\n")
         self._file.flush()

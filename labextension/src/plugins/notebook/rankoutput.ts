@@ -2,6 +2,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { showErrorMessage } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -44,6 +45,9 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const killRank = (group: string, rank: number | null): void => {
       void app.commands.execute(CommandIDs.killRank, { group, rank });
     };
+    const interrupt = (group: string, ranks: string): void => {
+      service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason));
+    };
     const add = (registry: IRenderMimeRegistry): void => {
       registry.addFactory(
         {
@@ -60,7 +64,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               isConnected: () => groups.connected,
               waitsFor: execution => waiting.of(execution),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
-              killRank
+              killRank,
+              interrupt
             })
         },
         10

@@ -14,6 +14,7 @@ import {
   FINAL_STATES,
   IExecution,
   IRanksBundle,
+  IVerdict,
   RANKS_MIME
 } from '../../services/protocol';
 import type { IDistExecutions, IDistOutputActions, IFollowedExecution } from '../../tokens';
@@ -24,6 +25,7 @@ import { ActionButtons } from './header/actionbuttons';
 import { IRankNote, RankNotes } from './header/ranknotes';
 import { summarize } from './header/summary';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
+import { VerdictCard } from './header/verdictcard';
 import { waitWords } from './header/waitwords';
 
 /** How often running times are redrawn. */
@@ -47,6 +49,7 @@ export interface IRanksRendererOptions {
   /** What the ranks that run it wait for. */
   notesOf(execution: IExecution): IRankNote[];
   killRank(group: string, rank: number | null): void;
+  interrupt(group: string, ranks: string): void;
 }
 
 export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
@@ -76,8 +79,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     hint.textContent = foldedHint(options.trans);
     const kill = (rank: number | null): void => options.killRank(this._bundle!.group.id, rank);
     this._notes = new RankNotes({ trans: options.trans, kill });
+    this._verdict = new VerdictCard({ trans: options.trans, interrupt: () => this._interruptWaiting() });
     this._actions = new ActionButtons(options.actions);
-    header.node.append(this._tabs.node, this._summary, this._actions.node, hint, this._notes.node);
+    header.node.append(this._tabs.node, this._summary, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
     this._content.addWidget(header);
     this.node.append(this._error);
@@ -211,7 +215,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     if (this._summary.textContent !== summary) {
       this._summary.textContent = summary;
     }
-    this._notes.update(isStale ? [] : this._rankNotes());
+    const verdict = isStale ? null : this._runningVerdict();
+    this._verdict.update(verdict);
+    // What the card says need not be said twice; a rank that must be killed stays.
+    this._notes.update(isStale ? [] : this._rankNotes().filter(note => !verdict || note.isStuck));
     this._actions.update(shown, this._trusted);
     this._drawError(shown);
     this._drawPane(shown);
@@ -236,6 +243,18 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _rankNotes(): IRankNote[] {
     const execution = this._followed?.execution;
     return execution?.state === 'running' ? this._options.notesOf(execution) : [];
+  }
+
+  private _runningVerdict(): IVerdict | null {
+    const execution = this._followed?.execution;
+    return execution?.state === 'running' ? (execution.verdict ?? null) : null;
+  }
+
+  private _interruptWaiting(): void {
+    const ranks = this._runningVerdict()?.waiting.map(part => part.ranks);
+    if (ranks) {
+      this._options.interrupt(this._bundle!.group.id, ranks.join(','));
+    }
   }
 
   private _isStale(): boolean {
@@ -323,6 +342,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _tabs: RankTabBar;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _trusted = false;
+  private _verdict: VerdictCard;
 }
 
 let nextId = 0;
