@@ -12,6 +12,14 @@ from waits import PATIENCE
 from jupyter_dist.protocol.errors import JupyterDistError
 
 
+def begin_again(jp_serverapp):
+    """Give the extension new parts, as in a new server process."""
+    app = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app
+    app.initialize_settings()
+    jp_serverapp.web_app.settings.update(app.settings)
+    return app
+
+
 @pytest.fixture
 def server_again(jp_serverapp):
     """Replace the extension's manager, as a new server process would begin: nothing is known but the disk."""
@@ -26,9 +34,7 @@ def server_again(jp_serverapp):
                 group._ending = True
                 group.directory.release()
             app.manager._launcher.detach()
-        app.initialize_settings()
-        app._adoption, app._was_adopted = None, False
-        await app.adopted()
+        await begin_again(jp_serverapp).service.adopted()
 
     return replace
 
@@ -104,12 +110,12 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
 
 async def test_a_group_that_another_server_has_is_left_alone(api, jp_serverapp):
     await api.start(name="g")
-    app = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app
-    mine = app.manager
-    app.initialize_settings()
+    mine = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.service
+    app = begin_again(jp_serverapp)
     await app.manager.adopt()
     assert app.manager.all() == []
-    app.manager = mine
+    app.service = app.settings["jupyter_dist_service"] = mine
+    jp_serverapp.web_app.settings.update(app.settings)
     assert texts(await api.run("g", "print('mine')")) == [("0-1", "mine\n")]
 
 
@@ -138,9 +144,7 @@ async def test_groups_of_a_server_that_is_ending_are_waited_for(api, jp_serverap
     ending = app.manager
     for group in ending.all():
         group.directory.announce_release()
-    app.initialize_settings()
-    app._adoption, app._was_adopted = None, False
-    adoption = asyncio.ensure_future(app.adopted())
+    adoption = asyncio.ensure_future(begin_again(jp_serverapp).service.adopted())
     await asyncio.wait([adoption], timeout=0.3)
     assert not adoption.done()
     await ending.stop(end_groups=False)
