@@ -26,7 +26,7 @@ class Hang:
 
 @dataclass(frozen=True)
 class Innocent:
-    """A cell that ends by itself, and must never be said to hang."""
+    """A cell that ends by itself, and must never get the verdict of a hang."""
 
     name: str
     code: str

@@ -270,7 +270,7 @@ export class Channel implements IDisposable {
   /** Types of messages that the server accepts besides subscriptions: an older one accepts no others. */
   private _accepts: readonly string[] = [];
   private _connection = new Signal<this, boolean>(this);
-  /** Topics that the server follows for this page, until somebody here does. */
+  /** Topics that the server follows for this page, until it follows them itself. */
   private _granted = new Set<string>();
   private _groups = new Signal<this, IGroup[]>(this);
   private _isDisposed = false;

@@ -217,7 +217,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     const verdict = isStale ? null : this._runningVerdict();
     this._verdict.update(verdict);
-    // What the card says need not be said twice; a rank that must be killed stays.
+    // Not twice; a rank that must be killed stays.
     this._notes.update(isStale ? [] : this._rankNotes().filter(note => !verdict || note.isStuck));
     this._actions.update(shown, this._trusted);
     this._drawError(shown);
