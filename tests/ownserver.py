@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[1]
 def variables(runtime_folder):
     """What tells a process that this package is here, and its servers to write their files there."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return {"JUPYTER_RUNTIME_DIR": str(runtime_folder), "PYTHONPATH": path}
+    # Most servers of tests start no group.
+    return {"JUPYTER_RUNTIME_DIR": str(runtime_folder), "PYTHONPATH": path, "JUPYTER_DIST_PREPARE": "0"}
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ class Command(JupyterApp):
     name = "jupyter-dist"
     word = ""
     needs_client = True
+    starts_group = False
     needs_groups = False  # it does nothing where there is no group, so no server is started for it then
 
     url = Unicode(help="URL of the Jupyter server; empty: your running one, else a new one for this command.").tag(
@@ -84,7 +85,8 @@ class Command(JupyterApp):
 
     def connect(self) -> Client:
         """Return a client of the server."""
-        return Client.connect(self.options.url or self.url or None, start=not self.needs_groups)
+        url = self.options.url or self.url or None
+        return Client.connect(url, start=not self.needs_groups, prepare=self.starts_group)
 
     def without_groups(self, error: JupyterDistError) -> int:
         """Run a command that needs groups where there is no server and no group; return the exit status."""

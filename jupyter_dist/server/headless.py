@@ -69,6 +69,9 @@ class HeadlessServer:
         """Serve until no client is left, or until it is told to end; leave groups to the next server."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
+        preparing = None
+        if (told := self._wanted.get("prepare")) is not None:  # while it proves that it is closed, and the client asks
+            preparing = asyncio.ensure_future(self._service.manager.prepare(told["python"], told["environ"]))
         try:
             await self._prove_and_report()
             await self._service.start()
@@ -79,6 +82,8 @@ class HeadlessServer:
                     break
         finally:
             self._info.unlink(missing_ok=True)
+            if preparing is not None:
+                preparing.cancel()
             await self._service.stop()
             self._server.stop()
 

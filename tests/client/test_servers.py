@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from waits import PATIENCE
+from waits import PATIENCE, until
 
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.servers import running_servers
@@ -211,3 +211,33 @@ print(*{'torch', 'jupyter_server', 'zmq', 'jsonschema'} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert done.stdout.split() == []
+
+
+PREPARED = """
+import os
+from pathlib import Path
+from waits import until
+from jupyter_dist.client import Client
+with Client.connect() as client:
+    folder = Path(os.environ["JUPYTER_RUNTIME_DIR"], "jupyter_dist")
+    until(lambda: [*folder.glob("g-*/agent.sock")])
+    assert client.groups() == []  # it is nobody's yet
+    (prepared,) = folder.glob("g-*")
+    os.environ["OF_THE_PROGRAM"] = "1"
+    other = client.start("of-another-environment", num_ranks=1, accelerator="cpu")
+    del os.environ["OF_THE_PROGRAM"]
+    group = client.start("prepared", num_ranks=1, accelerator="cpu")
+    print(group.id == prepared.name, other.id == prepared.name)
+    group.shutdown(), other.shutdown()
+"""
+
+
+def test_a_server_that_a_program_starts_prepares_for_its_first_group(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("JUPYTER_DIST_PREPARE", "1")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ["PYTHONPATH"]]))
+    command = [sys.executable, "-c", PREPARED]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=4 * PATIENCE)
+    assert said.stdout == "True False\n"
+    until(lambda: not [*tmp_path.glob("jpserver-*")])
+    until(lambda: not [*tmp_path.glob("jupyter_dist/g-*")])  # nothing is left that was prepared

@@ -72,6 +72,7 @@ class Run(CellCommand):
     """Run a script on a new group, like torchrun, or on a running one."""
 
     word = "run"
+    starts_group = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The script with its arguments, and the group."""

@@ -26,6 +26,7 @@ class Start(Command):
     """Start a group."""
 
     word = "start"
+    starts_group = True
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the name and the options of the group."""

@@ -15,7 +15,15 @@ from jupyter_core.paths import jupyter_runtime_dir
 
 from jupyter_dist.client.connection.channel import Channel
 from jupyter_dist.client.connection.http import Api
-from jupyter_dist.client.servers import Server, attendance, own_process, private_server, running_servers, server_of
+from jupyter_dist.client.servers import (
+    Server,
+    attendance,
+    own_environ,
+    own_process,
+    private_server,
+    running_servers,
+    server_of,
+)
 from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
@@ -32,16 +40,23 @@ NO_SERVER = Server("http://127.0.0.1:0/")  # none was found yet
 class AsyncClient:
     """The groups of one Jupyter server; of the next one, when a server that was found by itself has ended."""
 
-    def __init__(self, server: Server, *, follow: bool = False, start: bool = True) -> None:
+    def __init__(self, server: Server, *, follow: bool = False, start: bool = True, prepare: bool = True) -> None:
         self.api = Api(server, self._next_server if follow else None)
         self._may_start = start
+        self._prepares = prepare
         self.channel = Channel(self.api)
         self.segments = Segments()
         self._attended: Path | None = None
 
     @classmethod
     async def connect(
-        cls, url: str | None = None, token: str | None = None, *, private: bool = True, start: bool = True
+        cls,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        private: bool = True,
+        start: bool = True,
+        prepare: bool = True,
     ) -> AsyncClient:
         """The server at `url`, else this user's running one, else a private one, which is started if needed.
 
@@ -50,6 +65,7 @@ class AsyncClient:
             token: its token; by default from its file or the environment.
             private: whether to use a private server.
             start: whether to start a private server even if there is no group that it could find.
+            prepare: whether a server that is started here imports torch at once for the first group (300 MB for 30 s).
 
         Raises:
             JupyterDistError: `server_gone`, `forbidden`, `not_found`, `no_server`; `unknown_group` with `start=False`.
@@ -65,7 +81,7 @@ class AsyncClient:
                 return cls(found)
             message = "You have no running Jupyter server with jupyter_dist."
             raise JupyterDistError("no_server", message, "Start one: jupyter lab or jupyter server.")
-        client = cls(NO_SERVER, follow=True, start=start)
+        client = cls(NO_SERVER, follow=True, start=start, prepare=prepare)
         try:
             await client.api.move_on(NO_SERVER)
         except BaseException:
@@ -92,7 +108,7 @@ class AsyncClient:
         while (server := await _answering(running_servers())) is None:
             if not self._may_start and not may_have_groups(jupyter_runtime_dir()):
                 raise no_group()
-            server = await asyncio.to_thread(private_server)
+            server = await asyncio.to_thread(private_server, prepare=self._prepares)
             if await _answering([server]) is not None:
                 break
             if time.monotonic() > deadline:
@@ -190,7 +206,7 @@ async def _answers(server: Server) -> bool:
 
 def _own_defaults(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a start that a server takes from itself, as they are in this process."""
-    fields: dict[str, Any] = {"environ": "".join(f"{name}={value}\0" for name, value in os.environ.items())}
+    fields: dict[str, Any] = {"environ": own_environ()}
     if "cwd" in body or "notebook" not in body:
         fields["cwd"] = os.path.abspath(os.path.expanduser(body.get("cwd", ".")))
     if "environment" not in body and "python" not in body:

@@ -25,12 +25,18 @@ class Client:
 
     @classmethod
     def connect(
-        cls, url: str | None = None, token: str | None = None, *, private: bool = True, start: bool = True
+        cls,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        private: bool = True,
+        start: bool = True,
+        prepare: bool = True,
     ) -> Client:
         """See AsyncClient.connect."""
         loop = LoopThread()
         try:
-            return cls(loop.run(AsyncClient.connect(url, token, private=private, start=start)), loop)
+            return cls(loop.run(AsyncClient.connect(url, token, private=private, start=start, prepare=prepare)), loop)
         except BaseException:
             loop.close()
             raise

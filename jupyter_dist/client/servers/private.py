@@ -26,6 +26,7 @@ from .running import PRIVATE, Server, running_servers
 
 START_SECONDS = 60.0
 POLL_SECONDS = 0.05
+PREPARE_VARIABLE = "JUPYTER_DIST_PREPARE"  # 0: import torch when a group is started, not before
 
 # Its parent ends at once: nobody has to wait for it, and who ends a client with all of its children does not end it.
 DETACHED = """
@@ -42,8 +43,8 @@ KEPT = re.compile(
 )
 
 
-def private_server(root_dir: str = "/") -> Server:
-    """Return this user's private server; start it if none is running.
+def private_server(root_dir: str = "/", *, prepare: bool = False) -> Server:
+    """Return this user's private server; start it if none is running. `prepare`: have that one prepare for a group.
 
     Who holds the lock is the server, or is about to become it: there is never a second one, and a new one starts only
     when the old one has ended, and has released all groups with its process.
@@ -60,7 +61,7 @@ def private_server(root_dir: str = "/") -> Server:
             raise JupyterDistError("no_server", message, "Set JUPYTER_RUNTIME_DIR to a folder of your own.") from err
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return _start(root_dir, lock)
+            return _start(root_dir, lock, prepare)
         except BlockingIOError:
             if (found := next((server for server in running_servers() if server.is_private), None)) is not None:
                 return found
@@ -72,16 +73,18 @@ def private_server(root_dir: str = "/") -> Server:
         time.sleep(POLL_SECONDS)
 
 
-def _start(root_dir: str, lock: int) -> Server:
+def _start(root_dir: str, lock: int, prepare: bool) -> Server:
     token = secrets.token_urlsafe(32)
     with tempfile.TemporaryFile() as errors:
         process = _spawn(errors, lock)
         # The token is sent through the pipe, because all users can read arguments.
-        wanted = json.dumps({"token": token, "root_dir": root_dir, "lock": lock, **_places()}).encode()
+        prepare = prepare and os.environ.get(PREPARE_VARIABLE) != "0"
+        own = {"python": sys.executable, "environ": own_environ()} if prepare else None
+        wanted = {"token": token, "root_dir": root_dir, "lock": lock, "prepare": own, **_places()}
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(wanted + b"\n")
+            process.stdin.write(json.dumps(wanted).encode() + b"\n")
         with process.stdout:
             line = process.stdout.readline()
         process.wait()  # its parent
@@ -92,6 +95,11 @@ def _start(root_dir: str, lock: int) -> Server:
             raise JupyterDistError("no_server", message, said or "It printed nothing.")
     answer = json.loads(line)
     return Server(answer["url"], token, answer["pid"], is_local=True, is_private=True)
+
+
+def own_environ() -> str:
+    """Return the environment of this process as the API takes it."""
+    return "".join(f"{name}={value}\0" for name, value in os.environ.items())
 
 
 def _places() -> dict[str, str]:

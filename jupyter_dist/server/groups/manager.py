@@ -33,6 +33,7 @@ ADOPT_SECONDS = 3.0
 HANDOVER_SECONDS = 10.0
 HANDOVER_POLL_SECONDS = 0.05
 START_HELLO_SECONDS = 15.0
+PREPARED_SECONDS = 30.0  # how long an agent waits for a client that has started a server and may start a group
 
 Listener = Callable[[Topic], None]
 
@@ -152,11 +153,7 @@ class GroupManager:
         name = fields["name"]
         self._starting[name] = asyncio.Event()
         try:
-            if request.environ is None:
-                group = await self._warm.claim(environment)
-            else:  # a waiting agent has the server's
-                environ = {**without_credentials(parsed_environ(request.environ)), **environment.env}
-                group = await self._launch(dataclasses.replace(environment, env=environ))
+            group = await self._warm.claim(_of_client(environment, request.environ))
             try:
                 await group.start(build_spec(group.id, {**fields, "key": key}), _environment_shown(environment))
             except BaseException:
@@ -179,6 +176,14 @@ class GroupManager:
     async def warm(self, name: str) -> None:
         """Keep an agent ready for the next start in this environment."""
         await self._warm.warm(await self.environments.listed(name))
+
+    async def prepare(self, python: str, environ: str) -> None:
+        """Start the agent that a client's first start will claim, and read the devices, before it asks for them."""
+        try:
+            environment, _ = await asyncio.gather(self.environments.get(None, python), self.devices.indices("auto"))
+            await self._warm.warm(_of_client(environment, environ), PREPARED_SECONDS)
+        except JupyterDistError as err:  # the client that starts a group is told
+            log.warning("jupyter_dist: nothing is prepared: %s", err)
 
     async def shutdown(self, group: ManagedGroup) -> list[str]:
         """End and remove a group; return what had to be killed."""
@@ -274,6 +279,14 @@ async def _held(directory: GroupDirectory) -> bool:
             return False
         await asyncio.sleep(HANDOVER_POLL_SECONDS)
     return True
+
+
+def _of_client(environment: Environment, environ: str | None) -> Environment:
+    """Return the environment with the variables that the client sent instead of the server's."""
+    if environ is None:
+        return environment
+    variables = {**without_credentials(parsed_environ(environ)), **environment.env}
+    return dataclasses.replace(environment, env=variables)
 
 
 def _environment_shown(environment: Environment) -> models.GroupEnvironment:

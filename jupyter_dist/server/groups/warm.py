@@ -28,6 +28,7 @@ class WarmAgents:
         self._keep_warm = keep_warm
         self._waiting: dict[Key, ManagedGroup] = {}
         self._warming: dict[Key, asyncio.Task[None]] = {}
+        self._expiring: set[asyncio.Future[list[str]]] = set()
 
     async def claim(self, environment: Environment) -> ManagedGroup:
         """Return the waiting agent of this environment, or a new one.
@@ -45,13 +46,21 @@ class WarmAgents:
             await group.shutdown()
         return await self._launch(environment)
 
-    async def warm(self, environment: Environment) -> None:
-        """Make sure that an agent waits for this environment; return once one is being started."""
+    async def warm(self, environment: Environment, seconds: float | None = None) -> None:
+        """Make sure that an agent waits for this environment, at most that long; return once one is being started."""
         key = _key(environment)
         waiting = self._waiting.get(key)
         if key in self._warming or (waiting is not None and waiting.is_attached) or is_short():
             return
         self._warming[key] = start_task(self._start(key, environment), "warm an agent")
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, self._expire, key)
+
+    def _expire(self, key: Key) -> None:
+        """End an agent that nobody has claimed."""
+        if (group := self._waiting.pop(key, None)) is not None:
+            self._expiring.add(task := asyncio.ensure_future(group.shutdown()))
+            task.add_done_callback(self._expiring.discard)
 
     def warm_next(self, environment: Environment) -> None:
         """Start the next waiting agent after a claim, if configured."""
@@ -66,7 +75,8 @@ class WarmAgents:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         waiting, self._waiting = list(self._waiting.values()), {}
-        await asyncio.gather(*(group.shutdown() for group in waiting), return_exceptions=True)
+        ending = [*(group.shutdown() for group in waiting), *self._expiring]
+        await asyncio.gather(*ending, return_exceptions=True)
 
     async def _start(self, key: Key, environment: Environment, delay_seconds: float = 0.0) -> None:
         try:
