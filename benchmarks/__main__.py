@@ -21,7 +21,9 @@ FIGURES = {
     "keystroke": "keystroke",
     "notebook": "notebook",
     "adoption": "adoption",
+    "memory": "memory",
     "past": "past",
+    "growth": "growth",
     "endurance": "endurance",
     "faults": "faults",
 }
@@ -47,6 +49,7 @@ def main() -> None:
         arguments.rival_rounds,
         rivals=not arguments.no_rivals,
         ours=not arguments.only_rivals,
+        keeps=not arguments.dry,
     )
     for name in arguments.figures or FIGURES:
         _measure(name, options, arguments.dry)

@@ -14,3 +14,4 @@ class Options:
     rival_rounds: int = 2  # of what takes a rival many seconds of all cores
     rivals: bool = True
     ours: bool = True
+    keeps: bool = True  # results and images are stored
