@@ -12,6 +12,7 @@ from .processes import nothing_left
 FIGURES = {
     "start": "start",
     "cell": "cell",
+    "first": "first",
     "magics": "magics",
     "objects": "objects",
     "import": "imports",

@@ -15,11 +15,15 @@ FLOOR, US = "the kernel alone", "jupyter_dist, %%rank"
 NBD, IPP = "nbdistributed, %%distributed", "ipyparallel, %%px"
 WARM_UP_ROUNDS = 10
 START_SECONDS = 120
+RANKS = (1, 2, 4, 8)
 
 
 def measure(options: Options) -> list[Table]:
-    """One table; the rounds of all are interleaved."""
-    ranks = options.ranks
+    """A table for each number of ranks, up to that of the options; the rounds of all systems are interleaved."""
+    return [_on(ranks, options) for ranks in RANKS if ranks <= options.ranks]
+
+
+def _on(ranks: int, options: Options) -> Table:
     table = Table(f"`{BODY}` on {ranks} ranks by a cell magic, through a real kernel", "ms", FLOOR)
     systems = {FLOOR: ([], BODY)}
     if options.ours:
@@ -39,7 +43,7 @@ def measure(options: Options) -> list[Table]:
                 kernels[system] = (driver, cell)
             except DriverError as error:
                 note_failure([table], system, error)
-        for number in range(WARM_UP_ROUNDS + options.rounds * 20):
+        for number in range(WARM_UP_ROUNDS + options.rounds * 10):
             for system, (driver, cell) in kernels.items():
                 seconds = driver.ask("cell", code=cell)["seconds"]
                 if number >= WARM_UP_ROUNDS:
@@ -47,4 +51,4 @@ def measure(options: Options) -> list[Table]:
     if options.ours and options.rivals:
         for system in (system for system in (NBD, IPP) if table.row(system).values):
             table.aim(f"faster than {system}: {1 / table.ratio(US, system):.1f}x", table.ratio(US, system) < 1)
-    return [table]
+    return table
