@@ -10,7 +10,7 @@ from benchmarks.tables import Table
 CELLS, RELOADS, RESTARTS = 10_000, 2000, 200
 FIRST = 500  # cells after which memory is compared with
 RANKS = 2
-SHOWN = 20  # cells that a page shows, and asks for when it loads
+SHOWN = 10  # cells that a page shows, and asks for when it loads
 GROWTH = 1.10
 MIB = 1 << 20
 # What notebooks do: a result, text, a flood that is cut, an error, a rich output, a collective.

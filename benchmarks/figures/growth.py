@@ -19,7 +19,7 @@ RANKS = (1, 2, 4, 8, 16, 32, 64)
 PAGES = (1, 2, 5, 10, 20)
 HISTORY = (10, 100, 1000, 10_000)
 GROUPS = (1, 2, 5, 10, 20, 50)
-PART_SECONDS = 90.0  # a part that takes longer leaves out its largest values
+PART_SECONDS = 75.0  # a part that takes longer leaves out its largest values
 AT_ONCE = 50
 CELLS = 10  # of which the least is taken
 STEEP = 1.2  # the exponent from which a curve counts as steeper than linear
@@ -129,10 +129,10 @@ def _history() -> Iterator[tuple[int, Point]]:
             began = time.perf_counter()
             page.open_channel()
             point = {"a page connects, s": time.perf_counter() - began, "bytes to it": float(page.received_bytes)}
-            page.close()
             agent = server.agent_of(group)
             point["memory of server and agent, MiB"] = sum(map(proportional_bytes, (server.pid, agent))) / MIB
-            yield many, {**point, **_cell(server, client, group)}
+            yield many, {**point, **_cell(server, page, group)}
+            page.close()
 
 
 def _groups() -> Iterator[tuple[int, Point]]:
@@ -144,7 +144,7 @@ def _groups() -> Iterator[tuple[int, Point]]:
                 _until_ready(client, groups[-1])
             page = Client(server)
             page.open_channel()
-            point = {"bytes to a page that connects": float(page.received_bytes), **_cell(server, client, groups[0])}
+            point = {"bytes to a page that connects": float(page.received_bytes), **_cell(server, page, groups[0])}
             page.close()
             before, began = scheduled_seconds(server.pid), time.perf_counter()
             time.sleep(4.0)
