@@ -22,6 +22,7 @@ GROUPS = (1, 2, 5, 10, 20, 50)
 PART_SECONDS = 75.0  # a part that takes longer leaves out its largest values
 AT_ONCE = 50
 CELLS = 10  # of which the least is taken
+LEAST_POINTS = 3
 STEEP = 1.2  # the exponent from which a curve counts as steeper than linear
 MIB = 1 << 20
 IMAGE = REPOSITORY / "docs" / "images" / "growth.svg"
@@ -48,8 +49,9 @@ def measure(options: Options) -> list[Table]:
 
 def _curves(points: Iterator[tuple[int, Point]]) -> Curves:
     found: Curves = {}
-    began = time.monotonic()
+    began = None
     for many, point in points:
+        began = began or time.monotonic()  # the start of the server is not part of it
         for name, value in point.items():
             found.setdefault(name, []).append((many, value))
         if time.monotonic() - began > PART_SECONDS:
@@ -62,6 +64,9 @@ def _table(name: str, curves: Curves) -> Table:
     for what, points in curves.items():
         table.row(what).values = [value for _, value in points]
         table.row(what).note = ", ".join(f"{many}: {number(value)}" for many, value in points)
+        if len(points) < LEAST_POINTS:
+            table.aim(f"{what}: too few values in {PART_SECONDS:g} s to tell how it grows", held=False)
+            continue
         exponent = steepness(points)
         table.aim(f"{what}: not steeper than linear, exponent {exponent:.2f}", exponent < STEEP)
     return table
@@ -71,8 +76,6 @@ def steepness(points: list[tuple[int, float]]) -> float:
     """Return the exponent of the upper half of a curve: the slope of a line through the logarithms."""
     upper = points[max(0, len(points) // 2 - 1) :]
     logs = [(math.log(many), math.log(max(value, 1e-9))) for many, value in upper]
-    if len(logs) < 2:
-        return 0.0
     x, y = (sum(values) / len(logs) for values in zip(*logs, strict=True))
     return sum((a - x) * (b - y) for a, b in logs) / sum((a - x) ** 2 for a, _ in logs)
 
