@@ -53,8 +53,9 @@ def pytest_configure(config):
         config.option.basetemp = config.stash[_OWN_BASE] = tempfile.mkdtemp(prefix="jpt-", dir="/tmp")
     adopt_orphans()
     os.environ.setdefault("JUPYTER_DIST_OPTIONAL_PRELOAD", "numpy")
-    # One import of torch for all groups with the same environment, whatever runtime folder a test has.
-    os.environ.setdefault(FOLDER_VARIABLE, f"{config.option.basetemp}/fork")
+    # One import of torch for all groups with the same environment, whatever runtime folder a test has. Each worker has
+    # its own: the kernel gives it the keepers that are forked.
+    os.environ[FOLDER_VARIABLE] = f"{config.option.basetemp}/fork"
     examples = config.getoption("--fuzz-examples")
     settings.register_profile("channels", max_examples=examples, deadline=None)
     settings.register_profile("expressions", max_examples=10 * examples, deadline=None)
