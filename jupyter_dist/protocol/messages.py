@@ -9,9 +9,11 @@ from .models import (
     ErrorBody,
     Execution,
     Field,
+    Group,
     Groups,
     LogRecord,
     MemorySample,
+    Rank,
     ViewChange,
 )
 from .requests import RunRequest
@@ -29,7 +31,10 @@ class HelloMessage(TypedDict):
     type: Literal["hello"]
     server: Annotated[str, Field("The id of this server process.")]
     accepts: NotRequired[
-        Annotated[list[Literal["submit"]], Field("Types of messages that it accepts besides subscriptions.")]
+        Annotated[
+            list[Literal["submit", "groups"]],
+            Field("What it accepts besides the topics of version 0.1: messages of these types, these topics."),
+        ]
     ]
 
 
@@ -37,6 +42,24 @@ class GroupsMessage(Groups):
     """All groups: after connecting, and whenever one has changed."""
 
     type: Literal["groups"]
+
+
+class GroupChange(TypedDict):
+    """What changed in a group."""
+
+    id: str
+    fields: Annotated[dict[str, Any], Field("Fields of Group with their new values, without `ranks`.")]
+    ranks: Annotated[list[Rank], Field("The ranks that changed, whole.")]
+
+
+class ChangesMessage(TypedDict):
+    """The changes of all groups, for those who have subscribed to `groups`."""
+
+    type: Literal["changes"]
+    seq: Annotated[int, Field("Counts these messages; the first, 1, has all groups whole.")]
+    groups: Annotated[list[Group], Field("Groups that are new, or have another number of ranks.")]
+    changes: Annotated[list[GroupChange], Field("Groups that the client has.")]
+    order: NotRequired[Annotated[list[str], Field("The ids of all groups, oldest first, if one came or went.")]]
 
 
 class ExecutionMessage(TypedDict):
@@ -102,12 +125,20 @@ class ErrorMessage(TypedDict):
 
 
 # The messages of subscriptions, and all messages of the server.
-TopicMessage = ExecutionMessage | ViewMessage | LogMessage | MemoryMessage | DevicesMessage | ErrorMessage
+TopicMessage = (
+    ChangesMessage | ExecutionMessage | ViewMessage | LogMessage | MemoryMessage | DevicesMessage | ErrorMessage
+)
 ServerMessage = HelloMessage | GroupsMessage | SubmittedMessage | TopicMessage
 
 # -- from a page ----------------------------------------------------------------------------------------
 
 Id = Annotated[str, Field(maxLength=MAX_ID)]
+
+
+class GroupsTopic(TypedDict):
+    """All groups: from then on their changes, and no longer all of them at each change."""
+
+    topic: Literal["groups"]
 
 
 class ExecutionTopic(TypedDict):
@@ -140,7 +171,7 @@ class DevicesTopic(TypedDict):
 
 
 # The topics; their fields identify the subscription.
-Topic = ExecutionTopic | LogTopic | MemoryTopic | DevicesTopic
+Topic = GroupsTopic | ExecutionTopic | LogTopic | MemoryTopic | DevicesTopic
 
 
 class ClientMessage(TypedDict):
@@ -149,7 +180,7 @@ class ClientMessage(TypedDict):
     type: Literal["subscribe", "unsubscribe"]
     topic: Annotated[
         Literal["execution", "log", "memory", "devices", "groups"],
-        Field("`groups` is followed from the start, and can only be unsubscribed from."),
+        Field("`groups` is followed from the start, whole; who subscribes to it is sent its changes."),
     ]
     group: NotRequired[Id]
     execution: NotRequired[Id]

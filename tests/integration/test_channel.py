@@ -73,6 +73,31 @@ async def test_a_page_hears_of_groups_that_come_and_go(api):
     channel.socket.close()
 
 
+async def test_a_page_that_follows_groups_is_sent_what_changed(shared_api):
+    channel = await shared_api.channel()
+    channel.subscribe("groups")
+    first = await channel.next_of("changes")
+    [known] = first["groups"]
+    assert (first["seq"], first["changes"], first["order"]) == (1, [], [known["id"]])
+    assert known == await shared_api.ask("GET", "groups/g")
+    execution = await shared_api.submit("g", "import time; time.sleep(0.5)", "1")
+    seq, ranks = 1, set()
+    while not (ranks and known["ranks"][1]["state"] == "idle" and not known["running"]):
+        message = await channel.next()
+        assert message["type"] == "changes", "all groups are no longer sent"
+        assert (message["seq"], message["groups"]) == (seq + 1, [])
+        assert "order" not in message
+        seq += 1
+        for change in message["changes"]:
+            news = {rank["rank"]: rank for rank in change["ranks"]}
+            ranks |= set(news)
+            known = {**known, **change["fields"], "ranks": [news.get(rank["rank"], rank) for rank in known["ranks"]]}
+    assert ranks == {1}
+    assert (await shared_api.view("g", execution))["execution"]["state"] == "ok"
+    assert known == await shared_api.ask("GET", "groups/g")
+    channel.socket.close()
+
+
 async def test_a_flood_does_not_hold_up_the_server(shared_api):
     channel = await shared_api.channel()
     execution = await shared_api.submit("g", "for n in range(200_000): print('line number', n)")

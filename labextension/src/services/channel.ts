@@ -9,6 +9,7 @@ import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 import { DistError } from './errors';
+import { KnownGroups } from './knowngroups';
 import type {
   IErrorBody,
   IExecution,
@@ -169,10 +170,20 @@ export class Channel implements IDisposable {
     const message = JSON.parse(data) as ServerMessage;
     if (message.type === 'hello') {
       this._accepts = message.accepts ?? [];
+      this._followGroups();
       return;
     }
     if (message.type === 'groups') {
       this._groups.emit(message.groups);
+      return;
+    }
+    if (message.type === 'changes') {
+      const groups = this._known.apply(message);
+      if (groups) {
+        this._groups.emit(groups);
+      } else {
+        this._followGroups();
+      }
       return;
     }
     if (message.type === 'submitted') {
@@ -204,6 +215,14 @@ export class Channel implements IDisposable {
     }
     if (message.type === 'error' && !entry) {
       console.warn(describe(message.error));
+    }
+  }
+
+  /** Ask for changes of groups, instead of all groups at each change; an older server has only those. */
+  private _followGroups(): void {
+    if (this._accepts.includes('groups')) {
+      this._known = new KnownGroups();
+      this._send({ type: 'subscribe', topic: 'groups' });
     }
   }
 
@@ -274,6 +293,7 @@ export class Channel implements IDisposable {
   private _granted = new Set<string>();
   private _groups = new Signal<this, IGroup[]>(this);
   private _isDisposed = false;
+  private _known = new KnownGroups();
   /** The cells that were sent and not answered, by their key. */
   private _pending = new Map<string, PromiseDelegate<IExecution | null>>();
   private _poll: Poll<void, Error>;
@@ -302,8 +322,9 @@ function topicKey(topic: Topic): string {
       return JSON.stringify(['log', topic.group, topic.rank]);
     case 'memory':
       return JSON.stringify(['memory', topic.group]);
+    case 'groups':
     case 'devices':
-      return '["devices"]';
+      return JSON.stringify([topic.topic]);
   }
 }
 

@@ -536,14 +536,36 @@ export interface IHelloMessage {
   type: 'hello';
   /** The id of this server process. */
   server: string;
-  /** Types of messages that it accepts besides subscriptions. */
-  accepts?: 'submit'[];
+  /** What it accepts besides the topics of version 0.1: messages of these types, these topics. */
+  accepts?: ('submit' | 'groups')[];
 }
 
 /** All groups: after connecting, and whenever one has changed. */
 export interface IGroupsMessage {
   groups: IGroup[];
   type: 'groups';
+}
+
+/** What changed in a group. */
+export interface IGroupChange {
+  id: string;
+  /** Fields of Group with their new values, without `ranks`. */
+  fields: Record<string, unknown>;
+  /** The ranks that changed, whole. */
+  ranks: IRank[];
+}
+
+/** The changes of all groups, for those who have subscribed to `groups`. */
+export interface IChangesMessage {
+  type: 'changes';
+  /** Counts these messages; the first, 1, has all groups whole. */
+  seq: number;
+  /** Groups that are new, or have another number of ranks. */
+  groups: IGroup[];
+  /** Groups that the client has. */
+  changes: IGroupChange[];
+  /** The ids of all groups, oldest first, if one came or went. */
+  order?: string[];
 }
 
 /** An execution changed. */
@@ -611,6 +633,11 @@ export interface IErrorMessage {
   request: Record<string, unknown> | null;
 }
 
+/** All groups: from then on their changes, and no longer all of them at each change. */
+export interface IGroupsTopic {
+  topic: 'groups';
+}
+
 /** An execution and its view. */
 export interface IExecutionTopic {
   topic: 'execution';
@@ -639,7 +666,7 @@ export interface IDevicesTopic {
 /** A message of a page that follows or stops following a topic, with the fields of the topic. */
 export interface IClientMessage {
   type: 'subscribe' | 'unsubscribe';
-  /** `groups` is followed from the start, and can only be unsubscribed from. */
+  /** `groups` is followed from the start, whole; who subscribes to it is sent its changes. */
   topic: 'execution' | 'log' | 'memory' | 'devices' | 'groups';
   group?: string;
   execution?: string;
@@ -657,8 +684,8 @@ export interface ISubmitMessage {
   cell: IRunRequest;
 }
 
-export type Topic = IExecutionTopic | ILogTopic | IMemoryTopic | IDevicesTopic;
+export type Topic = IGroupsTopic | IExecutionTopic | ILogTopic | IMemoryTopic | IDevicesTopic;
 
-export type TopicMessage = IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+export type TopicMessage = IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
 
-export type ServerMessage = IHelloMessage | IGroupsMessage | ISubmittedMessage | IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+export type ServerMessage = IHelloMessage | IGroupsMessage | ISubmittedMessage | IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;

@@ -23,6 +23,8 @@ MAX_WAITING = 100  # errors to send, subscriptions to close
 # Share of the event loop's time for building messages.
 BUSY_SHARE = 0.25
 
+GROUPS: Topic = ("groups",)
+
 Send = Callable[[ServerMessage], Awaitable[None]]
 Run = Callable[[Request], Awaitable[models.Execution]]
 
@@ -41,7 +43,7 @@ class Page:
         self._taken = asyncio.Event()  # set when there is one less of these
         self._is_closed = False
         self._follows_groups = True  # programs do not
-        self._changed: set[Topic] = {("groups",)}
+        self._changed: set[Topic] = {GROUPS}
         self._something = asyncio.Event()
         self._something.set()
         self._urgent = asyncio.Event()  # set if a user waits for the message
@@ -90,7 +92,7 @@ class Page:
 
     async def run(self) -> None:
         """Send until cancelled, or until the socket is closed."""
-        await self._send({"type": "hello", "server": self._manager.server_id, "accepts": ["submit"]})
+        await self._send({"type": "hello", "server": self._manager.server_id, "accepts": ["submit", "groups"]})
         while True:
             await self._wait()
             messages, seconds = await self._collect()
@@ -114,9 +116,8 @@ class Page:
     def _obey(self, request: Any) -> None:
         if not isinstance(request, dict):
             raise bad_request("A message is a JSON object.", "See docs/api.md, The WebSocket.")
-        if request.get("type") == "unsubscribe" and request.get("topic") == "groups":
-            self._follows_groups = False
-            return
+        if request.get("topic") == "groups":
+            self._follows_groups = request.get("type") != "unsubscribe"
         kind = SUBSCRIPTIONS.get(str(request.get("topic")))
         if request.get("type") not in ("subscribe", "unsubscribe") or kind is None:
             topics = ", ".join(SUBSCRIPTIONS)
@@ -188,7 +189,7 @@ class Page:
             await subscription.close()
         submitted, self._submitted = self._submitted, []
         messages: list[ServerMessage] = [*errors, *submitted]
-        if ("groups",) in changed and self._follows_groups:
+        if GROUPS in changed and self._follows_groups and GROUPS not in self._subscriptions:
             messages.append({"type": "groups", "groups": [group.model() for group in self._manager.all()]})
         now, seconds = time.monotonic(), 0.0
         for key, subscription in list(self._subscriptions.items()):

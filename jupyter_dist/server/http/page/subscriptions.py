@@ -7,7 +7,14 @@ from typing import Any, ClassVar
 
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.messages import MAX_ID, LogMessage, TopicMessage, ViewMessage
+from jupyter_dist.protocol.messages import (
+    MAX_ID,
+    ChangesMessage,
+    GroupChange,
+    LogMessage,
+    TopicMessage,
+    ViewMessage,
+)
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.server.folding.views import View
@@ -68,6 +75,48 @@ class Subscription:
 
     async def close(self) -> None:
         """Stop following. Idempotent."""
+
+
+class GroupsSubscription(Subscription):
+    """All groups, as changes: a group of many ranks has one that changes, and a page need not be sent the others."""
+
+    topic = "groups"
+
+    def __init__(self, manager: GroupManager, request: Request) -> None:
+        super().__init__(manager, request)
+        self.topics = (self.key,)
+        self._sent: dict[str, models.Group] = {}
+        self._seq = 0
+
+    def messages(self) -> list[TopicMessage]:
+        """Return the changes since the last message; the first has all groups."""
+        now = {group["id"]: group for group in (managed.model() for managed in self._manager.all())}
+        before, self._sent = self._sent, now
+        pairs = [(before.get(name), group) for name, group in now.items() if before.get(name) != group]
+        is_same_set = list(before) == list(now)
+        if self._seq and is_same_set and not pairs:
+            return []
+        self._seq += 1
+        message: ChangesMessage = {
+            "type": "changes",
+            "seq": self._seq,
+            "groups": [group for old, group in pairs if not _has_same_ranks(old, group)],
+            "changes": [_group_change(old, group) for old, group in pairs if old and _has_same_ranks(old, group)],
+        }
+        if not is_same_set:
+            message["order"] = list(now)
+        return [message]
+
+
+def _has_same_ranks(old: models.Group | None, new: models.Group) -> bool:
+    return old is not None and [rank["rank"] for rank in old["ranks"]] == [rank["rank"] for rank in new["ranks"]]
+
+
+def _group_change(old: models.Group, new: models.Group) -> GroupChange:
+    was: dict[str, Any] = {**old}
+    fields = {name: value for name, value in new.items() if name != "ranks" and was.get(name) != value}
+    ranks = [rank for known, rank in zip(old["ranks"], new["ranks"], strict=True) if known != rank]
+    return {"id": new["id"], "fields": fields, "ranks": ranks}
 
 
 class ExecutionSubscription(Subscription):
@@ -226,5 +275,6 @@ class DevicesSubscription(Subscription):
 
 
 SUBSCRIPTIONS: dict[str, type[Subscription]] = {
-    kind.topic: kind for kind in (ExecutionSubscription, LogSubscription, MemorySubscription, DevicesSubscription)
+    kind.topic: kind
+    for kind in (GroupsSubscription, ExecutionSubscription, LogSubscription, MemorySubscription, DevicesSubscription)
 }
