@@ -111,5 +111,5 @@ class _Page(Client):
         return ranks
 
     def _is_dead(self, message: Json, rank: int) -> bool:
-        (group,) = (group for group in message["groups"] if group["id"] == self._group)
-        return bool(group["ranks"][rank]["state"] == "dead" and group["ranks"][rank]["exit"])
+        ranks = [group["ranks"][rank] for group in message["groups"] if group["id"] == self._group]
+        return any(rank["state"] == "dead" and rank["exit"] for rank in ranks)

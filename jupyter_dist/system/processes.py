@@ -50,6 +50,16 @@ def read_process(pid: int) -> Process | None:
     return Process(pid, int(fields[1]), int(fields[3]), fields[0], int(fields[19]))
 
 
+def cpu_ticks(pid: int) -> int:
+    """Return the processor time that a process has used; 0 if it does not exist."""
+    try:
+        with open(f"/proc/{pid}/stat", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
+
+
 def processes() -> dict[int, Process]:
     """Return all processes in /proc, by pid."""
     found = (read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())

@@ -12,6 +12,7 @@ from faults.server import TOKEN
 from waits import PATIENCE
 
 from jupyter_dist.client import Client
+from jupyter_dist.client.connection.feeds import ExecutionFeed
 
 
 class Losing:
@@ -80,3 +81,19 @@ def test_a_group_whose_start_is_not_answered_is_started_once(group_server):
         client.start("asked-twice", num_ranks=1, accelerator="cpu")
         assert between.num_asked == 2
         assert sorted(group.name for group in client.groups()) == ["asked-twice", "g"]
+
+
+def test_a_cell_that_has_ended_when_its_submission_is_answered_is_shown_with_its_output():
+    """The answer and the output come in one burst on a busy machine; then the answer tells of the end already."""
+    ended = {"id": "e-1", "group": "g", "state": "ok"}
+    feed = ExecutionFeed("g", ended)
+    assert not feed.ended
+    item = {"id": 1, "seq": 2, "ranks": "0", "output": {"output_type": "stream"}, "after": None}
+    feed.take(
+        {"type": "view", "group": "g", "execution_id": "e-1", "since": 0, "seq": 2, "items": [item], "removed": []}
+    )
+    assert not feed.ended
+    feed.take({"type": "execution", "group": "g", "execution": ended})
+    assert feed.ended
+    assert feed.over.is_set()
+    assert len(feed.view.items) == 1

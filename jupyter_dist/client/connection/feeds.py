@@ -69,11 +69,7 @@ class ExecutionFeed(Feed):
         self.execution = execution
         self.view = LiveView()
         self.over = asyncio.Event()  # set when it ended, or cannot be followed
-
-    @property
-    def ended(self) -> bool:
-        """Whether no more messages will follow."""
-        return self.execution["state"] in FINAL_EXECUTION_STATES
+        self.ended = False  # whether no more messages will follow
 
     def subscription(self) -> ClientMessage:
         """From what is known."""
@@ -85,6 +81,8 @@ class ExecutionFeed(Feed):
             self.view.apply(message)
         elif message["type"] == "execution":
             self.execution = message["execution"]
+            # Not from the answer to `submit`, which may have this state, too: its output comes in between.
+            self.ended = self.execution["state"] in FINAL_EXECUTION_STATES
         if self.ended:
             self.over.set()
         self.changed.set()

@@ -133,7 +133,9 @@ class Zygote:
         self._poll.register(self._wakeup, select.POLLIN)
         while True:
             imported = self._imported
-            ready = self._poll.poll(IDLE_SECONDS * 1000 if imported is not None and imported.has_chore else None)
+            # Not while there are ranks: their deaths are reported here, and must not wait for a chore.
+            is_free = imported is not None and imported.has_chore and not self._shims
+            ready = self._poll.poll(IDLE_SECONDS * 1000 if is_free else None)
             if not ready and imported is not None:
                 imported.prepare_for_errors()
             for fd, _ in ready:

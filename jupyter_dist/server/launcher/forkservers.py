@@ -23,6 +23,7 @@ from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.inherited import inherited, is_of_a_session
+from jupyter_dist.system.processes import cpu_ticks
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header, encode_frame, pack
 
 from .directories import make_private
@@ -32,7 +33,8 @@ FOLDER_VARIABLE = "JUPYTER_DIST_FORKSERVERS"  # where they are, instead of besid
 CONNECT_SECONDS = 2.0
 ANSWER_SECONDS = 15.0  # it forks in milliseconds; more on a busy machine
 LOOK_SECONDS = 2.0  # then whether it is stopped or gone is asked of the kernel
-IMPORT_SECONDS = 30.0  # from its start; after that a group rather imports torch itself
+IMPORT_SECONDS = 30.0  # from its start, or more while it computes; after that a group rather imports torch itself
+SLOW_SECONDS = 120.0  # at most; a second import would make a busy machine only slower
 RETRY_SECONDS = 60.0
 POLL_SECONDS = 0.02
 BACKLOG = 128
@@ -273,20 +275,31 @@ async def _wait_readable(sock: socket.socket, path: Path) -> None:
         try:
             await asyncio.wait_for(readable.wait(), LOOK_SECONDS)
         except asyncio.TimeoutError:
-            if not await asyncio.to_thread(_runs, path):
-                raise
-            await asyncio.wait_for(readable.wait(), limit)
+            await _wait_while_it_computes(readable, path, limit)
     finally:
         loop.remove_reader(sock)
 
 
-def _runs(path: Path) -> bool:
-    """Whether the forkserver is there and not stopped."""
+async def _wait_while_it_computes(readable: asyncio.Event, path: Path, limit: float) -> None:
+    """Wait until the limit, and then as long as the forkserver uses processor time. Raises TimeoutError."""
+    began, computed = time.monotonic(), -1
+    while True:
+        before, computed = computed, await asyncio.to_thread(_cpu_ticks, path)
+        waited = time.monotonic() - began
+        if computed < 0 or waited > SLOW_SECONDS or (waited > limit and computed == before):
+            raise asyncio.TimeoutError
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(readable.wait(), LOOK_SECONDS)
+            return
+
+
+def _cpu_ticks(path: Path) -> int:
+    """Return the processor time of the forkserver; -1 if it is gone or stopped, and cannot answer."""
     found = AgentProcess.find(path, None, "forkserver")
     if found is None:
-        return False
+        return -1
     with found:
-        return not found.is_stopped
+        return -1 if found.is_stopped else cpu_ticks(found.pid)
 
 
 def _answer(sock: socket.socket) -> tuple[Header, list[int]]:
