@@ -33,8 +33,7 @@ FOLDER_VARIABLE = "JUPYTER_DIST_FORKSERVERS"  # where they are, instead of besid
 CONNECT_SECONDS = 2.0
 ANSWER_SECONDS = 15.0  # it forks in milliseconds; more on a busy machine
 LOOK_SECONDS = 2.0  # then whether it is stopped or gone is asked of the kernel
-IMPORT_SECONDS = 30.0  # from its start, or more while it computes; after that a group rather imports torch itself
-SLOW_SECONDS = 120.0  # at most; a second import would make a busy machine only slower
+SLOW_SECONDS = 120.0  # for one that computes, as it does while it imports: a second import would only be slower
 RETRY_SECONDS = 60.0
 POLL_SECONDS = 0.02
 BACKLOG = 128
@@ -243,13 +242,6 @@ class ForkServers:
         return self._folder / digest[:KEY_LENGTH]
 
 
-def _limit_seconds(path: Path) -> float:
-    """Return how long to wait for an answer: one that was started just now is still importing."""
-    with contextlib.suppress(OSError):
-        return max(ANSWER_SECONDS, IMPORT_SECONDS - (time.time() - path.stat().st_mtime))
-    return ANSWER_SECONDS
-
-
 def _connected(path: Path) -> socket.socket:
     """Return a connection to a process of this user. Raises OSError."""
     sock = socket.socket(socket.AF_UNIX)
@@ -270,23 +262,22 @@ async def _wait_readable(sock: socket.socket, path: Path) -> None:
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(sock, readable.set)
-    limit = _limit_seconds(path)
     try:
         try:
             await asyncio.wait_for(readable.wait(), LOOK_SECONDS)
         except asyncio.TimeoutError:
-            await _wait_while_it_computes(readable, path, limit)
+            await _wait_while_it_computes(readable, path)
     finally:
         loop.remove_reader(sock)
 
 
-async def _wait_while_it_computes(readable: asyncio.Event, path: Path, limit: float) -> None:
-    """Wait until the limit, and then as long as the forkserver uses processor time. Raises TimeoutError."""
+async def _wait_while_it_computes(readable: asyncio.Event, path: Path) -> None:
+    """Wait for the limit, and then as long as the forkserver uses processor time. Raises TimeoutError."""
     began, computed = time.monotonic(), -1
     while True:
         before, computed = computed, await asyncio.to_thread(_cpu_ticks, path)
         waited = time.monotonic() - began
-        if computed < 0 or waited > SLOW_SECONDS or (waited > limit and computed == before):
+        if computed < 0 or waited > SLOW_SECONDS or (waited > ANSWER_SECONDS and computed == before):
             raise asyncio.TimeoutError
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(readable.wait(), LOOK_SECONDS)
