@@ -84,7 +84,7 @@ def test_a_group_whose_start_is_not_answered_is_started_once(group_server):
 
 
 def test_a_cell_that_has_ended_when_its_submission_is_answered_is_shown_with_its_output():
-    """The answer and the output come in one burst on a busy machine; then the answer tells of the end already."""
+    """The answer and the output come in one burst on a busy machine; then the answer has the end already."""
     ended = {"id": "e-1", "group": "g", "state": "ok"}
     feed = ExecutionFeed("g", ended)
     assert not feed.ended
