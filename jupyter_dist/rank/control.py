@@ -10,7 +10,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.cells.interrupt import Execution, Interrupter
 from jupyter_dist.rank.cells.runner import Runner
-from jupyter_dist.rank.guard.own import json, os, traceback
+from jupyter_dist.rank.guard.own import json, os, time, traceback
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.transport.frames import Header, pack
 
@@ -94,7 +94,7 @@ class Control:
             collective=flight.outstanding(),
             wait=waiting.current(),
             begun=torch_compat.collective_seq(),
-            cpu_seconds=waiting.cpu_seconds(),
+            cpu_seconds=time.process_time(),  # of all threads: data that arrives takes some, a hang takes none
             threads=waiting.num_threads_in(self.namespace),
         )
 

@@ -10,7 +10,7 @@ import sys
 from types import FrameType
 from typing import Any, TypedDict
 
-from jupyter_dist.rank.guard.own import os, read_text, threading
+from jupyter_dist.rank.guard.own import os, threading
 
 from . import flight, torch_compat, unhang, waits
 
@@ -60,12 +60,6 @@ def current() -> Wait | None:
         "sizes": entry["sizes"] if entry else [],
         "dtypes": entry["dtypes"] if entry else [],
     }
-
-
-def cpu_seconds() -> float:
-    """Return the processor time of all threads of this process: data that arrives takes some, a hang takes none."""
-    fields = read_text("/proc/self/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def num_threads_in(namespace: dict[str, Any]) -> int:

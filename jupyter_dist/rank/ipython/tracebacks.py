@@ -113,7 +113,8 @@ def _cells_have_module(error: BaseException, trace: TracebackType | None) -> Ite
     """Tell inspect the module of each cell in a traceback, which it would search for among thousands, several times."""
     files = {name for step in (trace, *(each.__traceback__ for each in _chain(error))) for name in _files(step)}
     known: dict[str, str] | None = getattr(inspect, "modulesbyfile", None)  # not documented
-    if known is None:
+    # IPython asks the module for its name, which a cell may have deleted.
+    if known is None or not hasattr(sys.modules.get("__main__"), "__name__"):
         yield
         return
     cells = {name for name in files if not os.path.isfile(name)}
