@@ -60,6 +60,7 @@ class Agent:
         self._work: asyncio.Task[None] | None = None  # the start or restart under way
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
+        self._told: tuple[Any, ...] = ()
         self._link = ServerLink(directory / "agent.sock", Requests(self).handlers())
 
     async def run(self) -> None:
@@ -234,10 +235,19 @@ class Agent:
             self._group_push = asyncio.get_running_loop().call_later(GROUP_PUSH_SECONDS, self._push_group)
 
     def _push_group(self) -> None:
-        self._group_push = None
+        if self._group_push is not None:
+            self._group_push.cancel()
+        self._group_push, self._told = None, self._news()
         self._link.push("group", "group", lambda: {"group": self.status()}, at_once=True)
 
+    def _news(self) -> tuple[Any, ...]:
+        """What a cell may have changed of its group besides who is busy."""
+        group = self.need_group()
+        return group.state, group.note, [rank.process_group for rank in group.ranks]
+
     def _execution_changed(self, execution: Execution) -> None:
+        if execution.is_final and self._news() != self._told:
+            self._push_group()  # whoever waits for the cell may look at its group next
         if self._hangs is not None:
             self._hangs.changed(execution)
         self._tell_execution(execution)

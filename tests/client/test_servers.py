@@ -240,7 +240,8 @@ with Client.connect() as client:
 """
 
 
-def test_a_server_that_a_program_starts_prepares_for_its_first_group(tmp_path, monkeypatch):
+def test_a_server_that_a_program_starts_prepares_for_its_first_group(tmp_path_factory, monkeypatch):
+    tmp_path = tmp_path_factory.mktemp("rt")  # so short that groups are in it
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("JUPYTER_DIST_PREPARE", "1")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ["PYTHONPATH"]]))

@@ -31,6 +31,7 @@ from jupyter_dist.system.places import may_have_groups
 
 from .group import AsyncGroup
 
+AGAIN_AFTER_SECONDS = (0.0, 0.2, 1.0)  # a connection that breaks says nothing of a server whose process lives
 PROBE_SECONDS = 5.0  # how long the first of several servers is preferred, if it does not answer
 ANSWER_SECONDS = 30.0  # a server on a busy machine
 FIND_SECONDS = 60.0
@@ -196,12 +197,18 @@ async def _answering(servers: Iterable[Server]) -> Server | None:
 async def _answers(server: Server) -> bool:
     api = Api(server)
     try:
-        await api.ask("GET", timeout_seconds=ANSWER_SECONDS)
-    except JupyterDistError:  # it has no jupyter_dist, or its token is elsewhere
+        for pause in AGAIN_AFTER_SECONDS:
+            await asyncio.sleep(pause)
+            try:
+                await api.ask("GET", timeout_seconds=ANSWER_SECONDS)
+            except JupyterDistError as err:
+                if err.code != "server_gone":  # it has no jupyter_dist, its token is elsewhere, or it is silent
+                    return False
+            else:
+                return True
         return False
     finally:
         api.close()
-    return True
 
 
 def _own_defaults(body: Mapping[str, Any]) -> dict[str, Any]:
