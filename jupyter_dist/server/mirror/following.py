@@ -55,7 +55,8 @@ class FollowedGroup:
         self._history = History(directory, self._link, self.executions, self._is_sound)
         self._damaged = 0  # records that were skipped
         self._views = ViewStore(self._history.execution_records)
-        self._seq = 0
+        self._seq = 0  # of the last record that has arrived
+        self._since: int | None = None  # the record after which this server follows
         self._watchers = 0
         self._ending = False
         self._connecting: asyncio.Task[None] | None = None
@@ -112,7 +113,9 @@ class FollowedGroup:
             return
         if self._link.protocol >= PACKED_PROTOCOL:
             await self._fetch_executions()
-        await self._follow(self._seq or int(self.status.fields["seq"]))
+        # After a lost connection from the same record, even if none had arrived: views that are expected miss none.
+        since = int(self.status.fields["seq"]) if self._since is None else max(self._seq, self._since)
+        await self._follow(since)
         if self._watchers:
             await self._link.request("watch", seconds=WATCH_SECONDS)
 
@@ -260,6 +263,7 @@ class FollowedGroup:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, since: int) -> None:
+        self._since = since
         await self._link.request("follow", since=since)
 
     # -- waiting ----------------------------------------------------------------------------------------
