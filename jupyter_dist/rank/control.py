@@ -86,13 +86,14 @@ class Control:
         self._answer(header)
 
     def _on_stack(self, header: Header, _: bytes) -> None:
+        outstanding = flight.outstanding()
         stack, call = whereabouts.user_stack(self.namespace), whereabouts.current_call(self.namespace)
         self._answer(
             header,
             stack=stack,
             call=call,
-            collective=flight.outstanding(),
-            wait=waiting.current(),
+            collective=outstanding and {name: outstanding[name] for name in ("name", "group", "seq")},
+            wait=waiting.current(outstanding),
             begun=torch_compat.collective_seq(),
             cpu_seconds=time.process_time(),  # of all threads: data that arrives takes some, a hang takes none
             threads=waiting.num_threads_in(self.namespace),

@@ -10,7 +10,10 @@ import signal
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import socket
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -48,6 +51,15 @@ def read_process(pid: int) -> Process | None:
     # The command, in parentheses, may itself contain spaces and parentheses.
     fields = line.rpartition(")")[2].split()
     return Process(pid, int(fields[1]), int(fields[3]), fields[0], int(fields[19]))
+
+
+def peer_uid(sock: socket.socket) -> int:
+    """Return the user of the process at the other end of a unix socket."""
+    import socket  # noqa: PLC0415 - keepers and shims need none of these, and there are many
+    import struct  # noqa: PLC0415
+
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[1])
 
 
 def cpu_ticks(pid: int) -> int:

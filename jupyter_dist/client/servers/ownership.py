@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import struct
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from jupyter_dist.system.processes import peer_uid
 
 LISTEN = "0A"
 PROC = Path("/proc")
@@ -79,10 +80,9 @@ def _peer_uid(path: str) -> int | None:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(CONNECT_SECONDS)
             probe.connect(path)
-            credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            return peer_uid(probe)
     except OSError:
         return None
-    return int(struct.unpack("3i", credentials)[1])
 
 
 def _uid_of(pid: int) -> int | None:

@@ -19,7 +19,6 @@ import os
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 import traceback
@@ -33,7 +32,7 @@ from jupyter_dist.protocol import accelerators
 from jupyter_dist.system import codecopy
 from jupyter_dist.system.inherited import inherited, is_of_a_session
 from jupyter_dist.system.memory import is_short, own_bytes
-from jupyter_dist.system.processes import adopt_orphans, show_as
+from jupyter_dist.system.processes import adopt_orphans, peer_uid, show_as
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
 from . import zygote
@@ -155,8 +154,7 @@ class ForkServer:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             sock, _ = self._listener.accept()
-            credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-            if struct.unpack("3i", credentials)[1] != os.getuid():
+            if peer_uid(sock) != os.getuid():
                 sock.close()
                 return
             sock.setblocking(False)

@@ -15,7 +15,6 @@ import logging
 import os
 import select
 import socket
-import struct
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.inherited import inherited, is_of_a_session
-from jupyter_dist.system.processes import cpu_ticks
+from jupyter_dist.system.processes import cpu_ticks, peer_uid
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header, encode_frame, pack
 
 from .directories import make_private
@@ -248,8 +247,7 @@ def _connected(path: Path) -> socket.socket:
     try:
         sock.settimeout(CONNECT_SECONDS)
         sock.connect(str(path))
-        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        if struct.unpack("3i", credentials)[1] != os.getuid():
+        if peer_uid(sock) != os.getuid():
             raise PermissionError(f"{path} is served by another user")
     except BaseException:
         sock.close()

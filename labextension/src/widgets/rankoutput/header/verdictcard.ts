@@ -16,7 +16,7 @@ export class VerdictCard {
     this._trans = trans;
     this.node.className = 'jpd-Verdict';
     this.node.hidden = true;
-    // Read aloud once it is there, not at each change of its seconds.
+    // Read aloud as soon as it is there.
     this.node.setAttribute('role', 'alert');
     this._title.className = 'jpd-Verdict-title';
     this._ranks.className = 'jpd-Verdict-ranks';
