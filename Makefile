@@ -23,9 +23,12 @@ test: .venv/ready browser  ## All tests: unit, real ranks, TypeScript, real brow
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).
 JOBS ?= 3
+# How often a failed test is run again. The summary names what passed only then: a fault too, but one that comes seldom.
+export RERUNS ?= 1
 
 test-python: .venv/ready
-	$(BIN)/python -m pytest tests --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest tests --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
+		--max-worker-restart 1 --reruns $(RERUNS) -rR
 
 test-versions: .venv/ready  ## A group on the oldest and the newest IPython 8
 	$(BIN)/python tests/matrix/run.py --quick

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SETTLE_SECONDS = 15.0
+LIMIT_SECONDS = 40 * 60.0  # twice what the longest part takes on a busy machine
 NEEDED = "setup"  # without it nothing else can run
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -48,12 +49,20 @@ def main(names: list[str]) -> int:
 
 def run(name: str) -> Part:
     began, cpu_before = time.monotonic(), cpu_seconds()
-    status = subprocess.run([os.environ.get("MAKE", "make"), "--no-print-directory", name], check=False).returncode
+    problems = _make(name)
     seconds = time.monotonic() - began
     left = end_children()
-    problems = ["failed"] if status else []
     problems += [f"left running: {', '.join(left)}"] if left else []
     return Part(name, "; ".join(problems) or None, seconds, cpu_seconds() - cpu_before)
+
+
+def _make(target: str) -> list[str]:
+    try:
+        command = [os.environ.get("MAKE", "make"), "--no-print-directory", target]
+        done = subprocess.run(command, check=False, timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return [f"not done after {duration(LIMIT_SECONDS)}"]
+    return ["failed"] if done.returncode else []
 
 
 def report(parts: list[Part]) -> None:

@@ -6,9 +6,12 @@ a second is measured by `make bench` (benchmarks/figures/faults.py); a test chec
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 # Many times what a busy machine needs; only a fault waits this long. Cells that must be ended sleep longer than this.
 PATIENCE = 90.0
@@ -23,3 +26,28 @@ def until(is_so: Callable[[], T], explain: Callable[[], object] = lambda: "it ne
         assert time.monotonic() < deadline, explain()
         time.sleep(0.02)
     return found
+
+
+@contextlib.contextmanager
+def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process whose standard output is read as text. It is killed after PATIENCE, so that no read waits longer."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    limit = threading.Timer(PATIENCE, process.kill)
+    limit.daemon = True
+    limit.start()
+    try:
+        yield process
+    finally:
+        limit.cancel()
+        process.kill()  # no effect if it has ended
+        process.communicate()
+
+
+def read_until(process: subprocess.Popen[str], is_it: Callable[[str], bool]) -> str:
+    """Read lines until one of them is it; return that."""
+    read = []
+    for line in iter(process.stdout.readline, ""):
+        if is_it(line):
+            return line
+        read.append(line)
+    raise AssertionError(f"the process ended and said only {read}")

@@ -31,7 +31,7 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
 export default defineConfig({
   testDir: './tests',
   workers: 1,
-  retries: 0,
+  retries: Number(process.env.RERUNS ?? 0),
   // Safety nets, many times what a busy machine needs: only a fault waits this long.
   timeout: 300000,
   expect: { timeout: 60000 },

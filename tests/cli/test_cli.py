@@ -3,12 +3,11 @@
 import json
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from waits import PATIENCE, until
+from waits import PATIENCE, read_until, running, until
 
 from jupyter_dist.cli.commands.logs import record_text
 from jupyter_dist.protocol.ranks import expand_ranks
@@ -69,11 +68,10 @@ def test_list_status_and_logs(dist, group):
 
 def test_logs_are_followed_until_ctrl_c(group, own_runtime):
     command = [sys.executable, "-c", MAIN, "logs", "--follow", "--rank", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as follower:
+    with running(command) as follower:
         follower.stdout.readline()
         group.run("print('since then')")
-        while follower.stdout.readline() != "since then\n":
-            pass
+        read_until(follower, "since then\n".__eq__)
         follower.send_signal(signal.SIGINT)
         follower.stdout.read()
         assert follower.wait(PATIENCE) == 130
@@ -128,12 +126,11 @@ def test_output_by_rank(dist, group):
 
 def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group, own_runtime):
     command = [sys.executable, "-c", MAIN, "exec", "-r", "0", "print('on', flush=True)\nimport time\ntime.sleep(60)"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-        while running.stdout.readline() != "on\n":
-            pass
-        running.send_signal(signal.SIGINT)
-        assert "KeyboardInterrupt" in running.stdout.read()
-        assert running.wait(PATIENCE) == 130
+    with running(command) as command:
+        read_until(command, "on\n".__eq__)
+        command.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in command.stdout.read()
+        assert command.wait(PATIENCE) == 130
     assert group.status()["state"] == "ready"
 
 
@@ -183,9 +180,8 @@ HEEDS = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); {MAIN}"
 def test_a_script_and_its_group_end_with_the_command_however_that_ends(client, own_runtime, tmp_path, signum):
     (tmp_path / "waits.py").write_text(WAITS)
     command = [sys.executable, "-c", HEEDS, "run", "-n", "1", "--accelerator", "cpu", str(tmp_path / "waits.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
-        while not (line := run.stdout.readline()).startswith("pids"):
-            assert line
+    with running(command) as run:
+        line = read_until(run, lambda line: line.startswith("pids"))
         (group,) = [group for group in client.groups() if group.name == f"run-{run.pid}"]
         assert group.model["ends_with"]["owners"] == [run.pid]
         run.send_signal(signum)
@@ -202,7 +198,7 @@ def living(client, name):
 def test_nothing_is_left_of_a_command_that_is_ended_while_its_group_starts(client, own_runtime, tmp_path):
     (tmp_path / "waits.py").write_text(WAITS)
     command = [sys.executable, "-c", MAIN, "run", "-n", "1", "--accelerator", "cpu", str(tmp_path / "waits.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+    with running(command) as run:
         name = f"run-{run.pid}"
         until(lambda: living(client, name))
         run.terminate()

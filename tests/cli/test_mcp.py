@@ -6,11 +6,10 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 
 import pytest
-from waits import PATIENCE
+from waits import PATIENCE, running
 
 pytest.importorskip("mcp", reason="the extra jupyter-dist[mcp]")
 
@@ -65,7 +64,7 @@ def http_server(*options):
     """The URL of a server on a free port."""
     command = [sys.executable, "-c", MAIN, "mcp", "--http", "0", "--json", *options]
     env = {**os.environ, "JUPYTER_DIST_MCP_TOKEN": TOKEN}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with running(command, env=env) as process:
         try:
             yield json.loads(process.stdout.readline())["url"]
         finally:
