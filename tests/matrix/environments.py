@@ -85,7 +85,7 @@ def _base(combination: Combination) -> str:
         return sys.executable
     folder = FOLDER / f"py{combination.python}-torch{combination.torch}"
     if not (folder / "ready").exists():
-        packages = ["pytest", "pytest-timeout", "hypothesis", "pytest-jupyter[server]"]
+        packages = ["pytest>=9", "pytest-timeout", "hypothesis", "pytest-jupyter[server]"]
         if combination.torch is not None:
             packages = [f"torch=={combination.torch}", "numpy", *_declared()]
         _make(folder, interpreter(combination.python), packages)
