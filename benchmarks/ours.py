@@ -62,6 +62,12 @@ class Server:
             print((self.home / "server.log").read_text(errors="replace")[-4000:], file=sys.stderr)
             raise
 
+    def kill_and_restart(self) -> None:
+        """Kill the server, not its groups; return when the next one answers in its place."""
+        self.process.kill()
+        self.process.wait()
+        self.start()
+
     @property
     def pid(self) -> int:
         """The server's process."""

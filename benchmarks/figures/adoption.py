@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 from benchmarks.options import Options
@@ -45,9 +44,7 @@ def _kill_and_return(server: Server, group: str, table: Table) -> int:
     execution = client.must("POST", f"/groups/{group}/executions", body)["id"]
     time.sleep(0.5)  # so that the kill comes in the middle of the text
     began = time.perf_counter()
-    server.process.send_signal(signal.SIGKILL)
-    server.process.wait()
-    server.start()
+    server.kill_and_restart()
     table.row(LISTENS).values.append(time.perf_counter() - began)
     client = Client(server)
     client.must("DELETE", f"/groups/{group}/executions/{_queued(client, group)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 from benchmarks.options import Options
@@ -78,9 +77,7 @@ def _read(client: Client, group: str, first: str, table: Table) -> None:
 
 def _adopt(server: Server, group: str, table: Table) -> None:
     began = time.perf_counter()
-    server.process.send_signal(signal.SIGKILL)
-    server.process.wait()
-    server.start()
+    server.kill_and_restart()
     table.row(LISTENS).values.append(time.perf_counter() - began)
     client = Client(server)
     found = client.must("GET", f"/groups/{group}/executions")["executions"]
