@@ -14,7 +14,7 @@ from jupyter_dist.protocol.requests import MAX_CPU_RANKS
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.http.jupyter import JUPYTER
 from jupyter_dist.server.http.routes import tornado_routes
-from jupyter_dist.server.service import Service, Settings
+from jupyter_dist.server.service import Service, Settings, configured_launcher
 
 
 class DistApp(ExtensionApp):
@@ -99,7 +99,8 @@ class DistApp(ExtensionApp):
         configured = {field.name: getattr(self, field.name) for field in fields(Settings)}
         settings = Settings(**{**configured, "preload_modules": tuple(self.preload_modules)})
         server = self.serverapp
-        self.service = Service(settings, server.runtime_dir, server.root_dir, self._kernel_specs)
+        launcher = configured_launcher(settings, server.runtime_dir)
+        self.service = Service(settings, launcher, server.root_dir, self._kernel_specs)
         self.settings["jupyter_dist_service"] = self.service
 
     def initialize_handlers(self) -> None:

@@ -1,4 +1,4 @@
-"""The process of a private server: `python -m jupyter_dist.server.headless`; client/servers/private.py starts it.
+"""A private server, in the process of main.py.
 
 It serves our API to this user's clients and nothing else, and it reads no configuration: that is for servers with
 pages. Without a token, every user of the machine could run code here.
@@ -31,6 +31,7 @@ from tornado.netutil import bind_sockets
 from jupyter_dist.server.http.bare import bare_application
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import PREFIX, ROUTES
+from jupyter_dist.server.launcher.launcher import Launcher
 from jupyter_dist.server.service import Service, Settings
 
 # How long it stays after its last client: the next command or cell finds it, and need not start one.
@@ -48,16 +49,14 @@ REFUSALS = frozenset({b"401", b"403", b"404", b"405"})
 class HeadlessServer:
     """Reports its URL to the client that starts it, through the pipe at stdout; ends when it has no client left."""
 
-    def __init__(self, wanted: Mapping[str, Any], answer: Any) -> None:
+    def __init__(self, wanted: Mapping[str, Any], answer: Any, launcher: Launcher) -> None:
         self._wanted = wanted
         self._answer = answer
         self._clients = os.open(wanted["clients"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._left_at: float | None = None
         self._ending = asyncio.Event()
         self._info = Path(wanted["runtime_dir"], f"jpserver-{os.getpid()}.json")
-        self._service = Service(
-            Settings(warm_environment=False), wanted["runtime_dir"], wanted["root_dir"], _kernel_specs
-        )
+        self._service = Service(Settings(warm_environment=False), launcher, wanted["root_dir"], _kernel_specs)
         sockets = bind_sockets(0, ADDRESS)
         self._listens = sorted({found.getsockname()[0] for found in sockets})
         self._port = sockets[0].getsockname()[1]
@@ -171,21 +170,13 @@ async def _kernel_specs() -> Mapping[str, Any]:
     return specs
 
 
-async def _serve(wanted: Mapping[str, Any], answer: Any) -> None:
-    await HeadlessServer(wanted, answer).run()
+async def _serve(wanted: Mapping[str, Any], answer: Any, launcher: Launcher) -> None:
+    await HeadlessServer(wanted, answer, launcher).run()
 
 
-def main() -> None:
+def run(wanted: Mapping[str, Any], answer: Any, launcher: Launcher) -> None:
     """Serve until no client is left."""
-    wanted = json.loads(sys.stdin.buffer.readline())
-    os.set_inheritable(wanted["lock"], False)  # groups outlive this server, and must not keep its lock
-    answer = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     logging.basicConfig(level=logging.ERROR)
     if not os.path.isdir(wanted["root_dir"]):
         raise SystemExit(f"There is no folder {wanted['root_dir']}.")
-    asyncio.run(_serve(wanted, answer))
-
-
-if __name__ == "__main__":
-    main()
+    asyncio.run(_serve(wanted, answer, launcher))

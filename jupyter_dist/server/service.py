@@ -18,6 +18,7 @@ from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.groups.resolve import GroupDefaults
 from jupyter_dist.server.launcher.directories import groups_directory
 from jupyter_dist.server.launcher.environments import Environments, KernelSpecs
+from jupyter_dist.server.launcher.launcher import Launcher
 from jupyter_dist.server.launcher.launcher import find as find_launcher
 
 # Groups of a server that was killed are looked for at most this often.
@@ -76,18 +77,26 @@ class Settings:
     max_downloads_per_user: int = 8
 
 
+def configured_launcher(settings: Settings, runtime_dir: str) -> Launcher:
+    """Return the launcher of a server.
+
+    Raises:
+        JupyterDistError: there is no folder for groups, or no such launcher.
+    """
+    launcher = find_launcher(settings.launcher)(groups_directory(runtime_dir), list(settings.preload_modules))
+    launcher.share_imports(settings.forkserver_seconds, keep=settings.warm_environment)
+    return launcher
+
+
 class Service:
     """What the handlers use."""
 
     version = __version__
 
-    def __init__(self, settings: Settings, runtime_dir: str, root_dir: str, kernel_specs: KernelSpecs) -> None:
-        """Create the parts. Raises JupyterDistError, if there is no folder for groups, or no such launcher."""
+    def __init__(self, settings: Settings, launcher: Launcher, root_dir: str, kernel_specs: KernelSpecs) -> None:
+        """Create the parts."""
         self.pages = Cap("pages", settings.max_pages_per_user, "DistApp.max_pages_per_user")
         self.downloads = Cap("downloads", settings.max_downloads_per_user, "DistApp.max_downloads_per_user")
-        preload = list(settings.preload_modules)
-        launcher = find_launcher(settings.launcher)(groups_directory(runtime_dir), preload)
-        launcher.share_imports(settings.forkserver_seconds, keep=settings.warm_environment)
         self.manager = GroupManager(
             launcher,
             Environments(kernel_specs),
@@ -97,7 +106,7 @@ class Service:
                 world_size=settings.default_world_size,
                 start_timeout_seconds=settings.start_timeout_seconds,
                 lease_seconds=settings.lease_seconds,
-                preload=preload,
+                preload=list(settings.preload_modules),
                 journal_bytes=settings.journal_bytes,
                 user_journal_bytes=settings.user_journal_bytes,
             ),

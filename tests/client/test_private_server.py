@@ -109,9 +109,9 @@ MADE_OPEN = {
 
 @pytest.mark.parametrize("change", MADE_OPEN)
 def test_a_private_server_that_would_be_open_is_never_told_of(change, tmp_path):
-    code = f"from jupyter_dist.server import headless; from jupyter_dist.server.http import bare; {MADE_OPEN[change]}"
+    code = f"from jupyter_dist.server import headless, main; from jupyter_dist.server.http import bare; {MADE_OPEN[change]}"
     server = subprocess.run(
-        [sys.executable, "-c", f"{code}\nheadless.main()"],
+        [sys.executable, "-c", f"{code}\nmain.main()"],
         input=wanted(tmp_path, token="" if change == "no token" else "t"),
         env={**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
@@ -183,7 +183,7 @@ SLOW_TO_IMPORT = (
 def test_it_imports_nothing_that_takes_long(tmp_path):
     """Importing jupyter_server takes longer than all that a private server does until its first answer."""
     say = f"print([name for name in {SLOW_TO_IMPORT} if name in sys.modules], file=sys.stderr)"
-    code = f"import sys; from jupyter_dist.server import headless; headless.main(); {say}"
+    code = f"import sys; from jupyter_dist.server import main; main.main(); {say}"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as server:

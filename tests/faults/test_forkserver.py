@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -250,3 +251,41 @@ def test_it_ends_after_its_last_server_and_leaves_nothing(place):
 
 def is_of(path: Path, pid: int) -> bool:
     return os.fsencode(path) == command_line(pid)[-1]
+
+
+LATE = {"JUPYTER_DIST_OPTIONAL_PRELOAD": "numpy,matplotlib", "OPENBLAS_NUM_THREADS": "1"}
+LATER = """
+import socket, sys
+from jupyter_dist.rank.start import zygote
+imported = zygote.import_all([], also_late=False)
+print("matplotlib" in sys.modules, imported.report["safe"])
+zygote.Zygote(socket.socketpair()[0], imported)._prepare(imported, 1_000_000)
+print("matplotlib" in sys.modules, imported.idle_seconds)
+"""
+
+
+def test_what_takes_long_to_import_is_left_out_only_where_somebody_waits_for_few_ranks(place):
+    done = subprocess.run([sys.executable, "-c", LATER], env={**os.environ, **LATE}, capture_output=True, check=True)
+    assert done.stdout.decode() == "False True\nTrue None\n"
+    known = set(place.forkservers())
+    launcher = place.launcher()
+    place.launch(launcher, **LATE)
+    spare = place.connect(asyncio.run(launcher.launch_spare(sys.executable, LATE)))
+    assert len(set(place.forkservers()) - known) == 1
+    spare.start(1)
+    assert spare.run("import sys; print('matplotlib' in sys.modules)", [0])["state"] == "ok"
+    assert spare.text(0) == "True\n"
+    again = place.launch(launcher, **LATE)  # it has not taken its own imports for a change
+    assert len(set(place.forkservers()) - known) == 1
+    assert again.hello()["group"]["state"] == "warm"
+
+
+def test_one_that_has_begun_is_the_one_that_forks(place):
+    known = set(place.forkservers())
+    launcher = place.launcher()
+    variables = {"OF_ONE_THAT_HAS_BEGUN": "1"}
+    launcher.begin(sys.executable, variables)
+    launcher.begin(sys.executable, variables)
+    (pid,) = set(place.forkservers()) - known
+    place.launch(launcher, **variables)
+    assert set(place.forkservers()) - known == {pid}

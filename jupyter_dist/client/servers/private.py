@@ -34,7 +34,7 @@ import os, sys
 if os.fork():
     os._exit(0)
 os.setsid()
-os.execv(sys.executable, [sys.executable, "-m", "jupyter_dist.server.headless"])
+os.execv(sys.executable, [sys.executable, "-m", "jupyter_dist.server.main"])
 """
 # What a server needs. Groups get the environment of the client that starts them, not that of the first one.
 KEPT = re.compile(

@@ -41,6 +41,7 @@ from .loaded import LoadedFiles
 IMPORT_SECONDS = 300  # an import that takes longer hangs
 ANSWER_SECONDS = 10  # for the process between this one and a keeper
 LOOK_SECONDS = 5.0
+CHORE_SECONDS = 2.0  # after a start: the group needs the CPUs first
 RECV_BYTES = 1 << 16
 MAX_FDS = 8
 MIN_OWN_BYTES = 64 << 20  # if it shares all but this with groups, ending it frees nothing
@@ -113,10 +114,10 @@ class ForkServer:
         signal.alarm(0)
         os.umask(self._umask)
         while not self._is_over():
-            has_chore = self._refusal is None and self._imported.has_chore
-            ready = self._poll.poll((zygote.IDLE_SECONDS if has_chore else LOOK_SECONDS) * 1000)
+            has_chore = self._refusal is None and self._imported.idle_seconds is not None
+            ready = self._poll.poll((CHORE_SECONDS if has_chore else LOOK_SECONDS) * 1000)
             if not ready and has_chore:
-                self._imported.prepare_for_errors()
+                self._do_chore()
             for fd, _ in ready:
                 if fd == self._listener.fileno():
                     self._accept()
@@ -127,16 +128,34 @@ class ForkServer:
 
     def _import(self) -> None:
         self._files = LoadedFiles()
-        numbers = _random_numbers()
-        self._imported = zygote.import_all(json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]")))
-        self._files.remember()
+        self._numbers = _random_numbers()
+        modules = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
+        self._imported = zygote.import_all(modules, also_late=False)
         report = self._imported.report
         if report["t"] == "failed":
             self._refuse("unusable", self._imported.text.decode(errors="replace").strip().rpartition("\n")[2])
         elif not report["safe"]:
             self._refuse("unusable", report["reason"])
-        elif numbers != _random_numbers():
+        self._check_imported()
+
+    def _check_imported(self) -> None:
+        self._files.remember()
+        if self._refusal is None and self._numbers != _random_numbers():
             self._refuse("unusable", "an imported package used or seeded numpy's random numbers")
+
+    def _do_chore(self) -> None:
+        """What saves each rank some time, once; an import hangs no longer here than at the start."""
+        signal.alarm(IMPORT_SECONDS)
+        try:
+            self._imported.do_chore()
+        except RuntimeError as err:
+            self._refuse("unusable", str(err))
+        signal.alarm(0)
+        self._check_imported()
+
+    def _do_all_chores(self) -> None:
+        while self._refusal is None and self._imported.idle_seconds is not None:
+            self._do_chore()
 
     def _refuse(self, kind: str, reason: str) -> None:
         """Fork nothing from now on: answer this to those who have connected already, and end."""
@@ -177,6 +196,8 @@ class ForkServer:
             self._needed_at = time.monotonic()
 
     def _start(self, request: Header, client: _Client) -> None:
+        if not request.get("is_urgent", True):
+            self._do_all_chores()
         if self._refusal is None and (why := self._why_stale()) is not None:
             self._refuse("stale", why)
         if self._refusal is not None:

@@ -12,7 +12,7 @@ Stamp = tuple[int, int, int] | None  # None: there is no such file
 
 
 class LoadedFiles:
-    """Create it before the imports; `remember` after them."""
+    """Create it before the imports; `remember` after them, and again after later ones."""
 
     def __init__(self) -> None:
         self._began_ns = time.time_ns()
@@ -23,7 +23,7 @@ class LoadedFiles:
         """Remember the files of modules and libraries, and the folders of packages, as they are."""
         ended_ns = time.time_ns()
         for path in {*_modules(), *_mapped(), *_places()}:
-            self._stamps[path] = _stamp(path)
+            self._stamps.setdefault(path, _stamp(path))  # of the first time, which is what was loaded
             is_gone = path.endswith(" (deleted)")  # as the kernel writes it
             if path not in _places() and (is_gone or self._began_ns <= _changed_ns(path) <= ended_ns):
                 self._changed_meanwhile = path

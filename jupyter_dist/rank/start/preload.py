@@ -45,10 +45,14 @@ _EARLY = (
 # Imported here rather than in the first cell that needs them; they may be missing. A comma-separated list in
 # JUPYTER_DIST_OPTIONAL_PRELOAD replaces them: torch._dynamo takes over a second, and many cells never need it.
 OPTIONAL = ("numpy", "torch._dynamo", "matplotlib")
+# Of these, what takes as long as torch itself: a group that somebody waits for does not wait for these.
+LATE = ("torch._dynamo", "matplotlib")
 
 
-def preload(extra_modules: list[str]) -> None:
+def preload(extra_modules: list[str], *, also_late: bool = True) -> None:
     """Import torch, IPython and `extra_modules`, and create the shell.
+
+    Without `also_late`, `preload_late` is left to do.
 
     Raises:
         ImportError: torch, IPython or an extra module cannot be imported.
@@ -61,12 +65,21 @@ def preload(extra_modules: list[str]) -> None:
     for name in _EARLY:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
-    for name in _optional():
-        if importlib.util.find_spec(name.partition(".")[0]) is not None:
-            importlib.import_module(name)
+    _import_found(_optional() if also_late else [name for name in _optional() if name not in LATE])
     from jupyter_dist.rank.cells.shell import RankShell
 
     RankShell.prepare()
+
+
+def preload_late() -> None:
+    """Import what `preload` left out. Raises ImportError."""
+    _import_found([name for name in _optional() if name in LATE])
+
+
+def _import_found(names: list[str]) -> None:
+    for name in names:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
 
 
 def _optional() -> list[str]:

@@ -32,6 +32,7 @@ from . import shim
 RECV_BYTES = 1 << 20
 MAX_FDS = 253  # the kernel's limit per message
 IDLE_SECONDS = 0.3
+LATE_SECONDS = 3.0  # without a start; an import takes longer than the other chores
 # A group of this size waits for what one rank would otherwise do at its first error, and all at the same time.
 MANY_RANKS = 16
 
@@ -59,14 +60,44 @@ class Imported:
     report: Header
     text: bytes = b""
     is_prepared: bool = False  # for errors
+    lacks_late: bool = False  # what each rank would import when it needs it (preload.LATE)
 
     @property
-    def has_chore(self) -> bool:
-        """Whether it can do once what each rank would do at its first error."""
-        return self.report["t"] == "warm" and not self.is_prepared
+    def idle_seconds(self) -> float | None:
+        """After how long without a request to do a chore; None if none is left."""
+        if self.report["t"] != "warm":
+            return None
+        if not self.is_prepared:
+            return IDLE_SECONDS
+        return LATE_SECONDS if self.lacks_late else None
+
+    def do_chore(self) -> None:
+        """Do one thing that each rank would do else. It takes a moment, so it is done when nobody waits for a fork."""
+        if self.is_prepared:
+            self.import_late()
+        else:
+            self.prepare_for_errors()
+
+    def import_late(self) -> None:
+        """Import what was left out, if anything was. A rank that needs what cannot be imported shows why.
+
+        Raises:
+            RuntimeError: nothing must be forked from this process now.
+        """
+        if not self.lacks_late:
+            return
+        from .preload import preload_late
+
+        self.lacks_late = False
+        with contextlib.suppress(Exception):
+            preload_late()
+        gc.collect()
+        gc.freeze()
+        if (reason := _why_unsafe()) is not None:
+            raise RuntimeError(reason)
 
     def prepare_for_errors(self) -> None:
-        """Do that. It takes a moment, so it is done when nobody waits for a fork."""
+        """Do once what each rank would do at its first error."""
         self.is_prepared = True
         from jupyter_dist.rank.cells.shell import RankShell
         from jupyter_dist.rank.ipython import tracebacks
@@ -75,13 +106,13 @@ class Imported:
         gc.freeze()
 
 
-def import_all(modules: list[str]) -> Imported:
+def import_all(modules: list[str], *, also_late: bool = True) -> Imported:
     """Import torch, IPython and `modules`; the report says how long it took, why it failed, or why not to fork."""
     started = time.monotonic()
     try:
         from .preload import preload
 
-        preload(modules)
+        preload(modules, also_late=also_late)
     except BaseException as err:  # the agent must learn of any error of an import
         report: Header = {"t": "failed", "ename": type(err).__name__, "evalue": str(err)[:4000]}
         return Imported(report, traceback.format_exc().encode())
@@ -97,7 +128,7 @@ def import_all(modules: list[str]) -> Imported:
         "safe": reason is None,
         "reason": reason,
     }
-    return Imported(report)
+    return Imported(report, lacks_late=not also_late)
 
 
 @dataclass
@@ -116,6 +147,7 @@ class Zygote:
     def __init__(self, sock: socket.socket, imported: Imported | None = None) -> None:
         self._sock = sock
         self._imported = imported
+        self._was_asked = False
         self._decoder = FrameDecoder()
         self._fds: deque[int] = deque()
         self._shims: dict[int, _Shim] = {}  # by the descriptor of the pipe on which it reports
@@ -133,11 +165,13 @@ class Zygote:
         self._poll.register(self._wakeup, select.POLLIN)
         while True:
             imported = self._imported
-            # Not while there are ranks: their deaths are reported here, and must not wait for a chore.
-            is_free = imported is not None and imported.has_chore and not self._shims
-            ready = self._poll.poll(IDLE_SECONDS * 1000 if is_free else None)
+            # Not while there are ranks: their deaths are reported here, and must not wait for a chore. Nor before the
+            # agent has asked for anything: it is starting, and mostly has a group that waits for it.
+            is_free = self._was_asked and not self._shims
+            idle_seconds = imported.idle_seconds if imported is not None and is_free else None
+            ready = self._poll.poll(None if idle_seconds is None else idle_seconds * 1000)
             if not ready and imported is not None:
-                imported.prepare_for_errors()
+                imported.do_chore()
             for fd, _ in ready:
                 if fd == self._wakeup:
                     self._reap()
@@ -156,6 +190,7 @@ class Zygote:
             data, fds, _, _ = socket.recv_fds(self._sock, RECV_BYTES, MAX_FDS)
         except ConnectionResetError:  # the agent closed the socket with an unread answer
             return False
+        self._was_asked = True
         self._fds.extend(fds)
         for header, _ in starmap(unpack, self._decoder.feed(data)):
             if header["t"] == "preload":
@@ -166,9 +201,8 @@ class Zygote:
         return bool(data)
 
     def _fork(self, header: Header) -> None:
-        imported = self._imported
-        if imported is not None and imported.has_chore and header["spec"]["world_size"] >= MANY_RANKS:
-            imported.prepare_for_errors()
+        if (imported := self._imported) is not None:
+            self._prepare(imported, int(header["spec"]["world_size"]))
         fds = [self._fds.popleft() for _ in range(3)]
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
@@ -185,6 +219,13 @@ class Zygote:
             return
         self._shims[read_end] = _Shim(pid, header["id"], FrameDecoder())
         self._poll.register(read_end, select.POLLIN)
+
+    def _prepare(self, imported: Imported, world_size: int) -> None:
+        """Do first what takes longer if all these ranks do it by themselves."""
+        if imported.report["t"] == "warm" and world_size >= MANY_RANKS and not imported.is_prepared:
+            imported.prepare_for_errors()
+        if world_size > len(os.sched_getaffinity(0)):
+            imported.import_late()
 
     def _become_shim(self, spec: dict[str, Any], fds: list[int], report_fd: int, read_end: int) -> None:
         code = 1

@@ -18,11 +18,11 @@ from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.launcher.directories import GroupDirectory
 from jupyter_dist.server.launcher.environments import Environment, Environments
 from jupyter_dist.server.launcher.launcher import Launcher, check_usable
-from jupyter_dist.server.launcher.local import without_credentials
+from jupyter_dist.server.launcher.local import client_environment
 from jupyter_dist.server.mirror.following import Topic
 
 from .group import ManagedGroup
-from .resolve import GroupDefaults, WantedGroup, build_spec, parsed_environ, resolve_spec
+from .resolve import GroupDefaults, WantedGroup, build_spec, resolve_spec
 from .warm import WarmAgents
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class GroupManager:
         self._listeners: set[Listener] = set()
         # starts by idempotency key, newest last
         self._keyed: dict[str, tuple[WantedGroup, asyncio.Task[ManagedGroup]]] = {}
-        self._warm = WarmAgents(self._launch, keep_warm)
+        self._warm = WarmAgents(self._launch, keep_warm=keep_warm)
         self._is_stopping = False
 
     # -- life -----------------------------------------------------------------------------------------
@@ -209,9 +209,10 @@ class GroupManager:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _launch(self, environment: Environment) -> ManagedGroup:
+    async def _launch(self, environment: Environment, *, is_spare: bool = False) -> ManagedGroup:
         check_usable(type(self._launcher))
-        directory = await self._launcher.launch(environment.python, environment.env)
+        launch = self._launcher.launch_spare if is_spare else self._launcher.launch
+        directory = await launch(environment.python, environment.env)
         group = ManagedGroup(directory, self.server_id, self.notify)
         try:
             await group.attach(START_HELLO_SECONDS)
@@ -285,7 +286,7 @@ def _of_client(environment: Environment, environ: str | None) -> Environment:
     """Return the environment with the variables that the client sent instead of the server's."""
     if environ is None:
         return environment
-    variables = {**without_credentials(parsed_environ(environ)), **environment.env}
+    variables = {**client_environment(environ), **environment.env}
     return dataclasses.replace(environment, env=variables)
 
 

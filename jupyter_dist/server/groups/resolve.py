@@ -108,12 +108,6 @@ def build_spec(group_id: str, fields: dict[str, Any]) -> GroupSpec:
     return GroupSpec(group_id=group_id, **fields)
 
 
-def parsed_environ(text: str) -> dict[str, str]:
-    """Return the variables in the form of /proc/PID/environ, without malformed ones."""
-    pairs = (entry.partition("=") for entry in text.split("\0"))
-    return {name: value for name, equals, value in pairs if name and equals}
-
-
 def checked_owner(owner: dict[str, Any]) -> dict[str, Any]:
     """Return the process that a group is to end with. Raises JupyterDistError `bad_request` if it does not run here."""
     found = read_process(int(owner["pid"]))

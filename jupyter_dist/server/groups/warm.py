@@ -23,11 +23,12 @@ Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
 class WarmAgents:
     """At most one waiting agent per environment."""
 
-    def __init__(self, launch: Callable[[Environment], Awaitable[ManagedGroup]], keep_warm: bool) -> None:
+    def __init__(self, launch: Callable[..., Awaitable[ManagedGroup]], *, keep_warm: bool) -> None:
         self._launch = launch
         self._keep_warm = keep_warm
         self._waiting: dict[Key, ManagedGroup] = {}
         self._warming: dict[Key, asyncio.Task[None]] = {}
+        self._claimed: set[Key] = set()
         self._expiring: set[asyncio.Future[list[str]]] = set()
 
     async def claim(self, environment: Environment) -> ManagedGroup:
@@ -37,6 +38,7 @@ class WarmAgents:
             JupyterDistError: no agent is waiting and none can be started.
         """
         key = _key(environment)
+        self._claimed.add(key)
         if key in self._warming:
             await asyncio.wait([self._warming[key]])
         group = self._waiting.pop(key, None)
@@ -47,12 +49,17 @@ class WarmAgents:
         return await self._launch(environment)
 
     async def warm(self, environment: Environment, seconds: float | None = None) -> None:
-        """Make sure that an agent waits for this environment, at most that long; return once one is being started."""
+        """Make sure that an agent waits for this environment; return once one is being started.
+
+        With `seconds`, somebody will ask for it at once, or within that time: it ends then.
+        """
         key = _key(environment)
         waiting = self._waiting.get(key)
         if key in self._warming or (waiting is not None and waiting.is_attached) or is_short():
             return
-        self._warming[key] = start_task(self._start(key, environment), "warm an agent")
+        if seconds is not None and key in self._claimed:  # it was asked for while its environment was looked at
+            return
+        self._warming[key] = start_task(self._start(key, environment, is_spare=seconds is None), "warm an agent")
         if seconds is not None:
             asyncio.get_running_loop().call_later(seconds, self._expire, key)
 
@@ -66,7 +73,7 @@ class WarmAgents:
         """Start the next waiting agent after a claim, if configured."""
         key = _key(environment)
         if self._keep_warm and key not in self._warming and key not in self._waiting and not is_short():
-            self._warming[key] = start_task(self._start(key, environment, 2.0), "warm the next agent")
+            self._warming[key] = start_task(self._start(key, environment, 2.0, is_spare=True), "warm the next agent")
 
     async def stop(self) -> None:
         """End all waiting agents. Idempotent."""
@@ -78,11 +85,11 @@ class WarmAgents:
         ending = [*(group.shutdown() for group in waiting), *self._expiring]
         await asyncio.gather(*ending, return_exceptions=True)
 
-    async def _start(self, key: Key, environment: Environment, delay_seconds: float = 0.0) -> None:
+    async def _start(self, key: Key, environment: Environment, delay_seconds: float = 0.0, *, is_spare: bool) -> None:
         try:
             # The group that was just started needs the CPUs first.
             await asyncio.sleep(delay_seconds)
-            group = await self._launch(environment)
+            group = await self._launch(environment, is_spare=is_spare)
         except JupyterDistError as err:
             log.warning("jupyter_dist: cannot warm %s: %s", environment.python, err)
             return

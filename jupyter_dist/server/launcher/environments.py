@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,6 +65,7 @@ class Environments:
         self._kernel_specs = kernel_specs
         self._probed: dict[str, _Probed] = {}
         self._at_once = asyncio.Semaphore(MAX_PROBES_AT_ONCE)
+        self._of_python: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def all(self) -> list[Environment]:
         """Return all known environments, probed, the server's own first."""
@@ -123,11 +125,12 @@ class Environments:
         return found
 
     async def _probe(self, candidate: Environment) -> Environment:
-        known = self._probed.get(candidate.python)
-        if known is None or known.stamp != _stamp(candidate.python, known.found):
-            async with self._at_once:
-                found = await _run_probe(candidate)
-            known = self._probed[candidate.python] = _Probed(_stamp(candidate.python, found), found)
+        async with self._of_python[candidate.python]:  # who asks meanwhile waits for the same answer
+            known = self._probed.get(candidate.python)
+            if known is None or known.stamp != _stamp(candidate.python, known.found):
+                async with self._at_once:
+                    found = await _run_probe(candidate)
+                known = self._probed[candidate.python] = _Probed(_stamp(candidate.python, found), found)
         fields = ("python_version", "torch_version", "ipython_version")
         versions: dict[str, Any] = {name: known.found.get(name) for name in fields}
         built = accelerators.built_for(known.found.get("built_for") or {})

@@ -19,6 +19,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.inherited import inherited, is_of_a_session
@@ -88,15 +89,19 @@ class ForkServers:
         self._started: list[tuple[Path, subprocess.Popen[bytes]]] = []
         self._unusable: dict[Path, tuple[float, str]] = {}  # until when, and why
 
-    async def fork(self, command: list[str], environ: Mapping[str, str], directory: Path, log_fd: int) -> ForkedKeeper:
-        """Fork keeper, agent and zygote of this directory, as if `command` plus a role were started with `environ`.
+    async def fork(
+        self, command: list[str], environ: Mapping[str, str], start: dict[str, Any], log_fd: int
+    ) -> ForkedKeeper:
+        """Fork keeper, agent and zygote, as if `command` plus a role were started with `environ`.
+
+        `start` has their directory, and whether somebody waits for the group.
 
         Raises:
             NotForkedError: no forkserver has answered in time that it did.
         """
         path = await asyncio.to_thread(self._path, command, environ)
         for _ in range(2):
-            answer, keeper = await self._ask(path, command, environ, directory, log_fd)
+            answer, keeper = await self._ask(path, command, environ, start, log_fd)
             if keeper is not None:
                 return keeper
             if answer["t"] != "stale":
@@ -106,6 +111,15 @@ class ForkServers:
             self.release(path)
             self._unusable[path] = time.monotonic() + RETRY_SECONDS, str(answer["reason"])
         raise NotForkedError(str(answer["reason"]))
+
+    def begin(self, command: list[str], environ: Mapping[str, str]) -> None:
+        """Start the forkserver for this, if there is none: it imports before a group is asked for. Raises OSError."""
+        path = self._path(command, environ)
+        with self._lock():
+            try:
+                _connected(path).close()
+            except (FileNotFoundError, ConnectionRefusedError):
+                self._start(path, command, environ)
 
     def release(self, path: Path | None = None) -> None:
         """Let go of one, or of all: they stay for their time. Idempotent."""
@@ -130,12 +144,12 @@ class ForkServers:
     # -- asking ---------------------------------------------------------------------------------------------
 
     async def _ask(
-        self, path: Path, command: list[str], environ: Mapping[str, str], directory: Path, log_fd: int
+        self, path: Path, command: list[str], environ: Mapping[str, str], start: dict[str, Any], log_fd: int
     ) -> tuple[Header, ForkedKeeper | None]:
         until, why = self._unusable.get(path, (0.0, ""))
         if time.monotonic() < until:
             raise NotForkedError(why)
-        request = {"directory": str(directory), "environ": dict(environ), "linger_seconds": self.linger_seconds}
+        request = {**start, "environ": dict(environ), "linger_seconds": self.linger_seconds}
         frame = encode_frame(*pack({"t": "start"}, request))
         try:
             sock = await asyncio.to_thread(self._send, path, command, environ, frame, log_fd)

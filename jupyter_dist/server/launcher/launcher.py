@@ -64,6 +64,13 @@ class Launcher(ABC):
             JupyterDistError: `bad_environment` with the end of the agent's log, `bad_directory`, `timed_out`.
         """
 
+    async def launch_spare(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
+        """As `launch`, for a group that nobody waits for yet: it may take longer if its ranks start faster then."""
+        return await self.launch(python, env)
+
+    def begin(self, python: str, env: dict[str, str]) -> None:  # noqa: B027 - a launcher may do without
+        """Begin to prepare for a launch that is likely to come, without waiting. Cannot fail."""
+
     @abstractmethod
     def reap_soon(self) -> None:
         """Reap the processes of a group that was shut down, without waiting for them."""

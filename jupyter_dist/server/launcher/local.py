@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -45,6 +46,12 @@ _SECRET_NAMES = re.compile(
 def without_credentials(environ: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables for a group: ranks run arbitrary code, and others read their output."""
     return {name: value for name, value in environ.items() if not _SECRET_NAMES.fullmatch(name)}
+
+
+def client_environment(text: str) -> dict[str, str]:
+    """Return what a client sent in the form of /proc/PID/environ, without malformed variables, for a group."""
+    pairs = (entry.partition("=") for entry in text.split("\0"))
+    return without_credentials({name: value for name, equals, value in pairs if name and equals})
 
 
 def agent_environment(preload: list[str], extra: dict[str, str] | None = None) -> dict[str, str]:
@@ -93,9 +100,22 @@ class LocalLauncher(Launcher):
         Raises:
             JupyterDistError: `bad_environment` with the end of the agent's log if it died, `timed_out`.
         """
+        return await self._launch(python, env, is_urgent=True)
+
+    async def launch_spare(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
+        """Launch an agent when the forkserver has imported all that ranks may need."""
+        return await self._launch(python, env, is_urgent=False)
+
+    def begin(self, python: str, env: dict[str, str]) -> None:
+        """Start the forkserver for this environment, if there is none."""
+        if self._forkservers.linger_seconds > 0:
+            with contextlib.suppress(OSError, JupyterDistError):  # a launch tells of it
+                self._forkservers.begin([python, str(self._boot_script())], agent_environment(self._preload, env))
+
+    async def _launch(self, python: str, env: dict[str, str] | None, *, is_urgent: bool) -> GroupDirectory:
         if self._forkservers.linger_seconds > 0:
             try:
-                return await self._launched(python, env, self._fork)
+                return await self._launched(python, env, partial(self._fork, is_urgent))
             except (NotForkedError, JupyterDistError) as err:
                 log.warning("jupyter_dist: a group is started without a forkserver: %s", err)
         return await self._launched(python, env, self._spawn)
@@ -133,11 +153,14 @@ class LocalLauncher(Launcher):
             self._parent.rmdir()  # fails if groups are left
         self._code.release()
 
-    async def _fork(self, python: str, directory: GroupDirectory, environ: dict[str, str]) -> ForkedKeeper:
+    async def _fork(
+        self, is_urgent: bool, python: str, directory: GroupDirectory, environ: dict[str, str]
+    ) -> ForkedKeeper:
         boot_script = await asyncio.to_thread(self._boot_script)
         with _log_of(directory) as log_file:
             command = [python, str(boot_script)]
-            return await self._forkservers.fork(command, environ, directory.path, log_file.fileno())
+            start = {"directory": str(directory.path), "is_urgent": is_urgent}
+            return await self._forkservers.fork(command, environ, start, log_file.fileno())
 
     async def _spawn(self, python: str, directory: GroupDirectory, environ: dict[str, str]) -> subprocess.Popen[bytes]:
         return await asyncio.to_thread(self._spawn_now, python, directory, environ)
