@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.journal.reader import execution_records, rank_page
+from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.transport.frames import Header
@@ -40,6 +41,7 @@ class Requests:
             "start": self._start,
             "execute": self._execute,
             "cancel": self._cancel,
+            "to_rank": self._to_rank,
             "interrupt": self._interrupt,
             "restart": self._once(self._restart),
             "replace": self._once(self._replace),
@@ -123,6 +125,15 @@ class Requests:
         execution = dispatcher.queue.get(header["execution_id"])
         self._agent.interrupt(dispatcher.cancel(execution))
         return answer(state=execution.state)
+
+    async def _to_rank(self, header: Header, payload: bytes) -> Answer:
+        """Pass a message of a client to the code on ranks: one branch per kind of road.TO_RANK."""
+        dispatcher = self._agent.need_group().dispatcher
+        execution = dispatcher.queue.get(header["execution_id"])
+        if header["kind"] not in road.TO_RANK:
+            raise JupyterDistError("incompatible", f"This group takes no '{header['kind']:.40}' messages.")
+        road.TO_RANK[header["kind"]].decode(payload)
+        return answer(ranks=dispatcher.answer(execution, header["ranks"], header["seq"], payload))
 
     async def _interrupt(self, header: Header, _: bytes) -> Answer:
         ranks = self._agent.need_group().living(header["ranks"])

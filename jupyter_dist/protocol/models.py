@@ -170,6 +170,23 @@ class Verdict(TypedDict):
     needed: Annotated[list[VerdictPart], Field("The ranks that are waited for.")]
 
 
+class InputPrompt(TypedDict):
+    """What the code of some ranks asks for; it waits for the answer."""
+
+    ranks: Annotated[RankSet, Field("Those that ask the same.")]
+    prompt: str
+    password: Annotated[bool, Field("Whether the answer must not be shown.")]
+    since: Annotated[float, Field("When the first of them asked.")]
+    seq: Annotated[int, Field("Counts questions: an answer with this number answers none that came later.")]
+
+
+class InputAnswered(TypedDict):
+    """Which ranks took an answer."""
+
+    answered: RankSet
+    not_asking: Annotated[RankSet, Field("Ranks that were named and ask for nothing, or for something else by now.")]
+
+
 class Execution(TypedDict):
     """One cell that is queued, running or done on a set of ranks."""
 
@@ -192,6 +209,7 @@ class Execution(TypedDict):
     line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
     waits_for: NotRequired[Annotated[str | None, Field("The cell of another notebook that a queued one waits for.")]]
     verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
+    asking: NotRequired[Annotated[list[InputPrompt], Field("What its ranks ask for, while they wait for an answer.")]]
 
 
 class Elided(TypedDict):

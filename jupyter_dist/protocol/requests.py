@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from .models import Field
 from .ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
+from .road import MAX_INPUT_CHARS
+from .specs import MAX_SEQ
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -168,6 +170,15 @@ class RunRequest(TypedDict):
         ]
     ]
     silent: NotRequired[Annotated[bool, Field("Whether to leave it out of the history.")]]
+    allow_stdin: NotRequired[
+        Annotated[
+            bool,
+            Field(
+                "Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` "
+                "raises an error at once. From protocol 4."
+            ),
+        ]
+    ]
     call: NotRequired[
         Annotated[
             RankCall,
@@ -177,6 +188,29 @@ class RunRequest(TypedDict):
     empty_cache: NotRequired[
         Annotated[
             bool, Field("Whether ranks collect garbage and empty the device cache if the cell changed their memory.")
+        ]
+    ]
+
+
+class InputRequest(TypedDict):
+    """The body of POST .../input: the answer to what ranks ask for."""
+
+    text: Annotated[
+        str | None,
+        Field(
+            f"A line, at most {MAX_INPUT_CHARS} characters; null: there is no more input.", maxLength=MAX_INPUT_CHARS
+        ),
+    ]
+    ranks: NotRequired[
+        Annotated[
+            str,
+            Field("Which ranks; by default all that ask, if they ask the same.", maxLength=MAX_EXPRESSION_LENGTH),
+        ]
+    ]
+    seq: NotRequired[
+        Annotated[
+            int,
+            Field("That of the question; a later question is not answered then.", minimum=0, maximum=MAX_SEQ),
         ]
     ]
 

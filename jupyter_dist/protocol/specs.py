@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 from .errors import bad_request
 
 # The protocol that agents of this version speak, and the oldest that servers of this version support.
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 OLDEST_PROTOCOL_VERSION = 1
 CALL_PROTOCOL = 3  # the first whose agents take a call (requests.RankCall) instead of code
+ROAD_PROTOCOL = 4  # the first whose agents pass messages between clients and the code on ranks (road.py)
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
 EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the channel to the agent
 
@@ -101,5 +102,6 @@ class ExecutionSpec(Spec):
     after: str | None = None  # do not run if this execution has failed by now
     stop_on_error: bool = True
     silent: bool = False
+    allow_stdin: bool = False  # its client answers when ranks ask for input
     empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use
     call: dict[str, Any] | None = None  # see requests.RankCall: carried out instead of the code, which describes it

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.rank.cells.interrupt import Execution, Interrupter
 from jupyter_dist.rank.cells.runner import Runner
+from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.guard.own import json, os, time, traceback
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.transport.frames import Header, pack
@@ -26,6 +28,7 @@ class Control:
     outbox: Outbox
     runner: Runner
     interrupter: Interrupter
+    stdin: Stdin
     memory: Memory
     namespace: dict[str, Any]
     rejoin: Callable[[str], int]  # store path -> number of models revived; main thread
@@ -37,6 +40,7 @@ class Control:
             "execute": self._on_execute,
             "call": self._on_call,
             "interrupt": self._on_interrupt,
+            "to_rank": self._on_to_rank,
             "sample": self._on_sample,
             "empty_cache": self._on_empty_cache,
             "complete": self._on_complete,
@@ -67,14 +71,22 @@ class Control:
     def _on_execute(self, header: Header, payload: bytes) -> None:
         code = payload.decode("utf-8", "replace")
         execution = Execution(header["execution_id"], header["execution_count"], header["silent"], code)
-        execution.empty_cache = header["empty_cache"]
-        self.runner.submit(execution)
+        self._submit(execution, header)
 
     def _on_call(self, header: Header, payload: bytes) -> None:
         execution = Execution(header["execution_id"], header["execution_count"], header["silent"], "")
         execution.call = json.loads(payload)
-        execution.empty_cache = header["empty_cache"]
+        self._submit(execution, header)
+
+    def _submit(self, execution: Execution, header: Header) -> None:
+        execution.empty_cache, execution.allow_stdin = header["empty_cache"], header["allow_stdin"]
         self.runner.submit(execution)
+
+    def _on_to_rank(self, header: Header, payload: bytes) -> None:
+        """Hand a message of a client to the code that it is for: one branch per kind of road.TO_RANK."""
+        content = road.TO_RANK[header["kind"]].decode(payload)
+        if header["kind"] == "input":
+            self.stdin.take(header["number"], road.InputAnswer(text=content["text"]))
 
     def _on_interrupt(self, header: Header, _: bytes) -> None:
         self.interrupter.request(header["execution_id"])

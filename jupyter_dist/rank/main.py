@@ -21,6 +21,7 @@ from jupyter_dist.rank.cells.calls import Calls
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell
+from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
@@ -86,12 +87,14 @@ class Rank:
         if spec.backend == "gloo":
             waits.install(self._membership.was_broken, self._leave_collective)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
+        self._stdin = Stdin(self._outbox, self._streams, self._interrupter)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._membership)
         self._runner.memory = Memory(spec.device)
         control = Control(
             outbox=self._outbox,
             runner=self._runner,
             interrupter=self._interrupter,
+            stdin=self._stdin,
             memory=self._runner.memory,
             namespace=namespace,
             rejoin=lambda store_path: self._membership.rejoin(store_path, namespace),
@@ -144,6 +147,8 @@ class Rank:
             "torch": torch,
         }
         self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
+        self._stdin.install()
+        self._runner.stdin = self._stdin
         self._runner.shell = self._shell
         self._runner.calls = Calls(self._spec.rank, self._shell.user_ns)
         self._runner.surroundings = self._side.surroundings = surroundings = Surroundings()

@@ -105,10 +105,10 @@ class AgentClient:
     def close(self) -> None:
         self.sock.close()
 
-    def request(self, kind: str, payload: bytes = b"", timeout: float = PATIENCE, **fields) -> tuple[dict, bytes]:
+    def request(self, t: str, payload: bytes = b"", timeout: float = PATIENCE, **fields) -> tuple[dict, bytes]:
         number = next(self.ids)
-        header = {"t": kind, "id": number}
-        plain = kind == "hello" or self.protocol == 1
+        header = {"t": t, "id": number}
+        plain = t == "hello" or self.protocol == 1
         message = ({**header, **fields}, payload) if plain else pack(header, fields, payload)
         self.sock.sendall(encode_frame(*message))
         answers: list[tuple[dict, bytes]] = []

@@ -15,7 +15,7 @@ from agent.harness import BOOT, AgentProcess
 from leaks import children_of
 from waits import PATIENCE, until
 
-from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
+from jupyter_dist.protocol.specs import CALL_PROTOCOL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.server.launcher.directories import groups_directory
 
 from .server import JupyterServer
@@ -176,7 +176,7 @@ def test_a_group_of_another_protocol_is_named_and_can_be_shut_down(place):
     package = place.home / "other" / "jupyter_dist"
     shutil.copytree(ROOT / "jupyter_dist", package, ignore=shutil.ignore_patterns("labextension", "__pycache__"))
     specs = package / "protocol" / "specs.py"
-    specs.write_text(specs.read_text().replace("PROTOCOL_VERSION = 3", "PROTOCOL_VERSION = 99", 1))
+    specs.write_text(specs.read_text().replace(f"PROTOCOL_VERSION = {PROTOCOL_VERSION}", "PROTOCOL_VERSION = 99", 1))
     (package / "_version.py").write_text('__version__ = "99.1"\n')
     process = place.agent(2, package / "agent" / "boot.py")
     client = process.client()
@@ -211,7 +211,12 @@ def test_a_group_that_an_earlier_version_started_is_adopted(place, protocol):
     assert (group["state"], group["protocol"]) == ("ready", protocol)
     assert server.view("g", before["id"])["execution"]["code"] == "kept = 7\nprint('before')"
     assert server.run("g", "kept")["items"][0]["output"]["data"]["text/plain"] == "7"
-    status, refused = server.refused("POST", "groups/g/executions", {"code": "# push", "call": {"do": "set"}})
+    if protocol < CALL_PROTOCOL:
+        status, refused = server.refused("POST", "groups/g/executions", {"code": "# push", "call": {"do": "set"}})
+        assert (status, refused["code"]) == (409, "incompatible")
+    asking = server.ask("POST", "groups/g/executions", {"code": "input()", "allow_stdin": True})
+    assert "no stdin" in server.view("g", asking["id"])["items"][0]["output"]["evalue"]
+    status, refused = server.refused("POST", f"groups/g/executions/{asking['id']}/input", {"text": "x"})
     assert (status, refused["code"]) == (409, "incompatible")
     server.ask("POST", "groups/g/restart")
     until(lambda: state_of(server) == "ready")

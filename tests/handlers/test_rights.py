@@ -36,6 +36,7 @@ RIGHTS = {
     ("get", "groups/{group}/executions"): "read",
     ("get", "groups/{group}/executions/{execution}"): "read",
     ("delete", "groups/{group}/executions/{execution}"): "execute",
+    ("post", "groups/{group}/executions/{execution}/input"): "execute",
     ("post", "groups/{group}/script"): "read",  # writes no file, and runs nothing
     ("get", "groups/{group}/ranks/{rank}/log"): "read",
     ("get", "groups/{group}/ranks/{rank}/log/download"): "read",

@@ -58,6 +58,17 @@ def test_a_hang_is_named(group, kind):
     assert group.run("dist.barrier()", [0, 1, 2, 3])["state"] == "ok"
 
 
+def test_a_rank_that_asks_for_input_is_innocent(group):
+    cell = group.submit("if rank == 0: input('go on? ')\ndist.barrier()", [0, 1, 2, 3], allow_stdin=True)
+    group.wait(lambda: verdict_of(group, cell) is not None)
+    verdict = verdict_of(group, cell)
+    assert (verdict["kind"], ranks_in(verdict["needed"])) == ("waits", [0])
+    assert "where it asks for input" in verdict["message"]
+    content = b'{"text": "yes"}'
+    group.request("to_rank", content, kind="input", execution_id=cell, ranks=None, seq=None)
+    assert group.ended(cell)["state"] == "ok"
+
+
 @pytest.mark.parametrize("kind", INNOCENT, ids=lambda kind: kind.name.replace(" ", "-"))
 def test_an_innocent_cell_is_not(group, kind):
     if kind.first:

@@ -252,3 +252,47 @@ async def test_warming_makes_the_next_start_quick(api):
     await asyncio.sleep(0.1)
     group = await api.start(name="g")
     assert group["ready_seconds"] is not None
+
+
+async def test_ranks_ask_and_are_answered(shared_api):
+    cell = await shared_api.submit("g", "name = input(f'name? ')\nprint(rank, name)", allow_stdin=True)
+    path = f"groups/g/executions/{cell}"
+
+    async def asked(ranks):
+        execution = {}
+        for _ in range(int(PATIENCE / 0.02)):
+            execution = (await shared_api.view("g", cell, wait=0))["execution"]
+            if [entry["ranks"] for entry in execution.get("asking", [])] == [ranks]:
+                return execution["asking"][0]
+            await asyncio.sleep(0.02)
+        raise AssertionError(execution)
+
+    question = await asked("0-1")
+    assert (question["prompt"], question["password"]) == ("name? ", False)
+    for body, word in [
+        ({}, "text"),
+        ({"text": 1}, "text"),
+        ({"text": "x" * 10_001}, "limit"),
+        ({"text": "", "rank": 0}, "rank"),
+    ]:
+        status, error = await shared_api.refused("POST", f"{path}/input", body)
+        assert (status, error["code"]) == (400, "bad_request")
+        assert word in error["message"]
+
+    answer = {"text": "Ada", "ranks": "0", "seq": question["seq"]}
+    assert await shared_api.ask("POST", f"{path}/input", answer) == {"answered": "0", "not_asking": ""}
+    status, error = await shared_api.refused("POST", f"{path}/input", answer)
+    assert (status, error["code"], error["message"]) == (409, "not_asking", "Rank 0 does not ask for input.")
+    await asked("1")
+    answer = {"text": "Bob", "ranks": "all"}
+    assert await shared_api.ask("POST", f"{path}/input", answer) == {"answered": "1", "not_asking": "0"}
+    view = await shared_api.view("g", cell)
+    assert view["execution"]["state"] == "ok"
+    assert sorted(texts(view)) == [("0", "name? Ada\n0 Ada\n"), ("1", "name? Bob\n1 Bob\n")]
+    assert "asking" not in view["execution"]
+
+    # A program that cannot answer gets an error that says so, and no rank waits.
+    view = await shared_api.run("g", "input('name? ')")
+    (item,) = view["items"]
+    assert (item["ranks"], item["output"]["ename"]) == ("0-1", "StdinNotImplementedError")
+    assert "allow_stdin" in item["output"]["evalue"]

@@ -129,10 +129,10 @@ class RankClient:
     def run(self, code: str, timeout: float = PATIENCE, **options: Any) -> Result:
         return self.result(self.start(code, **options), timeout)
 
-    def start(self, code: str, silent: bool = False, empty_cache: bool = False) -> str:
+    def start(self, code: str, silent: bool = False, empty_cache: bool = False, allow_stdin: bool = False) -> str:
         count = next(self._counts)
         execution_id = f"e{count}"
-        options = {"silent": silent, "empty_cache": empty_cache}
+        options = {"silent": silent, "empty_cache": empty_cache, "allow_stdin": allow_stdin}
         header = {"t": "execute", "execution_id": execution_id, "execution_count": count, **options}
         self.send(header, code.encode("utf-8", "surrogatepass"))
         return execution_id
@@ -143,6 +143,21 @@ class RankClient:
 
     def interrupt(self, execution_id: str) -> None:
         self.send({"t": "interrupt", "execution_id": execution_id})
+
+    def asked(self, execution_id: str, nth: int = 1) -> dict[str, Any]:
+        """Wait until the cell asks for input, for the nth time; return the question with its number."""
+
+        def found() -> Any:
+            mine = [f for f in self.frames if f[0]["t"] == "from_rank" and f[0]["execution_id"] == execution_id]
+            asked = [{**json.loads(content), "number": h["number"]} for h, content in mine if h["kind"] == "input"]
+            return asked[nth - 1] if len(asked) >= nth else None
+
+        return dict(self._until(found, PATIENCE))
+
+    def reply_to(self, question: dict[str, Any], text: str | None) -> None:
+        """Answer a question."""
+        header = {"t": "to_rank", "kind": "input", "number": question["number"]}
+        self.send(header, json.dumps({"text": text}).encode())
 
     def ask(self, kind: str, timeout: float = PATIENCE, **fields: Any) -> Header:
         return self.answer(self.post(kind, **fields), timeout)

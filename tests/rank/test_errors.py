@@ -126,12 +126,6 @@ def test_recursion_is_short(shared: RankClient) -> None:
     assert result.traceback.count("\n") < 200
 
 
-def test_stdin_is_refused_at_once(shared: RankClient) -> None:
-    for code in ("input('name? ')", "import getpass; getpass.getpass()", "breakpoint()", "%debug"):
-        result = shared.run(code)
-        assert "ranks have no stdin" in result.error["evalue"], code
-
-
 def test_error_in_a_hook_after_the_cell(rank: RankClient) -> None:
     rank.run("def hook(*_): raise SystemExit(4)\nget_ipython().events.register('post_run_cell', hook)")
     assert rank.run("1").status == "error"

@@ -8,11 +8,13 @@ from typing import Any
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.transport.frames import Header, encode_frame
 
+from .asking import not_asking
 from .execution import Execution, ExecutionQueue
 from .process_group import ProcessGroup
 
@@ -88,6 +90,35 @@ class Dispatcher:
                 )
                 self._rank_ended(execution, rank.rank, "lost", None)
 
+    def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any]) -> None:
+        """Handle a message of a rank's code: one branch per kind of road.FROM_RANK."""
+        execution = self.queue.find(header["execution_id"])
+        if execution is None or execution.asking is None or rank.execution_id != execution.id:
+            return  # its cell has ended meanwhile
+        if header["kind"] == "input":
+            question = road.InputQuestion(prompt=content["prompt"], password=content["password"])
+            execution.asking.add(rank.rank, header["number"], question)
+        else:
+            execution.asking.drop(rank.rank)
+        self._on_change(execution)
+
+    def answer(self, execution: Execution, ranks: list[int] | None, seq: int | None, payload: bytes) -> list[int]:
+        """Give the answer to the ranks that ask; return which those were.
+
+        Raises:
+            JupyterDistError: `not_asking`, `rank_dead`; `bad_request`, if it is not clear for which ranks it is.
+        """
+        if execution.asking is None:
+            ended = f"The cell is '{execution.state}'." if execution.state != "running" else "The cell runs without."
+            raise not_asking(ranks or execution.spec.ranks, ended)
+        if ranks is not None and (dead := [self._ranks[r] for r in ranks if self._ranks[r].state == "dead"]):
+            raise _dead_error(dead)
+        answered = execution.asking.take(ranks, seq)
+        for rank, asked in answered.items():
+            self._ranks[rank].send({"t": "to_rank", "kind": "input", "number": asked.number}, payload)
+        self._on_change(execution)
+        return sorted(answered)
+
     def end_all(self, error: JupyterDistError) -> None:
         """End running and queued cells with this reason."""
         self.abort(self.queue.in_state("queued"), "aborted", error)
@@ -127,7 +158,7 @@ class Dispatcher:
         if kept_seq:
             execution.code = None
         count = self._execution_count
-        options = {"silent": spec.silent, "empty_cache": spec.empty_cache}
+        options = {"silent": spec.silent, "empty_cache": spec.empty_cache, "allow_stdin": spec.allow_stdin}
         header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}
         if spec.call is not None:
             header["t"], code = "call", json.dumps(spec.call).encode()

@@ -18,6 +18,8 @@ from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import ExecutionSpec
 from jupyter_dist.protocol.states import EXECUTION_LIFE, FINAL_EXECUTION_STATES, ExecutionState, RankStatus, outcome
 
+from .asking import Asking
+
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
 
@@ -34,6 +36,7 @@ class Execution:
         "_ended_statuses",
         "_seconds",
         "_statuses",
+        "asking",
         "began",
         "begin_seq",
         "code",
@@ -70,6 +73,7 @@ class Execution:
         self.end_seq: int | None = None
         self.error: JupyterDistError | None = None
         self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
+        self.asking: Asking | None = None  # while it runs, and may ask for input
         self.waits_for: str | None = None  # while it is queued: the cell of another notebook that it waits for
 
     @property
@@ -118,6 +122,7 @@ class Execution:
         """Mark it as running on every rank."""
         self._enter("running")
         self.execution_count = execution_count
+        self.asking = Asking() if self.spec.allow_stdin else None
         self.started_at, self.began = time.time(), time.monotonic()
         self._statuses = dict.fromkeys(self.spec.ranks, ("running", None))
 
@@ -125,6 +130,8 @@ class Execution:
         """Record how it ended on a rank; return True for the last rank."""
         if self.statuses[rank][0] == "running":
             self.statuses[rank] = (status, seconds)
+        if self.asking is not None:
+            self.asking.drop(rank)
         return all(status != "running" for status, _ in self.statuses.values())
 
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
@@ -137,6 +144,7 @@ class Execution:
             ]
         self._enter(state or outcome([status for status, _ in statuses]))
         self._pack(statuses)
+        self.asking = None
         self.error = error or self.error
         self.ended_at = time.time()
 
@@ -167,6 +175,7 @@ class Execution:
             "error": self.error.to_dict() if self.error else None,
             "waits_for": self.waits_for,
             **({"verdict": self.verdict} if self.verdict else {}),
+            **({"asking": asking} if self.asking is not None and (asking := self.asking.model()) else {}),
             "begin_seq": self.begin_seq,
             "end_seq": self.end_seq,
         }

@@ -223,6 +223,10 @@ class Group:
         self.dispatcher.rank_replied(rank, reply)
         self._settle()
 
+    def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any]) -> None:
+        """Handle a message of the code on a rank (protocol/road.py)."""
+        self.dispatcher.rank_sent(rank, header, content)
+
     def rank_died(self, rank: RankProcess) -> None:
         """Handle the end of a rank's process."""
         if self.state != "ending" and rank in self.ranks:

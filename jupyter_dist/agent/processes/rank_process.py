@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, RANK_LIFE, STARTING_RANK_STATES, RankState
@@ -42,6 +43,9 @@ class RankListener(Protocol):
 
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """It finished its part of an execution; all its output is in the journal."""
+
+    def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any]) -> None:
+        """Its code sent a message (protocol/road.py), which is sound."""
 
     def rank_died(self, rank: RankProcess) -> None:
         """Its process is gone; all its output is in the journal."""
@@ -85,6 +89,7 @@ class RankProcess:
             "stream": self._on_stream,
             "output": self._on_output,
             "reply": self._on_reply,
+            "from_rank": self._on_from_rank,
             "sync": self._on_sync,
             "answer": self._on_answer,
         }
@@ -260,6 +265,12 @@ class RankProcess:
         self.process_group = header.get("process_group", "ok")
         self.set_state("idle")
         self._listener.rank_replied(self, header)
+
+    def _on_from_rank(self, header: Header, payload: bytes) -> None:
+        content = road.FROM_RANK[header["kind"]].decode(payload)
+        if not isinstance(header["number"], int):
+            raise ValueError("not a number")
+        self._listener.rank_sent(self, header, content)
 
     def _keep(self, kind: str, payload: bytes = b"", **fields: Any) -> None:
         """Append a record of the rank to the journal. Raises ValueError if readers would reject it."""

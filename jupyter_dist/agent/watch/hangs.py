@@ -128,9 +128,16 @@ class HangWatch:
         if execution_id is None:
             may_start = threads or self._has_queued(rank)
             return Fact(rank.rank, "idle", None, self._last_cell(rank), begun, None, cpu_seconds, may_start)
+        if self._asks(rank, execution_id):
+            place = f"{place_of(answer)}, where it asks for input".removeprefix(", where ")
+            return Fact(rank.rank, "runs", None, place, begun, execution_id, cpu_seconds)
         call = _call(answer.get("wait"))
         state: State = "runs" if call is None or threads else "waits"
         return Fact(rank.rank, state, call, place_of(answer), begun, execution_id, cpu_seconds)
+
+    def _asks(self, rank: RankProcess, execution_id: str) -> bool:
+        execution = self._group.dispatcher.queue.find(execution_id)
+        return execution is not None and execution.asking is not None and rank.rank in execution.asking
 
     def _last_cell(self, rank: RankProcess) -> str:
         ended = [e for e in self._group.dispatcher.queue if e.execution_count and rank.rank in e.spec.ranks]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bdb
 import ctypes
 import platform
 import sys
@@ -47,6 +48,7 @@ class Execution:
     silent: bool
     code: str
     call: dict[str, Any] | None = None  # what to do instead of running the code (see calls.py)
+    allow_stdin: bool = False  # whether its client answers what it asks (see stdin.py)
     empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
     started_at: float = field(default_factory=time.monotonic)
     interrupt_at: float | None = None  # time of the first interrupt
@@ -150,6 +152,8 @@ class Interrupter:
             return self._explain_broken(error), trace
         if isinstance(error, asyncio.CancelledError):  # a cancelled wait; users expect KeyboardInterrupt
             return KeyboardInterrupt(), trace
+        if isinstance(error, bdb.BdbQuit):  # a debugger caught the interrupt at its prompt, and then quit
+            return KeyboardInterrupt(), trace
         if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
             return KeyboardInterrupt(), trace  # Lightning's Trainer turns it into SystemExit
         if execution.broke_process_group and isinstance(error, (RuntimeError, KeyboardInterrupt)):
@@ -212,7 +216,9 @@ class Interrupter:
         self._num_noticed_at_signal = self._num_noticed
         self._deferred = False
         assert self._main.ident is not None
-        signal.pthread_kill(self._main.ident, signal.SIGINT)
+        # After `continue`, pdb handles SIGINT: it would open its prompt.
+        is_pdbs = isinstance(getattr(signal.getsignal(signal.SIGINT), "__self__", None), bdb.Bdb)
+        signal.pthread_kill(self._main.ident, PRIVATE_SIGNAL if is_pdbs else signal.SIGINT)
 
     def _insist(self, age: float, execution: Execution) -> None:
         """Help a main thread that does not reach Python's signal handling: it is in C code, or waits for a child."""

@@ -25,6 +25,7 @@ from jupyter_dist.transport.frames import Header
 from .calls import Calls
 from .interrupt import Execution, Interrupter
 from .shell import RankShell
+from .stdin import Stdin
 
 Answer = Callable[..., None]
 
@@ -39,6 +40,7 @@ class Runner:
     memory: Memory  # set with it
     calls: Calls  # and this
     surroundings: Surroundings  # and this
+    stdin: Stdin  # and this
 
     def __init__(
         self,
@@ -180,6 +182,7 @@ class Runner:
         """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
             stop_timer_of_cell,
+            self.stdin.end_cell,
             self.surroundings.restore,
             lambda: self._after_cell(execution, result),
             lambda: self._leave_if_child(0 if result.success else 1),

@@ -1,10 +1,9 @@
-"""IPython's shell for a rank: no history, no terminal, no stdin; output is sent as frames."""
+"""IPython's shell for a rank: no history, no terminal; output is sent as frames."""
 
 from __future__ import annotations
 
 import ast
-import builtins
-import getpass
+import bdb
 import os
 import sys
 import warnings
@@ -13,7 +12,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from IPython.core import page
-from IPython.core.error import StdinNotImplementedError, UsageError
+from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShellABC
 from IPython.core.magics.script import ScriptMagics
@@ -87,7 +86,6 @@ class RankShell(CompatibleShell):
         self.init_ipython_dir(None)
         self.save_sys_module_state()
         _tell_programs_of_us()
-        _refuse_stdin()
         _choose_figures_backend()
         ipython_compat.show_figures_inline()
         # IPython prints this on sys.exit(); here the error output says enough.
@@ -162,7 +160,11 @@ class RankShell(CompatibleShell):
         """Run one statement of a cell, unless the cell was interrupted before."""
         if self.interrupter.check_unnoticed():
             raise KeyboardInterrupt
-        return bool(await super().run_code(code_obj, result, async_=async_))
+        failed = bool(await super().run_code(code_obj, result, async_=async_))
+        if result is not None and isinstance(result.error_in_exec, bdb.BdbQuit) and self.last_error is None:
+            # IPython shows nothing, but the rest of the cell does not run.
+            self._send_error(type(result.error_in_exec)("the debugger was quit, and the cell with it"), None, True)
+        return failed
 
     def system_piped(self, cmd: str) -> None:
         """Run `!cmd`. On an interrupt IPython only forwards Ctrl-C to the command; here the cell ends, too."""
@@ -222,14 +224,6 @@ def _tell_programs_of_us() -> None:
     os.environ.update(PAGER="cat", GIT_PAGER="cat")
     for name, value in (("TERM", "xterm-color"), ("CLICOLOR", "1"), ("FORCE_COLOR", "1")):
         os.environ.setdefault(name, value)
-
-
-def _refuse_stdin() -> None:
-    def refuse(*_: object, **__: object) -> str:
-        raise StdinNotImplementedError("ranks have no stdin: input() and debuggers are not available here")
-
-    builtins.input = refuse
-    getpass.getpass = refuse
 
 
 def _choose_figures_backend() -> None:

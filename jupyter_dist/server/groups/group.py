@@ -12,12 +12,12 @@ from typing import Any
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.sound import is_sound
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import models, road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
-from jupyter_dist.protocol.specs import CALL_PROTOCOL, ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.specs import CALL_PROTOCOL, ROAD_PROTOCOL, ExecutionSpec, GroupSpec
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.launcher.process import AgentProcess
 from jupyter_dist.server.mirror.following import FollowedGroup
@@ -134,6 +134,8 @@ class ManagedGroup(FollowedGroup):
         self.status.check_takes_cells()
         if "call" in fields:
             self._check_takes_calls()
+        if self.status.protocol < ROAD_PROTOCOL:  # its ranks refuse to ask, and say why
+            fields.pop("allow_stdin", None)
         chosen = list(parse_ranks(ranks, self.world_size))
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
         try:
@@ -149,6 +151,32 @@ class ManagedGroup(FollowedGroup):
         if self.status.protocol < CALL_PROTOCOL:
             message = f"Group '{self.name}' was started by an older version, which has no calls."
             raise JupyterDistError("incompatible", message, "Start a new group, or run code instead.")
+
+    async def answer_input(
+        self, execution_id: str, text: str | None, ranks: str | None = None, seq: int | None = None
+    ) -> models.InputAnswered:
+        """Answer what ranks of a cell ask for; of several answers to a question the first one counts.
+
+        Args:
+            execution_id: the cell.
+            text: the answer; None: there is no more input.
+            ranks: a rank expression; by default all that ask, if they ask the same.
+            seq: that of the question; later ones are not answered.
+
+        Raises:
+            JupyterDistError: `not_asking`, `rank_dead`, `bad_request`, `bad_ranks`, `incompatible`, ...
+        """
+        self.executions.get(execution_id)
+        if self.status.protocol < ROAD_PROTOCOL:
+            message = f"Group '{self.name}' was started by an older version, whose ranks cannot ask."
+            raise JupyterDistError("incompatible", message, "Start a new group.")
+        chosen = None if ranks is None else list(parse_ranks(ranks, self.world_size))
+        payload = road.TO_RANK["input"].encode(road.InputAnswer(text=text))
+        fields = {"kind": "input", "execution_id": execution_id, "ranks": chosen, "seq": seq}
+        answer, _ = await self._ask("to_rank", payload, **fields)
+        answered = list(answer["ranks"])
+        left = [] if chosen is None else [rank for rank in chosen if rank not in answered]
+        return {"answered": format_ranks(answered), "not_asking": format_ranks(left)}
 
     async def execution(self, execution_id: str) -> models.Execution:
         """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""

@@ -34,6 +34,7 @@ STATUS_OF_CODE = {
     "rank_dead": 409,
     "name_taken": 409,
     "key_reused": 409,
+    "not_asking": 409,
     "incompatible": 409,
     "start_failed": 409,
     "too_large": 413,

@@ -11,6 +11,7 @@ from jupyter_dist.server.http.rest.executions import (
     CompleteHandler,
     ExecutionHandler,
     ExecutionsHandler,
+    InputHandler,
     ScriptHandler,
 )
 from jupyter_dist.server.http.rest.groups import (
@@ -58,6 +59,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/memory", MemoryHandler),
     Route("groups/{group}/executions", ExecutionsHandler),
     Route("groups/{group}/executions/{execution}", ExecutionHandler),
+    Route("groups/{group}/executions/{execution}/input", InputHandler),
     Route("groups/{group}/script", ScriptHandler),
     Route("groups/{group}/ranks/{rank}/log", LogHandler),
     Route("groups/{group}/ranks/{rank}/log/download", LogDownloadHandler),

@@ -109,6 +109,7 @@ class Executions:
                 {**status, "status": state} if status["status"] in ("queued", "running") else status
                 for status in model["statuses"]
             ]
+            model = cast(models.Execution, {name: value for name, value in model.items() if name != "asking"})
             self._store(execution_id, {**model, "state": state, "statuses": statuses, "error": error.to_dict()})
         return lost
 

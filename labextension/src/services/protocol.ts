@@ -170,6 +170,26 @@ export interface IVerdict {
   needed: IVerdictPart[];
 }
 
+/** What the code of some ranks asks for; it waits for the answer. */
+export interface IInputPrompt {
+  /** Those that ask the same. */
+  ranks: RankSet;
+  prompt: string;
+  /** Whether the answer must not be shown. */
+  password: boolean;
+  /** When the first of them asked. */
+  since: number;
+  /** Counts questions: an answer with this number answers none that came later. */
+  seq: number;
+}
+
+/** Which ranks took an answer. */
+export interface IInputAnswered {
+  answered: RankSet;
+  /** Ranks that were named and ask for nothing, or for something else by now. */
+  not_asking: RankSet;
+}
+
 /** One cell that is queued, running or done on a set of ranks. */
 export interface IExecution {
   id: string;
@@ -196,6 +216,8 @@ export interface IExecution {
   waits_for?: string | null;
   /** Why it does not end, while ranks wait for each other. */
   verdict?: IVerdict | null;
+  /** What its ranks ask for, while they wait for an answer. */
+  asking?: IInputPrompt[];
 }
 
 /** How much is left out of a view; it is in the log. */
@@ -499,10 +521,22 @@ export interface IRunRequest {
   after?: string | null;
   /** Whether to leave it out of the history. */
   silent?: boolean;
+  /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. From protocol 4. */
+  allow_stdin?: boolean;
   /** What to do instead of running `code`, which describes it then. From protocol 3. */
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
+}
+
+/** The body of POST .../input: the answer to what ranks ask for. */
+export interface IInputRequest {
+  /** A line, at most 10000 characters; null: there is no more input. */
+  text: string | null;
+  /** Which ranks; by default all that ask, if they ask the same. */
+  ranks?: string;
+  /** That of the question; a later question is not answered then. */
+  seq?: number;
 }
 
 /** The body of POST .../script. */

@@ -94,6 +94,37 @@ class ExecutionHandler(DistHandler):
         self.answer(await group.execution(execution_id), 202)
 
 
+class InputHandler(DistHandler):
+    """What the ranks of an execution ask for."""
+
+    @operation(
+        Operation(
+            "Answer what ranks ask for",
+            "execute",
+            {
+                200: Answer(
+                    "The ranks that took the answer; the first answer to a question counts", models.InputAnswered
+                )
+            },
+            body=requests.InputRequest,
+            errors=(
+                "unknown_group",
+                "unknown_execution",
+                "bad_ranks",
+                "not_asking",
+                "rank_dead",
+                "incompatible",
+                "group_not_ready",
+                "agent_unreachable",
+                "timed_out",
+            ),
+        )
+    )
+    async def post(self, name: str, execution_id: str) -> None:
+        """Answer."""
+        self.answer(await self.group(name).answer_input(execution_id, **self.body))
+
+
 class ScriptHandler(DistHandler):
     """The cells of a notebook as a script."""
 

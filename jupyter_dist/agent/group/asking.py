@@ -1,0 +1,89 @@
+"""The questions that the ranks of one execution wait to have answered. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.ranks import format_ranks
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models, road
+
+_seqs = itertools.count(1)  # of all questions of this agent
+
+
+class Asked(NamedTuple):
+    """A question of one rank."""
+
+    seq: int
+    number: int  # the rank's own
+    prompt: str
+    password: bool
+    since: float
+
+
+class Asking:
+    """At most one question per rank: its code waits."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, Asked] = {}
+
+    def __contains__(self, rank: int) -> bool:
+        return rank in self._asked
+
+    def add(self, rank: int, number: int, question: road.InputQuestion) -> None:
+        """Note what a rank asks."""
+        self._asked[rank] = Asked(next(_seqs), number, question["prompt"], question["password"], time.time())
+
+    def drop(self, rank: int) -> bool:
+        """Forget the question of a rank that waits no longer; return whether there was one."""
+        return self._asked.pop(rank, None) is not None
+
+    def take(self, ranks: Iterable[int] | None, seq: int | None) -> dict[int, Asked]:
+        """Remove and return the questions that an answer is for: the first answer wins.
+
+        Args:
+            ranks: those that it is for; by default all that ask, if they ask the same.
+            seq: the last question that its author has seen; later ones are not answered.
+
+        Raises:
+            JupyterDistError: `not_asking`, if there is none; `bad_request`, if ranks ask different things.
+        """
+        wanted = list(self._asked if ranks is None else ranks)
+        found = {rank: self._asked[rank] for rank in wanted if rank in self._asked}
+        found = {rank: asked for rank, asked in found.items() if seq is None or asked.seq <= seq}
+        if not found:
+            raise not_asking(wanted, "It has been answered already, or has gone on.")
+        if ranks is None and len({(asked.prompt, asked.password) for asked in found.values()}) > 1:
+            asks = "; ".join(f"{format_ranks([rank])}: {asked.prompt[:60]!r}" for rank, asked in sorted(found.items()))
+            raise bad_request("The ranks ask different things.", f"Say which ranks the answer is for: {asks:.500}.")
+        for rank in found:
+            del self._asked[rank]
+        return found
+
+    def model(self) -> list[models.InputPrompt]:
+        """Return one entry for all ranks that ask the same, in the order in which they began to ask."""
+        alike: dict[tuple[str, bool], dict[int, Asked]] = {}
+        for rank, asked in self._asked.items():
+            alike.setdefault((asked.prompt, asked.password), {})[rank] = asked
+        return [
+            {
+                "ranks": format_ranks(by_rank),
+                "prompt": prompt,
+                "password": password,
+                "since": min(asked.since for asked in by_rank.values()),
+                "seq": max(asked.seq for asked in by_rank.values()),
+            }
+            for (prompt, password), by_rank in alike.items()
+        ]
+
+
+def not_asking(ranks: list[int], why: str) -> JupyterDistError:
+    """Return the error for an answer that comes too late, or that nobody asked for."""
+    who = f"Rank{'s' if len(ranks) > 1 else ''} {format_ranks(ranks)}" if ranks else "No rank"
+    verb = "do not ask" if len(ranks) > 1 else "does not ask" if ranks else "asks"
+    return JupyterDistError("not_asking", f"{who} {verb} for input.", why)
