@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from matrix import table
 
-from jupyter_dist.server.launcher import requirements
+from jupyter_dist.server.environments import requirements
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "jupyter_dist").rglob("*.py"))

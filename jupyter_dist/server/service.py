@@ -14,10 +14,10 @@ from typing import Any
 from jupyter_dist import __version__
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.devices.reader import DeviceReader
+from jupyter_dist.server.environments.environments import Environments, KernelSpecs
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.groups.resolve import GroupDefaults
 from jupyter_dist.server.launcher.directories import groups_directory
-from jupyter_dist.server.launcher.environments import Environments, KernelSpecs
 from jupyter_dist.server.launcher.launcher import Launcher
 from jupyter_dist.server.launcher.launcher import find as find_launcher
 

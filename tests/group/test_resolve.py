@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.server.groups.resolve import GroupDefaults, WantedGroup, build_spec, resolve_spec
-from jupyter_dist.server.launcher.environments import Environment
 
 CPU = Environment("cpu", "CPU", "/opt/cpu/bin/python", "kernelspec")
 CUDA = dataclasses.replace(CPU, name="cuda", python="/opt/cuda/bin/python", accelerators={"cuda": "12.8"})

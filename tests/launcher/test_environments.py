@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.launcher import environments, requirements
-from jupyter_dist.server.launcher.environments import Environments, default_environment
+from jupyter_dist.server.environments import environments, requirements
+from jupyter_dist.server.environments.environments import Environments, default_environment
 from jupyter_dist.server.launcher.local import agent_environment
 
 

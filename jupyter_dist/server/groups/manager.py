@@ -15,8 +15,8 @@ from typing import cast
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.devices.reader import DeviceReader
+from jupyter_dist.server.environments.environments import Environment, Environments
 from jupyter_dist.server.launcher.directories import GroupDirectory
-from jupyter_dist.server.launcher.environments import Environment, Environments
 from jupyter_dist.server.launcher.launcher import Launcher, check_usable
 from jupyter_dist.server.launcher.local import client_environment
 from jupyter_dist.server.mirror.following import Topic

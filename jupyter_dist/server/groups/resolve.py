@@ -12,7 +12,7 @@ from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.requests import MAX_CPU_RANKS
 from jupyter_dist.protocol.specs import GroupSpec
-from jupyter_dist.server.launcher.environments import Environment
+from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.system.processes import read_process
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.launcher.environments import Environment
+from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.system.memory import is_short
 from jupyter_dist.transport.tasks import start_task
 

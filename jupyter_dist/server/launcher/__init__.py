@@ -1,1 +1,1 @@
-"""Starts agents: the available Pythons, the directories of groups, and detached agent processes."""
+"""Starts agents: the code that groups run, their directories, forkservers, and detached processes."""

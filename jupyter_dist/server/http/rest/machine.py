@@ -7,10 +7,10 @@ from typing import Any
 
 from jupyter_dist.protocol import models, requests
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+from jupyter_dist.server.environments.environments import default_environment
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.operations import Answer, Operation, Route, operation
-from jupyter_dist.server.launcher.environments import default_environment
 
 API_VERSION = 1
 

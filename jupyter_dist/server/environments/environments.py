@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from jupyter_dist.protocol import accelerators, models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launcher.local import agent_environment
 
-from .local import agent_environment
 from .requirements import problem
 
 PROBE_SECONDS = 60.0
