@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.execution import Execution
+from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -40,6 +42,7 @@ class Requests:
             "hello": self._hello,
             "start": self._start,
             "execute": self._execute,
+            "extend": self._extend,
             "cancel": self._cancel,
             "to_rank": self._to_rank,
             "interrupt": self._interrupt,
@@ -52,6 +55,7 @@ class Requests:
             "code": self._code,
             "empty_cache": self._empty_cache,
             "complete": self._complete,
+            "stacks": self._stacks,
             "watch": self._watch,
             "page": self._page,
             "execution_records": self._execution_records,
@@ -106,9 +110,7 @@ class Requests:
     async def _code(self, header: Header, _: bytes) -> Answer:
         group = self._agent.need_group()
         execution = group.dispatcher.queue.get(header["execution_id"])
-        if execution.code is not None:
-            return {}, execution.code
-        return {}, await asyncio.to_thread(_begun_code, group.journal.directory, execution)
+        return {}, await _code_of(group, execution)
 
     async def _start(self, header: Header, _: bytes) -> Answer:
         self._agent.begin_group(GroupSpec.from_dict(header["spec"]), header.get("environment") or {})
@@ -119,6 +121,15 @@ class Requests:
         group.check_takes_cells()
         execution = Execution(ExecutionSpec.from_dict(header["execution"]), payload)
         return answer(execution=group.dispatcher.submit(execution).model())
+
+    async def _extend(self, header: Header, _: bytes) -> Answer:
+        group = self._agent.need_group()
+        execution = group.dispatcher.queue.get(header["execution_id"])
+        code = await _code_of(group, execution)
+        if not code:
+            raise JupyterDistError("not_found", "The code of this cell is no longer kept.", "Run it again.")
+        group.dispatcher.extend(execution, list(header["ranks"]), code)
+        return answer(execution=execution.model())
 
     async def _cancel(self, header: Header, _: bytes) -> Answer:
         dispatcher = self._agent.need_group().dispatcher
@@ -184,6 +195,9 @@ class Requests:
         reply = await rank.request("complete", COMPLETE_SECONDS, payload, cursor_pos=header["cursor_pos"])
         return answer(**{name: reply[name] for name in ("matches", "cursor_start", "cursor_end")})
 
+    async def _stacks(self, _header: Header, _: bytes) -> Answer:
+        return answer(stacks=await stacks_of(self._agent.need_group()))
+
     async def _watch(self, header: Header, _: bytes) -> Answer:
         self._agent.watch(float(header["seconds"]))
         return answer()
@@ -217,8 +231,14 @@ class Requests:
         return answer()
 
 
+async def _code_of(group: Group, execution: Execution) -> bytes:
+    """Return the code, of one that began from its `begin` record; empty if that part of the journal was dropped."""
+    if execution.code is not None or execution.begin_seq is None:
+        return execution.code or b""
+    return await asyncio.to_thread(_begun_code, group.journal.directory, execution)
+
+
 def _begun_code(directory: Path, execution: Execution) -> bytes:
-    """Return the code from its `begin` record; empty if that part of the journal was dropped."""
     assert execution.begin_seq is not None
     records = execution_records(directory, execution.id, execution.begin_seq, execution.begin_seq)
     return next((record.payload for record in records), b"")

@@ -164,7 +164,7 @@ def execution_records(directory: Path, execution_id: str, first_seq: int, last_s
                     return
                 if header.get("execution_id") == execution_id:
                     if header["kind"] == "begin":
-                        busy = set(expand_ranks(header["ranks"]))
+                        busy = (busy or set()) | set(expand_ranks(header["ranks"]))  # a later one adds ranks
                     yield record
                 elif busy and header["kind"] == "rank_end":
                     busy.discard(header["rank"])

@@ -168,6 +168,35 @@ class Verdict(TypedDict):
     since: Annotated[float, Field("When it was first seen so.")]
     waiting: list[VerdictPart]
     needed: Annotated[list[VerdictPart], Field("The ranks that are waited for.")]
+    could_join: NotRequired[
+        Annotated[RankSet, Field("The ranks that are waited for, if they are idle and the cell was not sent to them.")]
+    ]
+
+
+class StackFrame(TypedDict):
+    """A line that a rank is at, or a call that led there."""
+
+    file: str
+    name: Annotated[str, Field("What users call the file: cell [5], model.py.")]
+    line: int
+    function: str
+    code: str
+    is_library: Annotated[bool, Field("Whether it is neither a cell nor a module of the user.")]
+
+
+class RankStack(TypedDict):
+    """What ranks do that have the same stack."""
+
+    ranks: RankSet
+    state: Literal["waits", "runs", "idle", "dead", "unknown"]
+    call: Annotated[str | None, Field("The collective that they wait in.")]
+    frames: Annotated[list[StackFrame], Field("From the cell inwards, at most 50; empty for idle ranks.")]
+
+
+class Stacks(TypedDict):
+    """The Python stacks of the main threads of all ranks."""
+
+    stacks: list[RankStack]
 
 
 class InputPrompt(TypedDict):

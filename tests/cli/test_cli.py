@@ -34,6 +34,7 @@ def test_without_a_command_they_are_named(dist):
         "logs",
         "export",
         "mcp",
+        "stacks",
         "stop",
         "doctor",
         "completion",
@@ -59,6 +60,7 @@ def test_list_status_and_logs(dist, group):
     assert "Group 'from-shell': 2 ranks, ready, cpu" in dist("list").stdout
     assert [found["name"] for found in json.loads(dist("list", "--json").stdout)] == ["from-shell"]
     assert "rank 1: idle, pid" in dist("status", "from-shell").stdout
+    assert dist("stacks", "from-shell").stdout == "ranks 0-1: idle\n"
     assert {sample["rank"] for sample in json.loads(dist("status", "--json").stdout)["memory"]["ranks"]} == {0, 1}
     group.run("print('to the log')\nrank")
     assert "--- [" in dist("logs", "--rank", "1").stdout

@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
 TOKEN = "a token of this test"
-READING = {"list_groups", "verdict", "get_result", "variables", "memory", "logs", "export_script"}
+READING = {"list_groups", "verdict", "stacks", "get_result", "variables", "memory", "logs", "export_script"}
 CHANGING = {"start_group", "run_code", "interrupt", "restart_group", "shut_down_group"}
 
 # What the SDK's dependencies warn of is not ours.
@@ -116,6 +116,7 @@ async def looks(agent):
     await agent.ask("run_code", code="del loud, Loud, Meta")
     assert "count" not in await agent.ask("variables", prefix="wor")
     assert re.search("rank 0: idle.*\n.*rank 1: idle", await agent.ask("memory"))
+    assert await agent.ask("stacks") == "ranks 0-1: idle"
     pages = [await agent.ask("logs", rank=1)]
     while older := re.search(r"before=(\d+)\) shows what is before", pages[0]):
         pages.insert(0, await agent.ask("logs", rank=1, before=int(older[1])))

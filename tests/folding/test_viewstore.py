@@ -38,6 +38,22 @@ def test_records_that_come_during_a_rebuild_are_not_lost():
     assert item.text == "".join(f"line {number}\n" for number in range(10))
 
 
+def test_a_cell_that_more_ranks_got_while_no_view_was_kept_is_rebuilt_from_its_begin():
+    recorder = Recorder(1)
+    recorder.stream(0, "begun\n")
+    recorder._add("begin", b"code", ranks="1", extends=True)
+    recorder.stream(1, "begun\n")
+
+    async def fetch(execution_id):
+        return recorder.records
+
+    store = ViewStore(fetch)
+    for record in recorder.records[2:]:  # a server that came after the beginning
+        assert store.feed(*record) is None
+    (item,) = asyncio.run(store.get("e-1", "0-1")).snapshot().items
+    assert (item.ranks, item.text) == ("0-1", "begun\n")
+
+
 def test_two_who_ask_get_one_view():
     async def fetch(execution_id):
         await asyncio.sleep(0)

@@ -32,11 +32,13 @@ RIGHTS = {
     ("post", "groups/{group}/ranks/{rank}/complete"): "execute",  # asking for attributes runs code
     ("post", "groups/{group}/empty-cache"): "execute",
     ("get", "groups/{group}/memory"): "read",
+    ("get", "groups/{group}/stacks"): "read",  # asks the side threads, runs no code of cells
     ("post", "groups/{group}/executions"): "execute",
     ("get", "groups/{group}/executions"): "read",
     ("get", "groups/{group}/executions/{execution}"): "read",
     ("delete", "groups/{group}/executions/{execution}"): "execute",
     ("post", "groups/{group}/executions/{execution}/input"): "execute",
+    ("post", "groups/{group}/executions/{execution}/extend"): "execute",
     ("post", "groups/{group}/script"): "read",  # writes no file, and runs nothing
     ("get", "groups/{group}/ranks/{rank}/log"): "read",
     ("get", "groups/{group}/ranks/{rank}/log/download"): "read",

@@ -7,6 +7,7 @@ from agent.harness import AgentProcess
 from leaks import nothing_left
 from waits import PATIENCE
 
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import parse_ranks
 
 from .kinds import HANGS, INNOCENT
@@ -84,3 +85,75 @@ def test_an_innocent_cell_is_not(group, kind):
     errors = [payload[:400] for header, payload in group.records if header.get("execution_id") == running]
     assert group.executions[running]["state"] == "ok", errors
     assert [verdict for verdict in seen if verdict and verdict["kind"] == "cannot_end"] == []
+
+
+ON_TWO = "print('begun')\nones = torch.ones(4)\ndist.all_reduce(ones)\nprint('sum', ones[0].item())"
+
+
+def hang(group, code=ON_TWO, ranks=(0, 1)):
+    """A cell that the other ranks did not get; what could end it is known."""
+    hung = group.submit(code, ranks)
+    group.wait(lambda: "could_join" in (verdict_of(group, hung) or {}))
+    return hung
+
+
+def stacks_of(group):
+    header, _ = group.request("stacks")
+    return header["stacks"]
+
+
+def test_the_ranks_that_a_cell_waits_for_get_it_too(group):
+    hung = hang(group)
+    assert verdict_of(group, hung)["could_join"] == "2-3"
+    waits, idle = stacks_of(group)
+    assert (waits["ranks"], waits["state"], idle["ranks"], idle["state"]) == ("0-1", "waits", "2-3", "idle")
+    assert "all_reduce" in waits["call"]
+    assert [frame["code"] for frame in waits["frames"] if not frame["is_library"]] == ["dist.all_reduce(ones)"]
+    assert any(frame["is_library"] for frame in waits["frames"])
+    group.request("extend", execution_id=hung, ranks=[2, 3])
+    group.request("extend", execution_id=hung, ranks=[2, 3])  # another page had the same idea
+    ended = group.ended(hung)
+    assert (ended["state"], ended["ranks"]) == ("ok", "0-3")
+    assert "verdict" not in ended
+    assert [group.text(rank, hung) for rank in range(4)] == ["begun\nsum 4.0\n"] * 4
+    begun = [
+        header["ranks"]
+        for header, _ in group.records
+        if (header["kind"], header.get("execution_id")) == ("begin", hung)
+    ]
+    assert begun == ["0-1", "2-3"]
+    assert group.run("dist.barrier()", [0, 1, 2, 3])["state"] == "ok"
+
+
+def test_ranks_that_could_not_help_are_not_offered(group):
+    for code, ranks in (("if rank == 0: dist.barrier()", [0, 1, 2, 3]), ("if rank == 0: dist.barrier()", [0, 1])):
+        hung = group.submit(code, ranks)
+        group.wait(lambda hung=hung: (verdict_of(group, hung) or {}).get("kind") == "cannot_end")
+        assert "could_join" not in verdict_of(group, hung)
+        group.request("interrupt", ranks=[0])
+        group.ended(hung)
+        group.run("dist.barrier()", [0, 1, 2, 3])
+
+
+def test_ranks_that_are_busy_or_dead_cannot_join(group):
+    sleeping = group.submit("import time; time.sleep(1000)", [3])
+    alone = group.submit("dist.all_reduce(torch.ones(1))", [0, 1])
+    refused(group, "group_not_ready", alone, [2, 3])
+    group.request("interrupt", ranks=[0, 1, 3])
+    group.ended(sleeping)
+    group.ended(alone)
+    refused(group, "group_not_ready", alone, [2, 3])
+    group.run("dist.barrier()", [0, 1, 2, 3])
+    hung = hang(group)
+    group.request("kill", rank=3)
+    refused(group, "rank_dead", hung, [2, 3])
+    group.ended(hung)  # gloo notices the death, or the next look
+    group.request("replace", key=None)
+    group.wait_group("ready")
+    assert group.run("dist.barrier()", [0, 1, 2, 3])["state"] == "ok"
+
+
+def refused(group, code, execution_id, ranks):
+    with pytest.raises(JupyterDistError) as caught:
+        group.request("extend", execution_id=execution_id, ranks=ranks)
+    assert caught.value.code == code

@@ -11,7 +11,9 @@ from jupyter_dist.journal import writer as writer_module
 from jupyter_dist.journal.overflow import MAX_WAITING_BYTES, Overflow
 from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_page, segments
 from jupyter_dist.journal.record import record_prefix, scan
+from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.server.mirror.pastruns import journal_runs
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
 
@@ -85,6 +87,25 @@ def test_the_records_of_one_execution(tmp_path):
     assert [r.header["seq"] for r in execution_records(tmp_path, "a", 1, None)] == [1, 2, 3, 4, 9, 10]
     assert [r.header["seq"] for r in execution_records(tmp_path, "b", 5, 6)] == [5, 6]
     journal.close()
+
+
+def test_records_of_a_cell_that_more_ranks_got_are_read_until_all_of_them_ended_another(tmp_path):
+    journal = JournalWriter(tmp_path)
+    journal.append("begin", execution_id="a", ranks="0")
+    journal.append("begin", execution_id="a", ranks="1", extends=True)
+    journal.append("rank_end", execution_id="b", rank=1, status="ok")
+    write(journal, 4, size=1 << 20, execution_id="b", rank=1)  # more than is read at once
+    write(journal, 1, execution_id="a", rank=0)
+    assert [r.header["seq"] for r in execution_records(tmp_path, "a", 1, None)] == [1, 2, 8]
+    (run,) = journal_runs_of(journal, tmp_path)
+    assert (run.ranks, run.count) == ("0-1", 3)
+    journal.close()
+
+
+def journal_runs_of(journal, path):
+    journal.append("begin", b"c", execution_id="c", ranks="0", execution_count=3)
+    journal.append("begin", b"c", execution_id="c", ranks="1", execution_count=3, extends=True)
+    return journal_runs(path, is_sound)[0]
 
 
 def test_the_oldest_segments_go_beyond_the_limit(tmp_path, small_segments):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
@@ -137,33 +137,70 @@ class Dispatcher:
             return []
         return [rank for rank in self._ranks.values() if rank.execution_id == execution.id]
 
+    def extend(self, execution: Execution, ranks: list[int], code: bytes) -> None:
+        """Run a running cell on more ranks, too: those that it waits for. Ranks that have it already are skipped.
+
+        Raises:
+            JupyterDistError: `rank_dead`, or `group_not_ready` if the cell or a rank is not in the state for that.
+        """
+        missing = [rank for rank in ranks if rank not in execution.spec.ranks]
+        if not missing:
+            return
+        self._check_may_extend(execution, missing)
+        self._record_begin(execution, missing, code, extends=True)
+        execution.extend(missing)
+        self._send(execution, missing, code)
+
+    def _check_may_extend(self, execution: Execution, ranks: list[int]) -> None:
+        if execution.state != "running":
+            message = f"The cell does not run: its state is '{execution.state}'."
+            raise JupyterDistError("group_not_ready", message, "Run it again on all ranks.")
+        if execution.spec.call is not None:
+            message = "It is a call of a client, which prepared it for its ranks only."
+            raise JupyterDistError("bad_ranks", message, "Interrupt it, and call on all ranks.")
+        if dead := [self._ranks[rank] for rank in ranks if self._ranks[rank].state == "dead"]:
+            raise _dead_error(dead)
+        busy = [rank for rank in ranks if self._ranks[rank].state != "idle"]
+        if busy or not self._process_group.may_begin:
+            why = f"Not idle: {format_ranks(busy)}." if busy else "The process group has to be re-created first."
+            raise JupyterDistError("group_not_ready", why, "Interrupt the cell, and run it again on all ranks.")
+
+    def _record_begin(self, execution: Execution, ranks: Iterable[int], code: bytes, **marks: bool) -> int:
+        spec = execution.spec
+        return self._journal.append(
+            "begin",
+            code,
+            execution_id=execution.id,
+            ranks=format_ranks(ranks),
+            execution_count=execution.execution_count,
+            cell_id=spec.cell_id,
+            notebook=spec.notebook,
+            owner=spec.owner,
+            **marks,
+        )
+
     def _begin(self, execution: Execution) -> None:
         spec = execution.spec
         if not spec.silent:
             self._execution_count += 1
         execution.start(self._execution_count)
         code = execution.code or b""
-        kept_seq = self._journal.append(
-            "begin",
-            code,
-            execution_id=execution.id,
-            ranks=format_ranks(spec.ranks),
-            execution_count=execution.execution_count,
-            cell_id=spec.cell_id,
-            notebook=spec.notebook,
-            owner=spec.owner,
-        )
+        kept_seq = self._record_begin(execution, spec.ranks, code)
         # The record of a full disk is not kept: the last one is a lower bound then.
         execution.begin_seq = kept_seq or self._journal.last_seq
         if kept_seq:
             execution.code = None
-        count = self._execution_count
+        self._send(execution, spec.ranks, code)
+
+    def _send(self, execution: Execution, ranks: Iterable[int], code: bytes) -> None:
+        spec = execution.spec
         options = {"silent": spec.silent, "empty_cache": spec.empty_cache, "allow_stdin": spec.allow_stdin}
+        count = execution.execution_count
         header = {"t": "execute", "execution_id": execution.id, "execution_count": count, **options}
         if spec.call is not None:
             header["t"], code = "call", json.dumps(spec.call).encode()
         frame = encode_frame(header, code)
-        for rank in spec.ranks:
+        for rank in ranks:
             self._ranks[rank].execute(execution.id, frame)
         self._on_change(execution)
 

@@ -8,7 +8,7 @@ import math
 import sys
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -125,6 +125,13 @@ class Execution:
         self.asking = Asking() if self.spec.allow_stdin else None
         self.started_at, self.began = time.time(), time.monotonic()
         self._statuses = dict.fromkeys(self.spec.ranks, ("running", None))
+
+    def extend(self, ranks: Iterable[int]) -> None:
+        """Mark it as running on more ranks."""
+        self.spec = replace(self.spec, ranks=sorted({*self.spec.ranks, *ranks}))
+        known = self.statuses
+        self._statuses = {rank: known.get(rank, ("running", None)) for rank in self.spec.ranks}
+        self.verdict = None
 
     def rank_ended(self, rank: int, status: RankStatus, seconds: float | None) -> bool:
         """Record how it ended on a rank; return True for the last rank."""

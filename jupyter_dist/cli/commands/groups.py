@@ -1,4 +1,4 @@
-"""`start`, `list`, `status`, `stop`."""
+"""`start`, `list`, `status`, `stacks`, `stop`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from jupyter_dist.cli.command import Command, add_group_argument, add_start_arguments, shown
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.client.blocking.report import ending_text, sample_if_any, status_text
+from jupyter_dist.client.blocking.report import ending_text, sample_if_any, stacks_text, status_text
 
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
@@ -82,6 +82,23 @@ class Status(Command):
         group = self.client.attach(self.options.group)
         sample = sample_if_any(group)
         self.tell({**group.model, "memory": sample}, status_text(group.model, sample, ""))
+        return 0
+
+
+class Stacks(Command):
+    """Show the Python stack of every rank, equal ones once; running cells are not disturbed."""
+
+    word = "stacks"
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The group."""
+        add_group_argument(parser)
+
+    def act(self) -> int:
+        """Print the stacks once."""
+        stacks = self.client.attach(self.options.group).stacks()
+        self.tell({"stacks": stacks}, stacks_text(stacks))
         return 0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 
 from jupyter_dist.client import AsyncClient, AsyncExecution, AsyncGroup
-from jupyter_dist.client.blocking.report import status_text
+from jupyter_dist.client.blocking.report import stacks_text, status_text
 from jupyter_dist.protocol.accelerators import BACKEND_CHOICES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import parse_ranks
@@ -147,6 +147,12 @@ async def say_verdict(client: AsyncClient, arguments: Arguments, max_chars: int)
     return bounded(text, max_chars, "logs has what each rank printed.")
 
 
+async def stacks(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
+    """Return the Python stacks of all ranks."""
+    group = await client.attach(arguments.get("group"))
+    return bounded(stacks_text(await group.stacks()), max_chars, "verdict is shorter.")
+
+
 async def variables(client: AsyncClient, arguments: Arguments, max_chars: int) -> str:
     """Return the variables of ranks; of busy ranks, the names only."""
     group = await client.attach(arguments.get("group"))
@@ -252,6 +258,13 @@ TOOLS = (
         "Say what the ranks of a group do and what they wait for: states, collectives, dead ranks, queued cells.",
         {"group": _GROUP},
         say_verdict,
+        changes=False,
+    ),
+    Tool(
+        "stacks",
+        "Show the Python stack of every rank, innermost line last, equal ones once. Running cells are not disturbed.",
+        {"group": _GROUP},
+        stacks,
         changes=False,
     ),
     Tool(

@@ -95,6 +95,14 @@ class AsyncExecution:
         self.model = feed.execution
         return Result(self.group.model, feed.execution, list(feed.view.items))
 
+    async def extend(self, ranks: str = "all") -> None:
+        """Run the cell, as it was submitted, on more ranks while it runs: those that a collective in it waits for.
+
+        Ranks that have it already are skipped. `verdict["could_join"]` of a cell that cannot end names such ranks.
+        """
+        path = ("groups", self.group.id, "executions", self.id, "extend")
+        self.model = await self.group.client.api.ask("POST", *path, body={"ranks": ranks})
+
     async def cancel(self) -> None:
         """Remove it from the queue, or interrupt it; the ranks keep their variables."""
         await self.group.client.api.ask("DELETE", "groups", self.group.id, "executions", self.id)

@@ -180,6 +180,11 @@ class AsyncGroup:
             raise JupyterDistError("group_not_ready", message)
         return self
 
+    async def stacks(self) -> list[models.RankStack]:
+        """Return the Python stacks of all ranks, equal ones once (docs/api.md, RankStack)."""
+        stacks: list[models.RankStack] = (await self._ask("GET", "stacks"))["stacks"]
+        return stacks
+
     async def empty_cache(self, ranks: str = "all") -> dict[int, int]:
         """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
         freed = (await self._ask("POST", "empty-cache", body={"ranks": ranks}))["freed_bytes"]

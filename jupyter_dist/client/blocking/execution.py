@@ -49,6 +49,10 @@ class Execution:
         """Yield the result so far, at most once per `gap_seconds`; the last one is `done`."""
         return self._loop.iterate(self._execution.stream(gap_seconds))
 
+    def extend(self, ranks: str = "all") -> None:
+        """Run the cell on more ranks while it runs; see AsyncExecution.extend."""
+        self._loop.run(self._execution.extend(ranks))
+
     def cancel(self) -> None:
         """Remove it from the queue, or interrupt it; the ranks keep their variables."""
         self._loop.run(self._execution.cancel())

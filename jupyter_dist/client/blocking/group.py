@@ -223,6 +223,10 @@ class Group:
         self._loop.run(self._group.reform())
         return self
 
+    def stacks(self) -> list[models.RankStack]:
+        """Return the Python stacks of all ranks, equal ones once (docs/api.md, RankStack)."""
+        return self._loop.run(self._group.stacks())
+
     def empty_cache(self, ranks: str = "all") -> dict[int, int]:
         """Collect garbage and empty the device caches of idle ranks; return the freed bytes by rank."""
         return self._loop.run(self._group.empty_cache(ranks))

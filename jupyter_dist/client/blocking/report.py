@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from jupyter_dist.client.results.bundle import rank_label
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import TimedOutError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
@@ -12,6 +13,7 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_ST
 from .group import Client, Group
 
 GIB = 1 << 30
+STACK_WORDS = {"waits": "waits", "runs": "runs", "idle": "idle", "dead": "dead", "unknown": "does not answer"}
 
 
 def status_text(
@@ -29,6 +31,20 @@ def status_text(
     error = group["error"]["message"] if group["error"] else None
     lines += [text for text in (group["note"], error, mode) if text]
     return "\n".join(lines)
+
+
+def stacks_text(stacks: Iterable[models.RankStack]) -> str:
+    """Return what ranks do, and the lines that they are at, innermost last; ranks with equal stacks once."""
+    return "\n".join(line for stack in stacks for line in _stack_lines(stack))
+
+
+def _stack_lines(stack: models.RankStack) -> Iterator[str]:
+    does = f"waits in {stack['call']}" if stack["call"] else STACK_WORDS[stack["state"]]
+    yield f"{rank_label(stack['ranks'])}: {does}"
+    for frame in stack["frames"]:
+        yield f"  {frame['file'] if frame['is_library'] else frame['name']}:{frame['line']} in {frame['function']}"
+        if frame["code"]:
+            yield f"    {frame['code']}"
 
 
 def ending_text(group: models.Group, *, is_private: bool) -> str:

@@ -65,7 +65,9 @@ class VerdictLine:
         verdict = result.execution.get("verdict")
         if verdict is not None and verdict["kind"] == "cannot_end" and verdict["reason"] != self._told:
             self._told = verdict["reason"]
-            self._file.write(f"[cannot end] {verdict['message']} Interrupt the cell; variables are kept.\n")
+            joining = verdict.get("could_join")
+            other = f", or run it on {rank_label(joining)}, too: extend('{joining}')" if joining else ""
+            self._file.write(f"[cannot end] {verdict['message']} Interrupt the cell{other}; variables are kept.\n")
             self._file.flush()
 
 

@@ -43,7 +43,7 @@ class ViewStore:
             return execution_id
         view = self._views.get(execution_id)
         if view is None:
-            if record["kind"] != "begin":
+            if record["kind"] != "begin" or record.get("extends"):
                 return None  # not requested since it was dropped
             view = self._views[execution_id] = View(execution_id, expand_ranks(record["ranks"]))
             self._forget_open()

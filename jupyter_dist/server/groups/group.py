@@ -23,7 +23,7 @@ from jupyter_dist.server.launcher.process import AgentProcess
 from jupyter_dist.server.mirror.following import FollowedGroup
 from jupyter_dist.server.mirror.logs import LogReader, concerned_ranks
 from jupyter_dist.server.script.writer import write_script
-from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES
+from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, Header
 
 from .resolve import checked_owner
 
@@ -185,6 +185,16 @@ class ManagedGroup(FollowedGroup):
             await self._history.fetch_code(execution_id)
         return self.executions.get(execution_id)
 
+    async def extend(self, execution_id: str, ranks: str) -> None:
+        """Run a running cell, as it was submitted, on more ranks; those that have it already are skipped.
+
+        Raises:
+            JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, `incompatible`, ...
+        """
+        self.executions.get(execution_id)
+        chosen = list(parse_ranks(ranks, self.world_size))
+        await self._ask_newer("extend", take=self._on_execution, execution_id=execution_id, ranks=chosen)
+
     async def cancel(self, execution_id: str) -> None:
         """Cancel a queued execution, interrupt a running one."""
         self.executions.get(execution_id)
@@ -222,6 +232,21 @@ class ManagedGroup(FollowedGroup):
             "cursor_start": answer["cursor_start"],
             "cursor_end": answer["cursor_end"],
         }
+
+    async def stacks(self) -> list[models.RankStack]:
+        """Return the Python stacks of all ranks, equal ones once."""
+        answer, _ = await self._ask_newer("stacks")
+        return list(answer["stacks"])
+
+    async def _ask_newer(self, t: str, **fields: Any) -> tuple[Header, bytes]:
+        """Ask what agents of older versions do not know. Raises JupyterDistError `incompatible` if this is one."""
+        try:
+            return await self._ask(t, **fields)
+        except JupyterDistError as err:
+            if err.code != "bad_request" or not err.message.startswith("Unknown request"):
+                raise
+            message = f"Group '{self.name}' was started by an older version, which cannot do this."
+            raise JupyterDistError("incompatible", message, "Start a new group.") from err
 
     async def view(self, execution_id: str) -> View:
         """Return the view of an execution."""

@@ -11,6 +11,7 @@ from jupyter_dist.server.http.rest.executions import (
     CompleteHandler,
     ExecutionHandler,
     ExecutionsHandler,
+    ExtendHandler,
     InputHandler,
     ScriptHandler,
 )
@@ -25,6 +26,7 @@ from jupyter_dist.server.http.rest.groups import (
     ReformHandler,
     ReplaceHandler,
     RestartHandler,
+    StacksHandler,
 )
 from jupyter_dist.server.http.rest.logs import LogDownloadHandler, LogHandler
 from jupyter_dist.server.http.rest.machine import (
@@ -57,9 +59,11 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/ranks/{rank}/complete", CompleteHandler),
     Route("groups/{group}/empty-cache", EmptyCacheHandler),
     Route("groups/{group}/memory", MemoryHandler),
+    Route("groups/{group}/stacks", StacksHandler),
     Route("groups/{group}/executions", ExecutionsHandler),
     Route("groups/{group}/executions/{execution}", ExecutionHandler),
     Route("groups/{group}/executions/{execution}/input", InputHandler),
+    Route("groups/{group}/executions/{execution}/extend", ExtendHandler),
     Route("groups/{group}/script", ScriptHandler),
     Route("groups/{group}/ranks/{rank}/log", LogHandler),
     Route("groups/{group}/ranks/{rank}/log/download", LogDownloadHandler),

@@ -11,6 +11,7 @@ from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.record import Record
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.server.script.runs import Run, latest
 from jupyter_dist.transport.frames import Header
 
@@ -76,6 +77,9 @@ class _RunReader:
         header = record.header
         if header["kind"] == "end" and (run := self.runs.get(header["execution_id"])) is not None:
             self.runs[run.execution_id] = replace(run, state=str(header.get("state")))
+        if header["kind"] == "begin" and header.get("extends"):
+            self._extend(header)
+            return
         # A silent cell has the number of the one before it.
         if header["kind"] == "begin" and (count := header.get("execution_count")) not in (None, 0, self._last_count):
             self._last_count = count
@@ -84,3 +88,9 @@ class _RunReader:
             self.runs[run.execution_id] = run
             code = record.payload.decode("utf-8", "replace")
             self.codes.add(run.execution_id, code, lambda: needed_runs(self.runs.values()))
+
+    def _extend(self, header: Header) -> None:
+        """Add the ranks on which a running cell was run, too."""
+        if (run := self.runs.get(header["execution_id"])) is not None:
+            ranks = sorted({*expand_ranks(run.ranks), *expand_ranks(header["ranks"])})
+            self.runs[run.execution_id] = replace(run, ranks=format_ranks(ranks))

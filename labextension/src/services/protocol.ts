@@ -168,6 +168,35 @@ export interface IVerdict {
   waiting: IVerdictPart[];
   /** The ranks that are waited for. */
   needed: IVerdictPart[];
+  /** The ranks that are waited for, if they are idle and the cell was not sent to them. */
+  could_join?: RankSet;
+}
+
+/** A line that a rank is at, or a call that led there. */
+export interface IStackFrame {
+  file: string;
+  /** What users call the file: cell [5], model.py. */
+  name: string;
+  line: number;
+  function: string;
+  code: string;
+  /** Whether it is neither a cell nor a module of the user. */
+  is_library: boolean;
+}
+
+/** What ranks do that have the same stack. */
+export interface IRankStack {
+  ranks: RankSet;
+  state: 'waits' | 'runs' | 'idle' | 'dead' | 'unknown';
+  /** The collective that they wait in. */
+  call: string | null;
+  /** From the cell inwards, at most 50; empty for idle ranks. */
+  frames: IStackFrame[];
+}
+
+/** The Python stacks of the main threads of all ranks. */
+export interface IStacks {
+  stacks: IRankStack[];
 }
 
 /** What the code of some ranks asks for; it waits for the answer. */

@@ -18,6 +18,7 @@ import type {
   IRunRequest,
   IScript,
   IScriptRequest,
+  IStacks,
   IStartRequest,
   IView
 } from './protocol';
@@ -196,6 +197,19 @@ export async function exportScript(
   body: IScriptRequest
 ): Promise<IScript> {
   return request(settings, 'POST', ['groups', group, 'script'], body);
+}
+
+export async function extendExecution(
+  settings: Settings,
+  group: string,
+  execution: string,
+  ranks: string
+): Promise<IExecution> {
+  return request(settings, 'POST', ['groups', group, 'executions', execution, 'extend'], { ranks });
+}
+
+export async function listStacks(settings: Settings, group: string): Promise<IStacks> {
+  return request(settings, 'GET', ['groups', group, 'stacks']);
 }
 
 export async function cancelExecution(

@@ -15,6 +15,7 @@ import type {
   IGroup,
   ILogPage,
   IMemorySample,
+  IRankStack,
   IRunRequest,
   IScript,
   IScriptRequest,
@@ -70,6 +71,10 @@ export interface IService extends IDisposable {
   view(group: string, execution: string): Promise<IView>;
   /** Cancel a queued execution, interrupt a running one. */
   cancel(group: string, execution: string): Promise<void>;
+  /** Run a running execution, as it was submitted, on more ranks. */
+  extend(group: string, execution: string, ranks: string): Promise<void>;
+  /** The Python stacks of all ranks, equal ones once. */
+  stacks(group: string): Promise<IRankStack[]>;
 
   log(
     group: string,
@@ -196,6 +201,14 @@ export class DistService implements IService {
 
   cancel(group: string, execution: string): Promise<void> {
     return restapi.cancelExecution(this._settings, group, execution);
+  }
+
+  async extend(group: string, execution: string, ranks: string): Promise<void> {
+    await restapi.extendExecution(this._settings, group, execution, ranks);
+  }
+
+  async stacks(group: string): Promise<IRankStack[]> {
+    return (await restapi.listStacks(this._settings, group)).stacks;
   }
 
   log(

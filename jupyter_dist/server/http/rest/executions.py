@@ -125,6 +125,35 @@ class InputHandler(DistHandler):
         self.answer(await self.group(name).answer_input(execution_id, **self.body))
 
 
+class ExtendHandler(DistHandler):
+    """More ranks for a running cell."""
+
+    @operation(
+        Operation(
+            "Run a running cell on more ranks",
+            "execute",
+            {202: Answer("The execution, with these ranks", models.Execution)},
+            body=requests.RanksRequest,
+            errors=(
+                "unknown_group",
+                "unknown_execution",
+                "not_found",
+                "bad_ranks",
+                "group_not_ready",
+                "rank_dead",
+                "incompatible",
+                "agent_unreachable",
+                "timed_out",
+            ),
+        )
+    )
+    async def post(self, name: str, execution_id: str) -> None:
+        """Run its code, as it was submitted, on ranks that do not have it: those that it waits for."""
+        group = self.group(name)
+        await group.extend(execution_id, self.body.get("ranks", "all"))
+        self.answer(await group.execution(execution_id), 202)
+
+
 class ScriptHandler(DistHandler):
     """The cells of a notebook as a script."""
 

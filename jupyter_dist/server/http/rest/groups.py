@@ -193,6 +193,22 @@ class KillHandler(DistHandler):
         self.answer(group.model(), 202)
 
 
+class StacksHandler(DistHandler):
+    """What ranks are doing."""
+
+    @operation(
+        Operation(
+            "Read the Python stacks of all ranks",
+            "read",
+            {200: Answer("The stacks of the main threads; ranks with equal ones share an entry", models.Stacks)},
+            errors=("unknown_group", "group_not_ready", "incompatible", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """Ask every rank where it is; ranks that do not answer within 2 s are `unknown`."""
+        self.answer({"stacks": await self.group(name).stacks()})
+
+
 class EmptyCacheHandler(DistHandler):
     """Frees memory."""
 

@@ -48,6 +48,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const interrupt = (group: string, ranks: string): void => {
       service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason));
     };
+    const extend = (group: string, execution: string, ranks: string): Promise<void> =>
+      service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason));
     const add = (registry: IRenderMimeRegistry): void => {
       registry.addFactory(
         {
@@ -65,7 +67,9 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               waitsFor: execution => waiting.of(execution),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
               killRank,
-              interrupt
+              interrupt,
+              extend,
+              stacks: group => service.stacks(group)
             })
         },
         10

@@ -14,6 +14,7 @@ import {
   FINAL_STATES,
   IExecution,
   IRanksBundle,
+  IRankStack,
   IVerdict,
   RANKS_MIME
 } from '../../services/protocol';
@@ -50,6 +51,9 @@ export interface IRanksRendererOptions {
   notesOf(execution: IExecution): IRankNote[];
   killRank(group: string, rank: number | null): void;
   interrupt(group: string, ranks: string): void;
+  /** Run a running execution on more ranks; resolves when that was tried. */
+  extend(group: string, execution: string, ranks: string): Promise<void>;
+  stacks(group: string): Promise<IRankStack[]>;
 }
 
 export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
@@ -79,7 +83,12 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     hint.textContent = foldedHint(options.trans);
     const kill = (rank: number | null): void => options.killRank(this._bundle!.group.id, rank);
     this._notes = new RankNotes({ trans: options.trans, kill });
-    this._verdict = new VerdictCard({ trans: options.trans, interrupt: () => this._interruptWaiting() });
+    this._verdict = new VerdictCard({
+      trans: options.trans,
+      interrupt: () => this._interruptWaiting(),
+      extend: ranks => options.extend(this._bundle!.group.id, this._bundle!.execution_id, ranks),
+      stacks: () => options.stacks(this._bundle!.group.id)
+    });
     this._actions = new ActionButtons(options.actions);
     header.node.append(this._tabs.node, this._summary, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
@@ -117,6 +126,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._followed?.changed.disconnect(this._schedule, this);
     this._followed = null;
     this._tabs.dispose();
+    this._verdict.dispose();
     cancelAnimationFrame(this._frame);
     clearTimeout(this._timer);
     clearTimeout(this._clock);

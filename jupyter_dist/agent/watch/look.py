@@ -1,0 +1,163 @@
+"""One look at what the ranks of a group do: their side threads are asked, which costs a millisecond each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.transport.frames import Header
+
+from .verdict import Call, Fact, Facts, State, describe
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
+
+ANSWER_SECONDS = 2.0
+MAX_MEMBERS = 8192
+MAX_TEXT = 200
+MAX_LINE = 500
+
+_CELL = re.compile(r"<ipython-input-(\d+)-")
+_LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "jupyter_dist/")
+
+
+async def look_at(group: Group) -> Facts:
+    """Return what each rank does now; `unknown` for one that does not answer."""
+    answers = await asyncio.gather(*(_ask(rank) for rank in group.ranks))
+    return {rank.rank: _fact(group, rank, answer) for rank, answer in zip(group.ranks, answers, strict=True)}
+
+
+async def stacks_of(group: Group) -> list[models.RankStack]:
+    """Return the Python stacks of all ranks' main threads; ranks with equal ones share an entry."""
+    answers = await asyncio.gather(*(_ask(rank) for rank in group.ranks))
+    found: dict[str, tuple[models.RankStack, list[int]]] = {}
+    for rank, answer in zip(group.ranks, answers, strict=True):
+        stack = _stack(_fact(group, rank, answer), answer)
+        found.setdefault(json.dumps(stack), (stack, []))[1].append(rank.rank)
+    return [{**stack, "ranks": format_ranks(ranks)} for stack, ranks in found.values()]
+
+
+async def _ask(rank: RankProcess) -> tuple[str | None, Header | None]:
+    """Return which execution a rank has, and its answer to `stack`; None for one that is dead or does not answer."""
+    execution_id = rank.execution_id
+    if rank.state == "dead":
+        return execution_id, None
+    try:
+        return execution_id, await rank.request("stack", ANSWER_SECONDS)
+    except JupyterDistError:
+        return execution_id, None
+
+
+def _stack(fact: Fact, asked: tuple[str | None, Header | None]) -> models.RankStack:
+    _, answer = asked
+    return {
+        "ranks": "",
+        "state": fact.state,
+        "call": describe(fact.call) if fact.call is not None and fact.state == "waits" else None,
+        "frames": [_frame(frame) for frame in frames_of(answer or {})],
+    }
+
+
+def _frame(frame: dict[str, Any]) -> models.StackFrame:
+    file, line = str(frame.get("file")), frame.get("line")
+    return {
+        "file": file[:MAX_LINE],
+        "name": _name(file),
+        "line": line if isinstance(line, int) else 0,
+        "function": str(frame.get("function"))[:MAX_TEXT],
+        "code": str(frame.get("code") or "")[:MAX_LINE],
+        "is_library": _is_library(file),
+    }
+
+
+def _fact(group: Group, rank: RankProcess, asked: tuple[str | None, Header | None]) -> Fact:
+    execution_id, answer = asked
+    if rank.state == "dead":
+        return Fact(rank.rank, "dead")
+    if answer is None:
+        return Fact(rank.rank, "unknown")
+    if rank.execution_id != execution_id:  # it went on while it answered
+        return Fact(rank.rank, "runs")
+    threads = bool(answer.get("threads"))
+    begun, cpu_seconds = answer.get("begun"), float(answer.get("cpu_seconds") or 0.0)
+    if execution_id is None:
+        may_start = threads or _has_queued(group, rank)
+        return Fact(rank.rank, "idle", None, _last_cell(group, rank), begun, None, cpu_seconds, may_start)
+    if _asks(group, rank, execution_id):
+        place = f"{place_of(answer)}, where it asks for input".removeprefix(", where ")
+        return Fact(rank.rank, "runs", None, place, begun, execution_id, cpu_seconds)
+    call = _call(answer.get("wait"))
+    state: State = "runs" if call is None or threads else "waits"
+    return Fact(rank.rank, state, call, place_of(answer), begun, execution_id, cpu_seconds)
+
+
+def _asks(group: Group, rank: RankProcess, execution_id: str) -> bool:
+    execution = group.dispatcher.queue.find(execution_id)
+    return execution is not None and execution.asking is not None and rank.rank in execution.asking
+
+
+def _last_cell(group: Group, rank: RankProcess) -> str:
+    ended = [e for e in group.dispatcher.queue if e.execution_count and rank.rank in e.spec.ranks]
+    return f"since cell [{ended[-1].execution_count}]" if ended else ""
+
+
+def _has_queued(group: Group, rank: RankProcess) -> bool:
+    """Whether a cell is queued for it that waits for no cell that hangs."""
+    return any(rank.rank in execution.spec.ranks for execution in group.dispatcher.queue.startable())
+
+
+def frames_of(answer: Header) -> list[dict[str, Any]]:
+    """Return the frames of an answer to `stack`, outermost first."""
+    return [frame for frame in answer.get("stack") or () if isinstance(frame, dict)]
+
+
+def _is_library(file: str) -> bool:
+    return any(part in file for part in _LIBRARIES)
+
+
+def _name(file: str) -> str:
+    """Return what users call a file: "cell [5]", "model.py"."""
+    cell = _CELL.match(file)
+    return f"cell [{cell[1]}]" if cell else file.rpartition("/")[2][:MAX_TEXT]
+
+
+def place_of(answer: Header) -> str:
+    """Return the user's line that a rank is at, from its answer to `stack`: the innermost that is no library's."""
+    own = [frame for frame in frames_of(answer) if not _is_library(str(frame.get("file")))]
+    if not own:
+        return ""
+    frame = own[-1]
+    code = str(frame.get("code") or "")
+    return f"line {frame.get('line')} of {_name(str(frame.get('file')))}{f': {code[:MAX_TEXT]}' if code else ''}"
+
+
+def _call(wait: Any) -> Call | None:
+    """Return what a rank says that it waits in; None if that is nothing, or not what a rank would say."""
+    if not isinstance(wait, dict) or not isinstance(wait.get("members"), list):
+        return None
+    members = frozenset(rank for rank in wait["members"][:MAX_MEMBERS] if isinstance(rank, int))
+    peer, seq = wait.get("peer"), wait.get("seq")
+    return Call(
+        str(wait.get("name"))[:MAX_TEXT],
+        str(wait.get("group"))[:MAX_TEXT],
+        members,
+        peer if isinstance(peer, int) else None,
+        bool(wait.get("is_p2p")),
+        seq if isinstance(seq, int) else None,
+        _shape(wait.get("sizes"), wait.get("dtypes")),
+    )
+
+
+def _shape(sizes: Any, dtypes: Any) -> str:
+    """Return shapes and types of its tensors: "float [4, 3]"."""
+    if not isinstance(sizes, list) or not isinstance(dtypes, list):
+        return ""
+    kinds = [*map(str, dtypes), *([""] * len(sizes))]
+    pairs = zip(sizes, kinds, strict=False)
+    return ", ".join(f"{kind.lower()} {json.dumps(size)}".strip() for size, kind in pairs)[:MAX_TEXT]

@@ -1,0 +1,144 @@
+/** The Python stacks of all ranks, live while they are shown: ranks with equal ones once, the user's lines first. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { IRankStack, IStackFrame } from '../../../services/protocol';
+import { rankSetLabel } from '../itemrow';
+
+const EVERY_MS = 1000;
+
+/** What a rank does: "waits in barrier, number 4", "idle". */
+export function stateOfStack(trans: TranslationBundle, state: IRankStack['state'], call: string | null): string {
+  const words: Record<IRankStack['state'], string> = {
+    waits: trans.__('waits in %1', call ?? ''),
+    runs: trans.__('runs'),
+    idle: trans.__('idle'),
+    dead: trans.__('dead'),
+    unknown: trans.__('does not answer')
+  };
+  return words[state];
+}
+
+export class StackList {
+  constructor(
+    private readonly _trans: TranslationBundle,
+    private readonly _fetch: () => Promise<IRankStack[]>
+  ) {
+    this.node.id = `jpd-stacks-${nextId++}`;
+    this.node.className = 'jpd-Stacks';
+    this.node.hidden = true;
+    this.node.tabIndex = 0;
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', _trans.__('Stacks of all ranks'));
+    this.button.type = 'button';
+    this.button.className = 'jpd-Verdict-button jpd-Verdict-stacks';
+    this.button.textContent = _trans.__('Stacks');
+    this.button.title = _trans.__('Show the line that each rank is at, now');
+    this.button.setAttribute('aria-controls', this.node.id);
+    this.button.setAttribute('aria-expanded', 'false');
+    this.button.addEventListener('click', () => (this._isOpen ? this.close() : this._open()));
+  }
+
+  readonly button = document.createElement('button');
+  readonly node = document.createElement('div');
+
+  close(): void {
+    this._setOpen(false);
+    clearTimeout(this._timer);
+  }
+
+  private _open(): void {
+    this._setOpen(true);
+    void this._refresh(++this._opening);
+  }
+
+  private _setOpen(isOpen: boolean): void {
+    this._isOpen = isOpen;
+    this.node.hidden = !isOpen;
+    this.button.setAttribute('aria-expanded', String(isOpen));
+  }
+
+  private async _refresh(opening: number): Promise<void> {
+    const isVisible = this.node.isConnected && this.node.offsetParent !== null;
+    const shown = isVisible ? await this._ask() : null;
+    if (!this._isOpen || opening !== this._opening) {
+      return;
+    }
+    if (shown) {
+      this._show(shown);
+    }
+    this._timer = setTimeout(() => void this._refresh(opening), EVERY_MS);
+  }
+
+  private async _ask(): Promise<IRankStack[] | string> {
+    try {
+      return await this._fetch();
+    } catch (reason) {
+      return this._trans.__('The stacks could not be read: %1', (reason as Error).message);
+    }
+  }
+
+  /** Only what changed is replaced: text that is selected, and a part that was opened, stay. */
+  private _show(stacks: IRankStack[] | string): void {
+    const shape = JSON.stringify(stacks);
+    if (shape === this._shape) {
+      return;
+    }
+    this._shape = shape;
+    if (typeof stacks === 'string') {
+      this.node.textContent = stacks;
+      return;
+    }
+    const opened = new Set([...this.node.querySelectorAll('details[open]')].map(part => (part as HTMLElement).dataset.ranks));
+    this.node.replaceChildren(...stacks.map(stack => this._entry(stack, opened.has(stack.ranks))));
+  }
+
+  private _entry({ ranks, state, call, frames }: IRankStack, isOpen: boolean): HTMLElement {
+    const entry = document.createElement('div');
+    entry.className = 'jpd-Stack';
+    const name = document.createElement('b');
+    name.textContent = rankSetLabel(this._trans, ranks);
+    const head = document.createElement('div');
+    head.append(name, ` ${stateOfStack(this._trans, state, call)}`);
+    entry.append(head, lines(frames.filter(frame => !frame.is_library)));
+    if (frames.some(frame => frame.is_library)) {
+      const all = document.createElement('details');
+      all.dataset.ranks = ranks;
+      all.open = isOpen;
+      const title = document.createElement('summary');
+      title.textContent = this._trans._n('the whole stack: %1 call', 'the whole stack: %1 calls', frames.length);
+      all.append(title, lines(frames));
+      entry.append(all);
+    }
+    return entry;
+  }
+
+  private _isOpen = false;
+  private _opening = 0;
+  private _shape = '';
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+let nextId = 0;
+
+/** One line per call, the innermost last, like a traceback. */
+function lines(frames: readonly IStackFrame[]): HTMLElement {
+  const list = document.createElement('ol');
+  list.append(
+    ...frames.map(({ name, file, line, function: called, code, is_library: isLibrary }) => {
+      const row = document.createElement('li');
+      const place = document.createElement('span');
+      place.className = 'jpd-Stack-place';
+      place.textContent = `${isLibrary ? shortened(file) : name}:${line} ${called}`;
+      place.title = `${file}:${line}`;
+      const source = document.createElement('code');
+      source.textContent = code;
+      row.append(place, ' ', source);
+      return row;
+    })
+  );
+  return list;
+}
+
+/** From the package on: "torch/nn/modules/module.py". */
+function shortened(file: string): string {
+  return file.replace(/^.*(?:site|dist)-packages\/|^.*\/lib\/(?=python\d)|^.*\/(?=jupyter_dist\/)/, '');
+}

@@ -1,0 +1,54 @@
+/** A cell that cannot end says why, shows where all ranks are, and is run on the ranks that it waits for. */
+import { expect, test } from './fixtures';
+import * as lab from './lab';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request, 4));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+const BARRIER = 'import torch.distributed as dist\nprint("begun")\ndist.barrier()\nprint("past it")';
+
+test('stacks of all ranks; the ranks that a cell waits for get it as it was, also from another page', async ({ page, context }) => {
+  lab.writeNotebook('hangs.ipynb', [BARRIER], lab.onRanks('0-1'));
+  await lab.openNotebook(page, 'hangs.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  const card = cell.node.locator('.jpd-Verdict');
+  await expect(card.getByRole('alert')).toContainText('Cannot end: ranks 0-1 called what ranks 2-3 did not call');
+
+  // By keyboard: Enter in a notebook would edit the cell.
+  const stacks = card.getByRole('region', { name: 'Stacks of all ranks' });
+  const button = card.getByRole('button', { name: 'Stacks' });
+  await button.focus();
+  await page.keyboard.press('Enter');
+  await expect(button).toHaveAttribute('aria-expanded', 'true');
+  const [waiting, idle] = [stacks.locator('.jpd-Stack').first(), stacks.locator('.jpd-Stack').last()];
+  await expect(waiting).toContainText(/^ranks 0-1 waits? in barrier/);
+  await expect(waiting.locator('> ol > li')).toHaveText([/^cell \[\d+\]:3 <module> dist\.barrier\(\)$/]);
+  await waiting.getByText('the whole stack').click();
+  await expect(waiting.locator('details')).toContainText(/torch\/distributed\/distributed_c10d\.py:\d+ barrier/);
+  await expect(idle).toHaveText('ranks 2-3 idle');
+  await button.click();
+  await expect(stacks).toBeHidden();
+
+  // What is in the cell now is not what runs.
+  await cell.editor.click();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type('\nraise SystemError');
+  await lab.saveNotebook(page);
+  await page.reload();
+  await lab.sessionReady(page);
+  const other = await context.newPage();
+  await lab.openNotebook(other, 'hangs.ipynb');
+  const name = 'Run on ranks 2-3, too';
+  await expect(lab.cell(other, 0).node.getByRole('button', { name })).toBeVisible();
+  await card.getByRole('button', { name }).click();
+  for (const seen of [cell, lab.cell(other, 0)]) {
+    await expect(seen.summary).toContainText('4 ranks \u00b7 ok');
+    await expect(seen.items).toHaveText([/ranks 0-3.*begun\s+past it/s]);
+    await expect(seen.node.locator('.jpd-Verdict')).toBeHidden();
+  }
+  await other.close();
+});
