@@ -48,7 +48,7 @@ print(interrupted)
 
 @pytest.mark.parametrize("how", ["run", "through"])
 def test_an_interrupt_at_any_instruction_is_only_a_keyboard_interrupt(how):
-    """The loop goes on, and no wait is left that nobody ends."""
+    """The loop continues, and no wait is left that nobody ends."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore::RuntimeWarning", "-c", INTERRUPTED, how],
         capture_output=True, text=True, timeout=PATIENCE, check=False,

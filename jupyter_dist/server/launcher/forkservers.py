@@ -94,7 +94,7 @@ class ForkServers:
     ) -> ForkedKeeper:
         """Fork keeper, agent and zygote, as if `command` plus a role were started with `environ`.
 
-        `start` has their directory, and whether somebody waits for the group.
+        `start` has their directory, and whether a caller waits for the group.
 
         Raises:
             NotForkedError: no forkserver has answered in time that it did.
