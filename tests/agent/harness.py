@@ -19,12 +19,18 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
 
+from .forked import fork_agent
+
 LEASE_SECONDS = 120.0  # of a group whose test run was killed
 BOOT = Path(__file__).parents[2] / "jupyter_dist" / "agent" / "boot.py"
 
 
 class AgentProcess:
-    """`with AgentProcess(directory) as agent:`; ends it, and checks that nothing of it is left."""
+    """`with AgentProcess(directory) as agent:`; ends it, and checks that nothing of it is left.
+
+    It is forked from a process that has imported torch. With variables of its own, or if the test says
+    `forked=False`, it is a new process, whose zygote imports torch.
+    """
 
     def __init__(
         self,
@@ -33,13 +39,16 @@ class AgentProcess:
         role: str = "agent",
         boot: Path = BOOT,
         log: Path | None = None,
+        forked: bool = True,
     ) -> None:
         self.directory = directory
         directory.mkdir(mode=0o700)
         self.log = log or directory.with_suffix(".log")
         self.clients: list[AgentClient] = []
+        is_usual = forked and not env and (role, boot) == ("agent", BOOT)
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
+            agent = fork_agent([sys.executable, str(boot)], directory, log.fileno()) if is_usual else None
+            self.process = agent or subprocess.Popen(
                 [sys.executable, str(boot), role, str(directory)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -47,6 +56,7 @@ class AgentProcess:
                 env={**os.environ, **(env or {})},
                 start_new_session=True,
             )
+        self._session = os.getsid(self.process.pid)
 
     def __enter__(self) -> AgentClient:
         return self.client()
@@ -59,8 +69,8 @@ class AgentProcess:
             self.process.wait(PATIENCE)
         finally:
             self.process.kill()
-            self.process.wait()
-        left = [pid for pid, session in sessions().items() if session == self.process.pid]
+            self.process.wait(PATIENCE)
+        left = [pid for pid, session in sessions().items() if session == self._session]
         assert not left, f"processes left: {left}"
         assert not self.directory.exists(), sorted(self.directory.rglob("*"))
 

@@ -149,10 +149,11 @@ def test_a_new_server_takes_over_where_the_old_one_was(agent):
     agent.executions.update(second.executions)
 
 
-def test_a_cell_sent_while_the_group_starts_waits_and_runs(own_agent):
-    own_agent.start(2, wait=False)
-    execution = own_agent.run("print('hello')")
-    assert execution["state"] == "ok"
+def test_a_cell_sent_while_the_group_starts_waits_and_runs(tmp_path):
+    with AgentProcess(tmp_path / "g", forked=False) as client:  # its zygote still imports
+        client.start(2, wait=False)
+        execution = client.run("print('hello')")
+        assert execution["state"] == "ok"
 
 
 def test_restart_forks_anew_without_importing_again(pair):
@@ -237,14 +238,14 @@ def _command(pid: int) -> bytes:
 
 
 def test_an_agent_that_is_killed_takes_its_ranks_along(tmp_path):
-    process = AgentProcess(tmp_path / "g")
+    process = AgentProcess(tmp_path / "g", forked=False)
     client = process.client()
     client.start(2)
     client.submit("while True: pass", [0, 1])
     client.wait(lambda: client.group["ranks"][0]["state"] == "busy")
     pids = [rank["pid"] for rank in client.group["ranks"]]
     os.kill(process.process.pid, signal.SIGKILL)
-    process.process.wait()
+    process.process.wait(PATIENCE)
     until(lambda: not set(pids) & set(sessions()))
     client.close()
 

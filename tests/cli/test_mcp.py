@@ -7,15 +7,10 @@ import os
 import re
 import socket
 import sys
+from importlib.util import find_spec
 
 import pytest
 from waits import PATIENCE, running
-
-pytest.importorskip("mcp", reason="the extra jupyter-dist[mcp]")
-
-import httpx2
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
 TOKEN = "a token of this test"
@@ -23,7 +18,10 @@ READING = {"list_groups", "verdict", "stacks", "get_result", "variables", "memor
 CHANGING = {"start_group", "run_code", "interrupt", "restart_group", "shut_down_group"}
 
 # What the SDK's dependencies warn of is not ours.
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.skipif(not find_spec("mcp"), reason="the extra jupyter-dist[mcp]"),
+]
 
 
 class Agent:
@@ -54,6 +52,8 @@ class Agent:
 @contextlib.asynccontextmanager
 async def stdio(*options):
     """An agent whose server it starts itself, as desktop clients do."""
+    from mcp import Client, StdioServerParameters
+
     command = StdioServerParameters(command=sys.executable, args=["-c", MAIN, "mcp", *options], env=dict(os.environ))
     async with Client(command, read_timeout_seconds=PATIENCE) as client:
         yield Agent(client)
@@ -127,6 +127,10 @@ async def looks(agent):
 
 
 async def reads_over_http(url):
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     assert url.startswith("http://127.0.0.1:")
     allowed = {"Authorization": f"Bearer {TOKEN}"}
     async with httpx2.AsyncClient(timeout=PATIENCE) as http:

@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import pytest
-import torch
 from waits import PATIENCE, until
 
 from jupyter_dist.client import JupyterDistError, RankError, TimedOutError
@@ -34,6 +33,8 @@ def left_behind():
 
 
 def test_any_object_goes_to_all_ranks_and_comes_back(group):
+    import torch
+
     before = left_behind()
     values = {"number": 7, "words": {"a": [1, 2]}, "array": np.arange(6.0).reshape(2, 3), "tensor": torch.ones(2)}
     group.push(values)
@@ -146,6 +147,8 @@ def test_where_a_class_cannot_go_along_a_sentence_says_what_to_do(tmp_path):
 
 
 def test_tensors_are_mapped_not_copied(group, tmp_path):
+    import torch
+
     base = torch.arange(1 << 20, dtype=torch.float32).reshape(1 << 10, -1)
     values = {
         "view": base[1:].t(),

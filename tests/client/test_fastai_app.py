@@ -1,8 +1,10 @@
 """The app for fastai: cells that know nothing of ranks train distributed."""
 
+from importlib.util import find_spec
+
 import pytest
 
-pytest.importorskip("fastai.distributed")
+pytestmark = pytest.mark.skipif(not (find_spec("fastai") and find_spec("accelerate")), reason="needs fastai")
 
 LEARNER = """
 from fastai.basics import *

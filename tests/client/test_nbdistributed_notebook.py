@@ -1,13 +1,14 @@
 """A notebook written for nbdistributed, fine-tuning with Accelerate cell by cell: only its %load_ext line is another."""
 
 import re
+from importlib.util import find_spec
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 from waits import PATIENCE
 
-pytest.importorskip("accelerate")
+pytestmark = pytest.mark.skipif(not find_spec("accelerate"), reason="needs accelerate")
 
 CELLS = [
     "%load_ext nbdistributed",

@@ -6,7 +6,6 @@ from importlib import metadata
 
 import numpy as np
 import pytest
-import torch
 from waits import PATIENCE
 
 from jupyter_dist.client import RankError
@@ -24,6 +23,8 @@ def wait_until(condition, what):
 
 
 def test_ranks_run_these_versions_and_the_start_wrote_nothing(group, ipython_folder):
+    import torch
+
     found = text(group, "import IPython, sys\nprint(IPython.__version__, torch.__version__, sys.version_info[:2])")
     assert found == f"{metadata.version('ipython')} {torch.__version__} {sys.version_info[:2]}\n"
     assert not (ipython_folder / "profile_default").exists()
@@ -148,6 +149,8 @@ def test_completion(group):
 
 
 def test_objects_travel(group):
+    import torch
+
     values = {"array": np.arange(4.0), "tensor": torch.ones(3)}
     group.push(values)
     assert group.run("array.sum().item(), tensor.sum().item()", check=True).values[1] == "(6.0, 3.0)"

@@ -12,21 +12,32 @@ import threading
 
 import pytest
 
-from jupyter_dist.rank.collectives import nccl, torch_compat
 from jupyter_dist.rank.ipython import ipython_compat
 from jupyter_dist.rank.start import preload
+
+
+@pytest.fixture
+def torch_compat():
+    """Imported by tests, not by all who collect this file: it imports torch."""
+    return importlib.import_module("jupyter_dist.rank.collectives.torch_compat")
+
+
+@pytest.fixture
+def nccl():
+    return importlib.import_module("jupyter_dist.rank.collectives.nccl")
 
 
 def test_this_ipython_has_all_that_ranks_use():
     assert ipython_compat.missing() == []
 
 
-def test_this_torch_has_all_that_ranks_use():
+def test_this_torch_has_all_that_ranks_use(torch_compat):
     assert torch_compat.missing() == []
 
 
-@pytest.mark.parametrize("compat", [ipython_compat, torch_compat], ids=["ipython", "torch"])
-def test_what_is_missing_is_named_with_what_it_costs(compat, monkeypatch):
+@pytest.mark.parametrize("name", ["ipython", "torch"])
+def test_what_is_missing_is_named_with_what_it_costs(name, torch_compat, monkeypatch):
+    compat = torch_compat if name == "torch" else ipython_compat
     part = compat.PARTS[0]
     renamed = part._replace(names=("_renamed_in_a_later_version",))
     monkeypatch.setattr(compat, "PARTS", [renamed])
@@ -49,7 +60,7 @@ def test_a_cell_that_never_awaits_needs_no_loop():
         ipython_compat.run_to_end(waits())
 
 
-def test_fields_of_the_flight_recorder_that_changed_are_no_error(monkeypatch):
+def test_fields_of_the_flight_recorder_that_changed_are_no_error(monkeypatch, torch_compat):
     def recorded(_):
         return {"pg_status": {"0": {"another": 1}}, "entries": [{"retired": False, "id": 3}]}
 
@@ -58,7 +69,7 @@ def test_fields_of_the_flight_recorder_that_changed_are_no_error(monkeypatch):
     assert torch_compat.unfinished_collectives() == []
 
 
-def test_a_torch_without_a_name_does_without(monkeypatch):
+def test_a_torch_without_a_name_does_without(monkeypatch, torch_compat):
     monkeypatch.delattr(torch_compat.bindings.Work, "_get_op_type")
     assert torch_compat.operations("SEND") is None
     monkeypatch.delattr(torch_compat.c10d, "_get_default_timeout")
@@ -78,7 +89,7 @@ def test_python_has_the_names_that_ranks_use():
     assert hasattr(multiprocessing.get_context.__self__, "_default_context")
 
 
-def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch):
+def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch, nccl, torch_compat):
     def refuses():
         raise AttributeError("no attribute 'abort'")
 
@@ -107,7 +118,7 @@ class _OldBackend:
         self._group_start = self._group_end = lambda: None
 
 
-def test_nccl_groups_of_torch_without_abort_are_aborted_by_their_backend(monkeypatch):
+def test_nccl_groups_of_torch_without_abort_are_aborted_by_their_backend(monkeypatch, torch_compat):
     calls = []
     monkeypatch.setattr(torch_compat, "_nccl_of", lambda group: _OldBackend(calls))
     monkeypatch.setattr(torch_compat, "process_groups", lambda: [object(), object()])

@@ -17,7 +17,7 @@ def main(folder: Path, kind: str) -> None:
     if kind == "6":
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         subprocess.run(["ip", "addr", "del", "127.0.0.1/8", "dev", "lo"], check=True)
-    process = AgentProcess(folder / "g")
+    process = AgentProcess(folder / "g", forked=False)
     client = process.client()
     try:
         client.start(2)

@@ -27,12 +27,12 @@ def stranger(pid: int) -> subprocess.Popen[bytes]:
         if process.pid == pid:
             return process
         process.kill()
-        process.wait()
+        process.wait(15)
     sys.exit(f"number {pid} did not come back")
 
 
 def main(folder: Path) -> None:
-    process = AgentProcess(folder / "g")
+    process = AgentProcess(folder / "g", forked=False)
     client = process.client()
     client.start(2)
     client.run("kept = 1")
@@ -62,7 +62,7 @@ def main(folder: Path) -> None:
     assert [other.poll() for other in others] == [None] * 4, [other.poll() for other in others]
     for other in others:
         other.kill()
-        other.wait()
+        other.wait(15)
     process.__exit__()
     print(f"{len(others)} strangers with the numbers of dead ranks were left alone")
 

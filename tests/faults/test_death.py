@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from agent.harness import AgentProcess
+from waits import PATIENCE
 
 from jupyter_dist.agent.processes.death import ZYGOTE_KILLED, Ending, OutOfMemory, describe
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -117,7 +118,7 @@ ctypes = __import__('ctypes'); print('stuck', flush=True); ctypes.PyDLL(None).sl
     execution = client.submit(code, [0, 1])
     client.wait(lambda: all(client.text(rank, execution) == "stuck\n" for rank in (0, 1)))
     os.kill(process.process.pid, signal.SIGKILL)
-    process.process.wait()
+    process.process.wait(PATIENCE)
     client.close()
     # That nothing is left is what the fixture of this folder checks; the journal can still be read.
     assert any((process.directory / "journal").iterdir())
@@ -159,7 +160,7 @@ def small_cgroup():
 
 
 def test_the_real_out_of_memory_killer(small_cgroup, make_agent):
-    process = make_agent()
+    process = make_agent(forked=False)  # so that the zygote is there, too
     client = process.client()
     (small_cgroup / "cgroup.procs").write_text(str(process.process.pid))
     client.start(2)

@@ -20,7 +20,7 @@ from agent.harness import AgentProcess
 
 @pytest.fixture
 def breaks(tmp_path):
-    AgentProcess(tmp_path / "g").client()
+    AgentProcess(tmp_path / "g", forked=False).client()
     raise ValueError
 
 @pytest.fixture

@@ -118,8 +118,9 @@ def test_the_collective_is_the_outermost_of_torch():
     assert collective_of({"stack": stack[:1], "collective": None}) is None
 
 
-def test_interrupts_at_the_worst_times(own):
+def test_interrupts_at_the_worst_times(make_agent):
     """While the group starts, with nothing running, and twenty times in a row."""
+    own = make_agent(forked=False).client()  # its zygote still imports
     own.start(2, wait=False)
     early = own.submit("print('early')", [0, 1])
     for _ in range(20):

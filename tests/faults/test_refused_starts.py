@@ -76,7 +76,7 @@ def test_a_folder_that_is_read_only(mounted):
 
 
 def test_too_few_open_files(make_agent):
-    process = make_agent()
+    process = make_agent(forked=False)
     client = process.client()
     client.hello()
     resource.prlimit(process.process.pid, resource.RLIMIT_NOFILE, (64, 64))

@@ -99,7 +99,7 @@ def few_pids():
 
 
 def test_a_group_that_may_start_no_more_processes_ends_all_the_same(few_pids, make_agent):
-    process = make_agent()
+    process = make_agent(forked=False)  # so that the zygote is there, too
     (few_pids / "cgroup.procs").write_text(str(process.process.pid))
     client = process.client()
     client.start(2)
@@ -138,7 +138,7 @@ def test_a_restart_ends_what_ranks_had_started(pair):
 
 def test_a_start_that_is_ended_half_way_leaves_nothing(make_agent):
     for is_so in (lambda _: True, lambda ranks: any(rank["pid"] for rank in ranks)):
-        process = make_agent()
+        process = make_agent(forked=False)  # its zygote still imports
         client = process.client()
         client.start(4, wait=False)
         client.wait(lambda c=client, is_so=is_so: is_so(c.group.get("ranks", [])))
@@ -165,7 +165,7 @@ def test_a_rank_that_dies_while_the_group_starts_is_named(make_agent):
 def test_nothing_is_open_to_others_whatever_the_umask(make_agent, umask):
     old = os.umask(umask)
     try:
-        process = make_agent()
+        process = make_agent(forked=False)
     finally:
         os.umask(old)
     client = process.client()

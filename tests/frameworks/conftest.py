@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from .ranks import two_ranks
 
@@ -18,6 +17,8 @@ def ranks(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def cuda_ranks(tmp_path_factory):
     """Two ranks on the first two GPUs."""
+    import torch
+
     if torch.cuda.device_count() < 2:
         pytest.skip("NCCL needs a GPU per rank, and there are fewer than two")
     cuda = {"accelerator": "cuda", "backend": "nccl", "devices": [0, 1]}
