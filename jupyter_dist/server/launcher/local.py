@@ -109,7 +109,7 @@ class LocalLauncher(Launcher):
     def begin(self, python: str, env: dict[str, str]) -> None:
         """Start the forkserver for this environment, if there is none."""
         if self._forkservers.linger_seconds > 0:
-            with contextlib.suppress(OSError, JupyterDistError):  # a launch tells of it
+            with contextlib.suppress(OSError, JupyterDistError):  # a launch reports it
                 self._forkservers.begin([python, str(self._boot_script())], agent_environment(self._preload, env))
 
     async def _launch(self, python: str, env: dict[str, str] | None, *, is_urgent: bool) -> GroupDirectory:
