@@ -22,6 +22,7 @@ class Cell:
         self.displays = []
         self.updates = 0
         self.error = None
+        self.asked = []  # prompts and whether they were for passwords
         self.status = ""
         self.pager = ""  # what `%magic?` shows
 
@@ -43,12 +44,17 @@ class Kernel:
         self.manager = manager
         self.client = client
 
-    def run(self, code, after=None):
-        cell = Cell()
-        request = self.client.execute(code)
+    def run(self, code, after=None, answers=()):
+        """Run a cell; with `answers`, in order, as a frontend that takes questions."""
+        cell, answers = Cell(), list(answers)
+        request = self.client.execute(code, allow_stdin=bool(answers))
         if after is not None:
             after()
         while True:
+            if answers:
+                question = self.client.get_stdin_msg(timeout=PATIENCE)["content"]
+                cell.asked.append((question["prompt"], question["password"]))
+                self.client.input(answers.pop(0))
             message = self.client.get_iopub_msg(timeout=PATIENCE)
             if message["parent_header"].get("msg_id") != request:
                 continue

@@ -63,6 +63,11 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     terminal.until("from-shell 0-1>")
     terminal.type("half a line")
     terminal.process.sendintr()
+    terminal.type("told = input('what? ')\r")
+    terminal.until("[ranks 0-1] what? ")
+    terminal.type("this\r")
+    terminal.until("what? this")  # the ranks' own text
+    terminal.until("from-shell 0-1>")
     terminal.type("typed_here + rank\r")
     terminal.until("[rank 1]")
     terminal.until("43")

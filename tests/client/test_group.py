@@ -248,3 +248,38 @@ def test_cells_too_long_for_a_message_and_cells_nobody_waits_for(group):
     assert last.result(PATIENCE).values == {0: "19", 1: "19"}
     assert [result.done for result in last.stream()] == [True]
     assert not group.client._client.channel._unclaimed
+
+
+def test_questions_of_ranks_are_answered_by_the_program(client, group):
+    asked = []
+
+    def answer(question):
+        asked.append((question["ranks"], question["prompt"], question["password"]))
+        return None if question["prompt"] == "more? " else f"to {question['ranks']}"
+
+    code = """
+name = input("name? ")
+secret = __import__("getpass").getpass("token: ")
+try:
+    input("more? ")
+except EOFError:
+    print(name, len(secret))
+"""
+    result = group.run(code, ask=answer)
+    assert result.ok
+    assert asked == [("0-1", "name? ", False), ("0-1", "token: ", True), ("0-1", "more? ", False)]
+    assert "to 0-1 6" in result.text
+
+    cell = group.submit("print(rank, input('who? '))", allow_stdin=True)
+    until(lambda: [entry["ranks"] for entry in cell.peek().asking] == ["0-1"])
+    (question,) = cell.peek().asking
+    assert cell.answer("one", "1", question["seq"]) == {"answered": "1", "not_asking": ""}
+    with pytest.raises(JupyterDistError) as raised:
+        cell.answer("again", "1", question["seq"])
+    assert raised.value.code == "not_asking"
+    cell.answer("zero")
+    assert [found.text for _, found in cell.result().items()] == ["who? zero\n0 zero\n", "who? one\n1 one\n"]
+
+    # Nobody is there: this program has no terminal.
+    result = group.run("input()", "0")
+    assert result[0].error.ename == "StdinNotImplementedError"

@@ -71,6 +71,14 @@ def test_an_error_on_a_rank_fails_the_cell_and_is_shown_once(kernel):
     assert "already running with 2 ranks" in kernel.run("%dist_init -n 3").error
 
 
+def test_ranks_ask_through_the_kernel(kernel):
+    cell = kernel.run("%%rank [0,1]\nprint('hello', input('name? '))", answers=["Ada"])
+    assert (cell.status, cell.asked) == ("ok", [("[ranks 0-1] name? ", False)])
+    assert cell.said == [("0-1", "name? Ada\nhello Ada\n")]
+    # A frontend that takes no questions, as nbclient's.
+    assert "Nobody can answer" in kernel.run("%%rank [0,1]\ninput()").error
+
+
 def test_output_streams_live(kernel):
     cell = kernel.run("import time\nfor i in range(10):\n    print(i)\n    time.sleep(0.1)")
     assert cell.said == [("0-1", "".join(f"{i}\n" for i in range(10)))]

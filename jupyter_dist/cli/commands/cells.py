@@ -15,10 +15,12 @@ from typing import Any
 from jupyter_dist.cli import torchrun
 from jupyter_dist.cli.command import Command, add_shape_arguments, add_start_arguments
 from jupyter_dist.cli.signals import ending_on_signals
+from jupyter_dist.cli.terminal import for_terminal
 from jupyter_dist.client import Group, JupyterDistError, Result
+from jupyter_dist.client.blocking.asking import ask_user
 from jupyter_dist.client.calls.exchange import check_takes_calls
 from jupyter_dist.client.results.display import RankDisplay, TextDisplay
-from jupyter_dist.protocol import requests
+from jupyter_dist.protocol import models, requests
 
 from .groups import start_fields
 
@@ -38,7 +40,8 @@ class CellCommand(Command):
     def run_cell(self, group: Group, code: str, **fields: Any) -> int:
         """Stream the output of the ranks; return 0 if all succeeded."""
         show: Callable[[Result], None] = self.display(group)
-        result = group.run(code, self.options.ranks, stream=show, **fields)
+        is_attended = not self.options.json and sys.stdin.isatty() and sys.stdout.isatty()
+        result = group.run(code, self.options.ranks, stream=show, ask=ask_terminal if is_attended else False, **fields)
         if self.options.json:
             self.tell(_content(result), "")
         return 0 if result.ok else 1
@@ -48,6 +51,11 @@ class CellCommand(Command):
         if self.options.json:
             return lambda _: None
         return RankDisplay(sys.stdout) if self.options.per_rank else TextDisplay(sys.stdout)
+
+
+def ask_terminal(question: models.InputPrompt) -> str | None:
+    """Ask at the terminal; a prompt of a rank may only have text and colors."""
+    return ask_user({**question, "prompt": for_terminal(question["prompt"])})
 
 
 class Exec(CellCommand):

@@ -91,6 +91,22 @@ class AsyncExecution:
                 if not feed.changed.is_set():
                     yield result
 
+    async def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> models.InputAnswered:
+        """Answer what its ranks ask for (`Result.asking`). Submit the cell with `allow_stdin=True`, so that it may ask.
+
+        Args:
+            text: A line; None is the end of input: the rank's code gets an EOFError.
+            ranks: A rank expression; by default all ranks that ask, if they ask the same.
+            seq: That of the question: a question that comes later is not answered.
+
+        Raises:
+            JupyterDistError: `not_asking`, if it has been answered; `rank_dead`, ...
+        """
+        body = {"text": text, **({} if ranks is None else {"ranks": ranks}), **({} if seq is None else {"seq": seq})}
+        path = ("groups", self.group.id, "executions", self.id, "input")
+        answered: models.InputAnswered = await self.group.client.api.ask("POST", *path, body=body)
+        return answered
+
     def _result_of(self, feed: ExecutionFeed) -> Result:
         self.model = feed.execution
         return Result(self.group.model, feed.execution, list(feed.view.items))

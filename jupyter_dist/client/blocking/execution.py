@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import InputAnswered, InputPrompt
 from jupyter_dist.protocol.ranks import format_ranks
+
+from .asking import Ask
 
 if TYPE_CHECKING:
     from .group import Group
@@ -22,8 +26,10 @@ Show = Callable[[Result], None]
 class Execution:
     """A submitted cell, similar to a future."""
 
-    def __init__(self, execution: AsyncExecution, was_interrupted: bool, group: Group) -> None:
+    def __init__(self, execution: AsyncExecution, was_interrupted: bool, group: Group, ask: Ask | None = None) -> None:
         self.group = group
+        self._ask = ask
+        self._asked: list[InputPrompt] = []
         self.was_interrupted = was_interrupted  # while it was submitted
         self._execution = execution
         self._loop = group.client._loop
@@ -57,6 +63,10 @@ class Execution:
         """Remove it from the queue, or interrupt it; the ranks keep their variables."""
         self._loop.run(self._execution.cancel())
 
+    def answer(self, text: str | None, ranks: str | None = None, seq: int | None = None) -> InputAnswered:
+        """Answer what its ranks ask for; see AsyncExecution.answer."""
+        return self._loop.run(self._execution.answer(text, ranks, seq))
+
     def wait(self, stream: bool | Show = False) -> Result:
         """Wait until it ends and show its output; Ctrl-C interrupts the ranks, and is raised when they have stopped.
 
@@ -66,10 +76,14 @@ class Execution:
         try:
             if self.was_interrupted:
                 raise KeyboardInterrupt
-            if show is None:
+            if show is None and self._ask is None:
                 return self.result()
             for result in self.stream():
-                show(result)
+                if show is not None:
+                    show(result)
+                self._answer_questions(result)
+            if show is None:
+                return result
             result.was_streamed, result.is_shown = True, stream is True
             return result
         except KeyboardInterrupt:
@@ -78,6 +92,20 @@ class Execution:
             if show is not None:
                 show(result)
             raise
+
+    def _answer_questions(self, result: Result) -> None:
+        """Ask for the answer to the first question, once the ranks that ask the same have had time to do so."""
+        asked, self._asked = self._asked, result.asking
+        if self._ask is None or not asked or asked != result.asking:
+            return
+        question = asked[0]
+        try:
+            self.answer(self._ask(question), question["ranks"], question["seq"])
+        except JupyterDistError as err:
+            if err.code not in ("not_asking", "rank_dead"):
+                raise
+            sys.stderr.write(f"{err}\n")
+        self._asked = []
 
     def _wait_for_stop(self) -> Result:
         """Wait until interrupted ranks have stopped; print which have not, and how to stop waiting."""

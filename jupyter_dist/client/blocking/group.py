@@ -12,6 +12,7 @@ from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import models
 
+from .asking import Ask, asker
 from .execution import Execution, Show
 from .loop import LoopThread
 
@@ -122,7 +123,14 @@ class Group:
         return self._group.world_size
 
     def run(
-        self, code: str, ranks: str = "all", *, stream: bool | Show = False, check: bool = False, **fields: Any
+        self,
+        code: str,
+        ranks: str = "all",
+        *,
+        stream: bool | Show = False,
+        check: bool = False,
+        ask: Ask | bool | None = None,
+        **fields: Any,
     ) -> Result:
         """Run a cell and wait until it ends; Ctrl-C interrupts it and keeps the ranks.
 
@@ -131,22 +139,30 @@ class Group:
             ranks: A rank expression.
             stream: True shows output as it arrives; a function is called repeatedly with the result so far.
             check: Raise RankError if a rank failed.
+            ask: What answers when ranks ask for input: a function that gets an InputPrompt; True: this program's own
+                `input()`; False: nobody. By default `input()`, if this program has a terminal or a notebook.
             fields: Of RunRequest (docs/reference/http.md).
         """
-        result = self.begin(code, ranks, **fields).wait(stream)
+        result = self.begin(code, ranks, ask=ask, **fields).wait(stream)
         return result.raise_for_error() if check else result
 
     def submit(self, code: str, ranks: str = "all", **fields: Any) -> Execution:
-        """Queue a cell and return at once."""
-        execution = self.begin(code, ranks, **fields)
+        """Queue a cell and return at once. With `allow_stdin=True`, `Execution.answer` answers what its ranks ask."""
+        execution = self.begin(code, ranks, ask=False, **fields)
         if execution.was_interrupted:
             execution.cancel()
             raise KeyboardInterrupt
         return execution
 
-    def begin(self, code: str, ranks: str = "all", **fields: Any) -> Execution:
-        """Queue a cell to wait for it: Ctrl-C meanwhile is raised by `wait`, which then stops the ranks."""
-        return Execution(*self._loop.run_through(self._group.submit(code, ranks, **fields)), self)
+    def begin(self, code: str, ranks: str = "all", *, ask: Ask | bool | None = None, **fields: Any) -> Execution:
+        """Queue a cell to wait for it: Ctrl-C meanwhile is raised by `wait`, which then stops the ranks.
+
+        `ask` is that of `run`.
+        """
+        answers = asker(ask, self.model["protocol"])
+        if answers is not None:
+            fields = {"allow_stdin": True, **fields}
+        return Execution(*self._loop.run_through(self._group.submit(code, ranks, **fields)), self, answers)
 
     def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
         """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import Execution, Group, Output, RanksBundle, ViewItem
+from jupyter_dist.protocol.models import Execution, Group, InputPrompt, Output, RanksBundle, ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
@@ -72,6 +72,11 @@ class Result:
     def state(self) -> str:
         """Return the state of the execution (docs/api.md, Execution)."""
         return str(self.execution["state"])
+
+    @property
+    def asking(self) -> list[InputPrompt]:
+        """Return what its ranks ask for, in `input()` or a debugger: an entry for all that ask the same."""
+        return self.execution.get("asking", [])
 
     @property
     def done(self) -> bool:

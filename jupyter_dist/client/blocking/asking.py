@@ -1,0 +1,52 @@
+"""Asks the user of this program what ranks ask for: at its terminal, or in its kernel's frontend."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import threading
+from collections.abc import Callable
+
+from jupyter_dist.client.results.bundle import rank_label
+from jupyter_dist.protocol.models import InputPrompt
+from jupyter_dist.protocol.specs import ROAD_PROTOCOL
+
+# Returns the answer to a question; None: there is no more input.
+Ask = Callable[[InputPrompt], "str | None"]
+
+
+def ask_user(question: InputPrompt) -> str | None:
+    """Ask with this program's own `input` or `getpass`; None after Ctrl-D."""
+    prompt = f"[{rank_label(question['ranks'])}] {question['prompt']}"
+    try:
+        return getpass.getpass(prompt) if question["password"] else input(prompt)
+    except EOFError:
+        return None
+
+
+def asker(wanted: Ask | bool | None, protocol: int) -> Ask | None:
+    """Return what answers the questions of a cell; None if nobody does.
+
+    Args:
+        wanted: a function, True for `ask_user`, False for nobody; None: `ask_user` if there is a user to ask.
+        protocol: that of the group; ranks of older versions cannot ask.
+    """
+    if wanted is False or protocol < ROAD_PROTOCOL:
+        return None
+    if wanted is None or wanted is True:
+        return ask_user if wanted or _has_user() else None
+    return wanted
+
+
+def _has_user() -> bool:
+    """Whether `input()` reaches a user: in a kernel if its frontend takes questions, else at a terminal."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    if "ipykernel" in sys.modules:
+        from IPython import get_ipython  # noqa: PLC0415
+
+        kernel = getattr(get_ipython(), "kernel", None)
+        if kernel is not None:
+            # What the frontend said in its request; ipykernel's `input()` refuses without it.
+            return bool(getattr(kernel, "_allow_stdin", False))
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()
