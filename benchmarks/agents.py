@@ -10,12 +10,13 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
-from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame
+from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
 from .driver import REPOSITORY
 from .processes import descendants, kill, wait_until
@@ -109,7 +110,7 @@ class Agent:
             data = self._socket.recv(1 << 16)
             if not data:
                 raise RuntimeError("the agent closed the connection")
-            self._messages.extend(self._decoder.feed(data))
+            self._messages.extend(starmap(unpack, self._decoder.feed(data)))
         raise TimeoutError(f"the agent did not answer within {seconds:g} s")
 
     def _close(self) -> None:

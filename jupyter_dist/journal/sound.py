@@ -37,7 +37,8 @@ def is_sound(header: Header, world_size: int = MAX_RANKS) -> bool:
         return False
     if any(header.get(name) is None for name in _NEEDED.get(header["kind"], ())):
         return False
-    return all(check(header[name], world_size) for name, check in _CHECKS.items() if header.get(name) is not None)
+    known = ((value, _CHECKS[name]) for name, value in header.items() if value is not None and name in _CHECKS)
+    return all(check(value, world_size) for value, check in known)
 
 
 def _is_count(value: Any, least: int = 0) -> bool:

@@ -64,8 +64,8 @@ class Dispatcher:
 
     def pump(self) -> None:
         """Start every queued cell that can run now."""
-        if not self._process_group.may_begin:
-            return
+        if not self._process_group.may_begin or not self.queue.in_state("queued"):
+            return  # each rank's reply comes here
         for execution in self.queue.startable():
             if dead := self._dead_ranks(execution):
                 self.abort([execution], "aborted", _dead_error(dead))
