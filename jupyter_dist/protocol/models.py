@@ -401,6 +401,20 @@ class Devices(TypedDict):
     problems: Annotated[list[str], Field("A sentence for each kind of device that could not be read.")]
 
 
+class PreparedProcess(TypedDict):
+    """A process that is kept to make the next start faster; it ends when memory is short."""
+
+    what: Annotated[str, Field("`forkserver`, or `agent`: one that waits for its group, with its zygote.")]
+    pid: int
+    memory_bytes: Annotated[int, Field("What n processes share counts as an n-th for each of them.")]
+
+
+class Prepared(TypedDict):
+    """What is kept to make the next start faster."""
+
+    processes: list[PreparedProcess]
+
+
 class RankMemory(TypedDict):
     """The memory of one rank; null where its device has no such value."""
 

@@ -20,8 +20,17 @@ def is_short() -> bool:
 
 def own_bytes() -> int:
     """Return the memory of this process that no other process shares; 0 if the kernel does not tell."""
+    return _mapped_bytes("self", "Private_")
+
+
+def proportional_bytes(pid: int) -> int:
+    """Return the memory of a process, of which what n processes share counts as an n-th; 0 if it is gone."""
+    return _mapped_bytes(str(pid), "Pss:")
+
+
+def _mapped_bytes(process: str, prefix: str) -> int:
     try:
-        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+        lines = Path("/proc", process, "smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(prefix))

@@ -139,7 +139,7 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group, own_runtime):
 def test_doctor_says_what_there_is(dist, group):
     findings = json.loads(dist("doctor", "--json").stdout)
     assert {finding["subject"] for finding in findings} == {
-        "server", "environment", "devices", "network", "shared memory", "open files",
+        "server", "environment", "devices", "network", "shared memory", "open files", "kept for fast starts",
     }  # fmt: skip
     found = next(finding["text"] for finding in findings if finding["subject"] == "environment")
     assert re.search(r": torch \d\S+, IPython \d\S+, Python 3\S+$", found)

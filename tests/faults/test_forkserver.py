@@ -289,3 +289,44 @@ def test_one_that_has_begun_is_the_one_that_forks(place):
     (pid,) = set(place.forkservers()) - known
     place.launch(launcher, **variables)
     assert set(place.forkservers()) - known == {pid}
+
+
+def with_module(folder: Path, name: str, text: str) -> dict[str, str]:
+    """Write a module that forkservers import; return the variables with which it is found."""
+    (folder / f"{name}.py").write_text(text)
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+
+
+def test_one_ends_when_memory_is_short(place, tmp_path):
+    short = "from jupyter_dist.system import memory\nmemory.MIN_FREE_BYTES = 1 << 60\n"
+    environ = with_module(tmp_path, "short_of_memory", short)
+    known = set(place.forkservers())
+    launcher = place.launcher(preload=["short_of_memory"])
+    launcher.begin(sys.executable, environ)
+    (pid,) = set(place.forkservers()) - known
+    assert pid in launcher.forkservers()
+    until(lambda: not lives(pid))
+    assert pid not in launcher.forkservers()
+
+
+def test_an_import_that_hangs_is_not_waited_for(place, tmp_path, caplog):
+    hangs = "import sys, time\nif 'forkserver' in sys.argv:\n    time.sleep(1000)\n"
+    environ = with_module(tmp_path, "hangs_there", hangs)
+    known = set(place.forkservers())
+    client = place.launch(place.launcher(preload=["hangs_there"]), **environ)
+    assert "did not answer" in caplog.text
+    assert not set(place.forkservers()) - known
+    assert client.hello()["group"]["state"] == "warm"
+
+
+def test_another_python_has_another_one(place, tmp_path):
+    other = tmp_path / "bin" / "python"
+    other.parent.mkdir()
+    other.symlink_to(os.path.realpath(sys.executable))
+    known = set(place.forkservers())
+    launcher = place.launcher()
+    for python in (sys.executable, str(other), str(other)):
+        launcher.begin(python, {"OF_TWO_PYTHONS": "1"})
+    begun = set(place.forkservers()) - known
+    assert {command_line(pid)[0] for pid in begun} == {os.fsencode(sys.executable), os.fsencode(other)}
+    assert len(begun) == 2

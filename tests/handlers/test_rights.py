@@ -19,6 +19,7 @@ RIGHTS = {
     ("get", "environments"): "read",  # asks those Pythons for their versions that the server's kernelspecs name
     ("post", "environments/{name}/warm"): "write",  # the same ones, never a path
     ("get", "devices"): "read",
+    ("get", "prepared"): "read",
     ("get", "groups"): "read",
     ("post", "groups"): "execute",
     ("get", "groups/{group}"): "read",

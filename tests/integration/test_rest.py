@@ -5,6 +5,9 @@ import asyncio
 from apiclient import texts
 from waits import PATIENCE
 
+from jupyter_dist.server.groups import warm
+from jupyter_dist.system.processes import read_process
+
 STUCK = "import ctypes\nprint('stuck', flush=True)\nctypes.PyDLL(None).sleep(1000)"
 
 
@@ -252,6 +255,29 @@ async def test_warming_makes_the_next_start_quick(api):
     await asyncio.sleep(0.1)
     group = await api.start(name="g")
     assert group["ready_seconds"] is not None
+
+
+async def test_what_waits_for_a_group_is_shown_and_ends_when_memory_is_short(api, monkeypatch):
+    monkeypatch.setattr(warm, "LOOK_SECONDS", 0.1)
+    name = (await api.ask("GET", "environments"))["default"]
+    await api.ask("POST", f"environments/{name}/warm")
+
+    async def waiting():
+        return [each for each in (await api.ask("GET", "prepared"))["processes"] if each["what"] == "agent"]
+
+    for _ in range(int(PATIENCE / 0.1)):
+        if agents := await waiting():
+            break
+        await asyncio.sleep(0.1)
+    (agent,) = agents
+    assert agent["memory_bytes"] > 1 << 20
+    monkeypatch.setattr(warm, "is_short", lambda: True)
+    for _ in range(int(PATIENCE / 0.1)):
+        if read_process(agent["pid"]) is None:
+            break
+        await asyncio.sleep(0.1)
+    assert read_process(agent["pid"]) is None
+    assert await waiting() == []
 
 
 async def test_ranks_ask_and_are_answered(shared_api):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jupyter_dist.cli.command import Command
 from jupyter_dist.client import Client, JupyterDistError
-from jupyter_dist.protocol.models import Devices, Environments
+from jupyter_dist.protocol.models import Devices, Environments, Prepared
 
 MIN_FILES = 4096
 MIN_SHARED_BYTES = 1 << 30
@@ -50,6 +50,7 @@ class Doctor(Command):
             environments = client.ask("GET", "environments")
             yield from environment_findings(environments)
             yield devices_finding(client.ask("GET", "devices"), environments)
+            yield prepared_finding(client.ask("GET", "prepared"))
 
 
 def local_findings() -> Iterator[Finding]:
@@ -99,6 +100,15 @@ def devices_finding(answer: Devices, environments: Environments) -> Finding:
     usable = any(each["name"] in kinds for found in working for each in found["accelerators"])
     advice = "No environment has a torch for these devices: install one from pytorch.org."
     return Finding("devices", usable, names, advice)
+
+
+def prepared_finding(answer: Prepared) -> Finding:
+    """Return the finding about processes that only make starts faster."""
+    kept = answer["processes"]
+    used = sum(process["memory_bytes"] for process in kept) / (1 << 20)
+    names = ", ".join(f"{process['what']} {process['pid']}" for process in kept)
+    text = f"{used:.0f} MiB ({names}), until memory is short" if kept else "nothing"
+    return Finding("kept for fast starts", True, text)
 
 
 def _line(finding: Finding) -> str:

@@ -20,6 +20,8 @@ from jupyter_dist.server.launcher.directories import GroupDirectory
 from jupyter_dist.server.launcher.launcher import Launcher, check_usable
 from jupyter_dist.server.launcher.local import client_environment
 from jupyter_dist.server.mirror.following import Topic
+from jupyter_dist.system.memory import proportional_bytes
+from jupyter_dist.system.processes import descendants
 
 from .group import ManagedGroup
 from .resolve import GroupDefaults, WantedGroup, build_spec, resolve_spec
@@ -177,6 +179,10 @@ class GroupManager:
         """Keep an agent ready for the next start in this environment."""
         await self._warm.warm(await self.environments.listed(name))
 
+    async def prepared(self) -> list[models.PreparedProcess]:
+        """Return what is kept to make the next start faster, with its memory."""
+        return await asyncio.to_thread(_with_memory, self._warm.agents(), self._launcher)
+
     async def prepare(self, python: str, environ: str) -> None:
         """Start the agent that a client's first start will claim, and read the devices, before it asks for them."""
         try:
@@ -270,6 +276,12 @@ class GroupManager:
         names = [f"{group.name} ({group.world_size} ranks)" for group in self.all()]
         near = difflib.get_close_matches(wanted, [group.name for group in self.all()], 1)
         return (f"Did you mean '{near[0]}'? " if near else "") + f"Running groups: {', '.join(names[:20])}."
+
+
+def _with_memory(agents: list[int], launcher: Launcher) -> list[models.PreparedProcess]:
+    waiting = [("agent", pid, [pid, *descendants(pid)]) for pid in agents]
+    kept = [*waiting, *(("forkserver", pid, [pid]) for pid in launcher.forkservers())]
+    return [{"what": what, "pid": pid, "memory_bytes": sum(map(proportional_bytes, all_))} for what, pid, all_ in kept]
 
 
 async def _held(directory: GroupDirectory) -> bool:

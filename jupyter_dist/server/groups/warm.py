@@ -14,6 +14,7 @@ from jupyter_dist.transport.tasks import start_task
 from .group import ManagedGroup
 
 MAX_WARM = 2  # environments
+LOOK_SECONDS = 10.0  # for memory, while an agent waits
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class WarmAgents:
         self._waiting: dict[Key, ManagedGroup] = {}
         self._warming: dict[Key, asyncio.Task[None]] = {}
         self._claimed: set[Key] = set()
+        self._looking: asyncio.Task[None] | None = None
         self._expiring: set[asyncio.Future[list[str]]] = set()
 
     async def claim(self, environment: Environment) -> ManagedGroup:
@@ -75,9 +77,23 @@ class WarmAgents:
         if self._keep_warm and key not in self._warming and key not in self._waiting and not is_short():
             self._warming[key] = start_task(self._start(key, environment, 2.0, is_spare=True), "warm the next agent")
 
+    def agents(self) -> list[int]:
+        """Return the processes of those that wait."""
+        pids = (group.status.fields.get("agent_pid") for group in self._waiting.values())
+        return [pid for pid in pids if isinstance(pid, int)]
+
+    async def _end_when_short(self) -> None:
+        """End those that wait when memory is short: a start is slower then, but nothing else is."""
+        while self._waiting:
+            await asyncio.sleep(LOOK_SECONDS)
+            if is_short():
+                waiting, self._waiting = list(self._waiting.values()), {}
+                log.warning("jupyter_dist: memory is short: no agent is kept ready.")
+                await asyncio.gather(*(group.shutdown() for group in waiting), return_exceptions=True)
+
     async def stop(self) -> None:
         """End all waiting agents. Idempotent."""
-        tasks = list(self._warming.values())
+        tasks = [*self._warming.values(), *([self._looking] if self._looking is not None else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -96,6 +112,8 @@ class WarmAgents:
         finally:
             self._warming.pop(key, None)
         self._waiting[key] = group
+        if self._looking is None or self._looking.done():
+            self._looking = start_task(self._end_when_short(), "look whether memory is short")
         while len(self._waiting) > MAX_WARM:
             await self._waiting.pop(next(iter(self._waiting))).shutdown()
 

@@ -33,6 +33,7 @@ from jupyter_dist.server.http.rest.machine import (
     DevicesHandler,
     EnvironmentsHandler,
     OpenApiHandler,
+    PreparedHandler,
     RootHandler,
     WarmHandler,
 )
@@ -48,6 +49,7 @@ ROUTES: tuple[Route, ...] = (
     Route("environments", EnvironmentsHandler),
     Route("environments/{name}/warm", WarmHandler),
     Route("devices", DevicesHandler),
+    Route("prepared", PreparedHandler),
     Route("groups", GroupsHandler),
     Route("groups/{group}", GroupHandler),
     Route("groups/{group}/owners", OwnersHandler),

@@ -121,6 +121,13 @@ class ForkServers:
             except (FileNotFoundError, ConnectionRefusedError):
                 self._start(path, command, environ)
 
+    def pids(self) -> list[int]:
+        """Return all that groups can be forked from, whoever started them."""
+        with contextlib.suppress(OSError):
+            sockets = [path for path in self._folder.iterdir() if not path.suffix]
+            return [pid for pid in map(_pid_of, sockets) if pid is not None]
+        return []
+
     def release(self, path: Path | None = None) -> None:
         """Let go of one, or of all: they stay for their time. Idempotent."""
         for each in [path] if path is not None else list(self._held):
@@ -253,6 +260,14 @@ class ForkServers:
         parts = [command[0], self._digest, variables, inherited()]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
         return self._folder / digest[:KEY_LENGTH]
+
+
+def _pid_of(path: Path) -> int | None:
+    """Return the process of a forkserver."""
+    if (found := AgentProcess.find(path, None, "forkserver")) is None:
+        return None
+    with found:
+        return found.pid
 
 
 def _connected(path: Path) -> socket.socket:

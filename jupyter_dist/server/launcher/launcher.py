@@ -71,6 +71,10 @@ class Launcher(ABC):
     def begin(self, python: str, env: dict[str, str]) -> None:  # noqa: B027 - a launcher may do without
         """Begin to prepare for a launch that is likely to come, without waiting. Cannot fail."""
 
+    def forkservers(self) -> list[int]:
+        """Return the processes that are kept to make starts faster, also those of other servers."""
+        return []
+
     @abstractmethod
     def reap_soon(self) -> None:
         """Reap the processes of a group that was shut down, without waiting for them."""

@@ -106,6 +106,10 @@ class LocalLauncher(Launcher):
         """Launch an agent when the forkserver has imported all that ranks may need."""
         return await self._launch(python, env, is_urgent=False)
 
+    def forkservers(self) -> list[int]:
+        """Return the forkservers of this folder."""
+        return self._forkservers.pids()
+
     def begin(self, python: str, env: dict[str, str]) -> None:
         """Start the forkserver for this environment, if there is none."""
         if self._forkservers.linger_seconds > 0:

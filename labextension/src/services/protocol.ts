@@ -412,6 +412,20 @@ export interface IDevices {
   problems: string[];
 }
 
+/** A process that is kept to make the next start faster; it ends when memory is short. */
+export interface IPreparedProcess {
+  /** `forkserver`, or `agent`: one that waits for its group, with its zygote. */
+  what: string;
+  pid: number;
+  /** What n processes share counts as an n-th for each of them. */
+  memory_bytes: number;
+}
+
+/** What is kept to make the next start faster. */
+export interface IPrepared {
+  processes: IPreparedProcess[];
+}
+
 /** The memory of one rank; null where its device has no such value. */
 export interface IRankMemory {
   rank: number;

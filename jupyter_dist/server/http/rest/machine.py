@@ -79,6 +79,21 @@ class WarmHandler(DistHandler):
         self.answer({}, 202)
 
 
+class PreparedHandler(DistHandler):
+    """What is kept to make the next start faster."""
+
+    @operation(
+        Operation(
+            "List the processes that are kept to make the next start faster, with their memory",
+            "read",
+            {200: Answer("Processes", models.Prepared)},
+        )
+    )
+    async def get(self) -> None:
+        """List forkservers and waiting agents."""
+        self.answer({"processes": await self.manager.prepared()})
+
+
 class DevicesHandler(DistHandler):
     """Devices and host."""
 
