@@ -264,7 +264,7 @@ print("matplotlib" in sys.modules, imported.idle_seconds)
 """
 
 
-def test_what_takes_long_to_import_is_left_out_only_where_somebody_waits_for_few_ranks(place):
+def test_what_takes_long_to_import_is_left_out_only_where_a_caller_waits_for_few_ranks(place):
     done = subprocess.run([sys.executable, "-c", LATER], env={**os.environ, **LATE}, capture_output=True, check=True)
     assert done.stdout.decode() == "False True\nTrue None\n"
     known = set(place.forkservers())

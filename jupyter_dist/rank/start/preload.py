@@ -45,7 +45,7 @@ _EARLY = (
 # Imported here rather than in the first cell that needs them; they may be missing. A comma-separated list in
 # JUPYTER_DIST_OPTIONAL_PRELOAD replaces them: torch._dynamo takes over a second, and many cells never need it.
 OPTIONAL = ("numpy", "torch._dynamo", "matplotlib")
-# Of these, what takes as long as torch itself: a group that somebody waits for does not wait for these.
+# Of these, what takes as long as torch itself: a group that a caller waits for does not wait for these.
 LATE = ("torch._dynamo", "matplotlib")
 
 

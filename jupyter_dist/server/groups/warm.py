@@ -53,7 +53,7 @@ class WarmAgents:
     async def warm(self, environment: Environment, seconds: float | None = None) -> None:
         """Make sure that an agent waits for this environment; return once one is being started.
 
-        With `seconds`, somebody will ask for it at once, or within that time: it ends then.
+        With `seconds`, a program will ask for it at once, or within that time: it ends then.
         """
         key = _key(environment)
         waiting = self._waiting.get(key)
