@@ -52,7 +52,7 @@ def completed(shell, *words):
 def test_a_shell_completes(shell, bin_folder, group):
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell}")
-    assert completed(shell, "jupyter-dist", "st") == {"start", "status", "stop"}
+    assert completed(shell, "jupyter-dist", "sta") == {"stacks", "start", "status"}
     assert completed(shell, "jupyter", "dist", "start", "--acc") == {"--accelerator"}
     assert completed(shell, "jupyter-dist", "status", "from") == {"from-shell"}
     assert completed(shell, "jupyter-dist", "exec", "--group", "from") == {"from-shell"}
