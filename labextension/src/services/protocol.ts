@@ -21,6 +21,9 @@ export const FINAL_STATES: ReadonlySet<ExecutionState> = new Set(['ok', 'error',
 /** The MIME type of what a rank cell saves in the notebook. */
 export const RANKS_MIME = 'application/vnd.jupyter-dist.ranks+json';
 
+/** The first protocol of groups whose ranks can ask for input. */
+export const ROAD_PROTOCOL = 4;
+
 /** An error: a stable code, one sentence, and a hint on what to do. */
 export interface IErrorBody {
   code: string;

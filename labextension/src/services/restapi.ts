@@ -13,6 +13,8 @@ import type {
   IErrorBody,
   IExecution,
   IGroup,
+  IInputAnswered,
+  IInputRequest,
   ILogPage,
   IMemorySample,
   IRunRequest,
@@ -223,6 +225,15 @@ export async function cancelExecution(
     'executions',
     execution
   ]);
+}
+
+export async function answerInput(
+  settings: Settings,
+  group: string,
+  execution: string,
+  body: IInputRequest
+): Promise<IInputAnswered> {
+  return request(settings, 'POST', ['groups', group, 'executions', execution, 'input'], body);
 }
 
 export async function getLog(

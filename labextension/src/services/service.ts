@@ -13,6 +13,8 @@ import type {
   IEnvironment,
   IExecution,
   IGroup,
+  IInputAnswered,
+  IInputRequest,
   ILogPage,
   IMemorySample,
   IRankStack,
@@ -69,6 +71,8 @@ export interface IService extends IDisposable {
   run(group: string, request: IRunRequest): Promise<IExecution>;
   executions(group: string): Promise<IExecution[]>;
   view(group: string, execution: string): Promise<IView>;
+  /** Answer what ranks of an execution ask for. */
+  answerInput(group: string, execution: string, body: IInputRequest): Promise<IInputAnswered>;
   /** Cancel a queued execution, interrupt a running one. */
   cancel(group: string, execution: string): Promise<void>;
   /** Run a running execution, as it was submitted, on more ranks. */
@@ -197,6 +201,10 @@ export class DistService implements IService {
 
   view(group: string, execution: string): Promise<IView> {
     return restapi.getView(this._settings, group, execution);
+  }
+
+  answerInput(group: string, execution: string, body: IInputRequest): Promise<IInputAnswered> {
+    return restapi.answerInput(this._settings, group, execution, body);
   }
 
   cancel(group: string, execution: string): Promise<void> {

@@ -2,7 +2,7 @@
 import type { CodeCell, ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookCellExecutor, INotebookModel, KernelError } from '@jupyterlab/notebook';
 import type { DistError } from '../../services/errors';
-import type { IExecution, IGroup, IRunRequest } from '../../services/protocol';
+import { IExecution, IGroup, IRunRequest, ROAD_PROTOCOL } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups } from '../../tokens';
 import { aborted, failure, refuse } from './cellerrors';
 import type { CellRun } from './cellrun';
@@ -161,10 +161,16 @@ export class RankCellExecutor implements INotebookCellExecutor {
       cell_id: cellId,
       ...(path === undefined ? {} : { notebook: path }),
       ...(this._options.emptyCache() ? { empty_cache: true } : {}),
+      ...(this._canAsk(target) ? { allow_stdin: true } : {}),
       stop_on_error: !mayFail,
       // The earlier one may fail before this one reaches the server.
       ...(before && !before.isDisposed ? { after: before.execution.id } : {})
     };
+  }
+
+  /** Whether its ranks can ask for input in the cell; an older server knows no such field. */
+  private _canAsk(target: IRankTarget): boolean {
+    return (this._options.groups.find(target.group)?.protocol ?? 0) >= ROAD_PROTOCOL;
   }
 
   private _describe(

@@ -69,7 +69,8 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               killRank,
               interrupt,
               extend,
-              stacks: group => service.stacks(group)
+              stacks: group => service.stacks(group),
+              answer: (group, execution, body) => service.answerInput(group, execution, body)
             })
         },
         10

@@ -13,6 +13,8 @@ import type { Awaited } from '../../model/executions/waiting';
 import {
   FINAL_STATES,
   IExecution,
+  IInputPrompt,
+  IInputRequest,
   IRanksBundle,
   IRankStack,
   IVerdict,
@@ -21,6 +23,7 @@ import {
 import type { IDistExecutions, IDistOutputActions, IFollowedExecution } from '../../tokens';
 import { createHelpLink } from '../errornote';
 import { ItemList } from './itemlist';
+import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './shown';
 import { ActionButtons } from './header/actionbuttons';
 import { IRankNote, RankNotes } from './header/ranknotes';
@@ -54,6 +57,8 @@ export interface IRanksRendererOptions {
   /** Run a running execution on more ranks; resolves when that was tried. */
   extend(group: string, execution: string, ranks: string): Promise<void>;
   stacks(group: string): Promise<IRankStack[]>;
+  /** Answer what ranks of an execution ask for. */
+  answer(group: string, execution: string, body: IInputRequest): Promise<unknown>;
 }
 
 export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
@@ -89,11 +94,15 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       extend: ranks => options.extend(this._bundle!.group.id, this._bundle!.execution_id, ranks),
       stacks: () => options.stacks(this._bundle!.group.id)
     });
+    this._prompts = new Prompts({
+      trans: options.trans,
+      answer: body => options.answer(this._bundle!.group.id, this._bundle!.execution_id, body)
+    });
     this._actions = new ActionButtons(options.actions);
     header.node.append(this._tabs.node, this._summary, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
     this._content.addWidget(header);
-    this.node.append(this._error);
+    this.node.append(this._prompts.node, this._error);
     options.executions.followed.connect(this._onFollowed, this);
   }
 
@@ -260,6 +269,11 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     return execution?.state === 'running' ? (execution.verdict ?? null) : null;
   }
 
+  private _asking(): readonly IInputPrompt[] {
+    const execution = this._followed?.execution;
+    return execution?.state === 'running' ? (execution.asking ?? []) : [];
+  }
+
   private _interruptWaiting(): void {
     const ranks = this._runningVerdict()?.waiting.map(part => part.ranks);
     if (ranks) {
@@ -298,7 +312,11 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
         ? shown.items
         : shown.items.filter(item => includesRank(item.ranks, tab));
     pane.setItems(items, shown.ranks, !FINAL_STATES.has(shown.state));
-    this.node.append(this._error);
+    this._prompts.update(this._asking(), tab);
+    if (this.node.lastElementChild !== this._error) {
+      // Below a new pane. Not each time: a field that is moved loses the focus.
+      this.node.append(this._prompts.node, this._error);
+    }
   }
 
   private _newPane(tab: TabId, shown: IShown): ItemList {
@@ -347,6 +365,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _options: IRanksRendererOptions;
   private _panes = new Map<TabId, ItemList>();
   private _prefix: string;
+  private _prompts: Prompts;
   private _selected: TabId = 'folded';
   private _summary: HTMLElement;
   private _tabs: RankTabBar;

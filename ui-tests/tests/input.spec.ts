@@ -1,0 +1,86 @@
+import { expect, test } from './fixtures';
+import * as lab from './lab';
+
+test.use({ ownPage: true });
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+test('a cell asks on two ranks: one is answered, the page reloads, the other is answered', async ({ page }) => {
+  lab.writeNotebook('ask.ipynb', ['name = input("name? ")\nprint("hello", name)']);
+  await lab.openNotebook(page, 'ask.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  const both = cell.node.getByRole('textbox', { name: 'ranks 0-1 ask: name?' });
+  await expect(both).toBeFocused();
+  await cell.node.getByLabel('Ranks to answer').selectOption('answer rank 1');
+  await both.fill('Ada');
+  await both.press('Enter');
+  const one = cell.node.getByRole('textbox', { name: 'rank 0 asks: name?' });
+  await expect(one).toHaveValue('');
+  await expect(cell.items.first()).toContainText('hello Ada');
+  await expect(cell.items.first()).toContainText('rank 1');
+
+  // Only the tab of the rank that asks has the field, beside the folded view.
+  await cell.node.getByRole('tab', { name: 'Rank 1' }).click();
+  await expect(one).toBeHidden();
+  await cell.node.getByRole('tab', { name: 'Rank 0' }).click();
+  await expect(one).toBeVisible();
+
+  await lab.saveNotebook(page);
+  page.on('dialog', dialog => void dialog.accept());
+  await page.reload();
+  await lab.sessionReady(page);
+  await one.fill('Bob');
+  await one.press('Enter');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(one).toHaveCount(0);
+  expect(await lab.shownText(cell)).toContain('name? Bob');
+});
+
+test('a password is hidden, and in no file; an interrupt ends a question', async ({ page }) => {
+  lab.writeNotebook('secret.ipynb', ['import getpass\nlen(getpass.getpass("token: "))', 'input("never? ")']);
+  await lab.openNotebook(page, 'secret.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Shift+Enter');
+  const field = cell.node.locator('.jpd-Prompt-input');
+  await expect(field).toBeFocused();
+  await expect(field).toHaveAttribute('type', 'password');
+  await page.keyboard.type('hunter2');
+  await page.keyboard.press('Enter');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(cell.items.first()).toContainText('token: \u00b7\u00b7\u00b7\u00b7');
+
+  const second = lab.cell(page, 1);
+  await second.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(second.node.getByRole('textbox', { name: 'ranks 0-1 ask: never?' })).toBeFocused();
+  await lab.execute(page, 'notebook:interrupt-kernel');
+  await expect(second.summary).toContainText('interrupted');
+  await expect(second.node.locator('.jpd-Prompt')).toHaveCount(0);
+  await lab.saveNotebook(page);
+  expect(JSON.stringify(lab.readNotebook('secret.ipynb'))).not.toContain('hunter2');
+});
+
+test('a debugger takes commands for all ranks', async ({ page }) => {
+  lab.writeNotebook('debug.ipynb', ['def f(x):\n    breakpoint()\n    return x + 1\nf(rank * 10)']);
+  await lab.openNotebook(page, 'debug.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  const field = cell.node.getByRole('textbox', { name: 'ranks 0-1 ask: (Pdb)' });
+  await expect(field).toBeFocused();
+  await page.keyboard.type('p x + 5');
+  await page.keyboard.press('Enter');
+  await expect.poll(() => lab.shownText(cell)).toContain('15');
+  await expect(field).toHaveValue('');
+  await expect(field).toBeFocused();
+  await page.keyboard.type('c');
+  await page.keyboard.press('Enter');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  expect(await lab.shownText(cell)).toContain('11');
+});
