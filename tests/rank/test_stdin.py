@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rankclient import RankClient
 
 CAUGHT = """
@@ -82,9 +84,12 @@ def test_an_interrupt_ends_the_wait(shared: RankClient) -> None:
     assert shared.run("1").status == "ok"
 
 
-def test_a_thread_that_a_cell_leaves_asking_is_freed(shared: RankClient) -> None:
-    cell = shared.start(IN_A_THREAD + "while not getattr(thread, 'name', None): pass", allow_stdin=True)
+def test_a_thread_that_a_cell_leaves_asking_is_freed(shared: RankClient, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    cell = shared.start(IN_A_THREAD + wait, allow_stdin=True)
     shared.asked(cell)
+    go.touch()
     shared.result(cell)
     assert shared.run("thread.join(30); print(thread.is_alive())").text().endswith("False\n")
 
