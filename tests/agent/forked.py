@@ -58,7 +58,8 @@ def fork_agent(boot: list[str], directory: Path, log_fd: int) -> ForkedAgent | N
     # Its own: what it forks must come to this process, not to the server that happened to start it.
     environ = {**os.environ, "JUPYTER_DIST_TESTS_OF": str(os.getpid())}
     with contextlib.suppress(NotForkedError):
-        return _without_keeper(_run(_forkservers().fork(boot, environ, directory, log_fd)))
+        start = {"directory": str(directory), "is_urgent": False}
+        return _without_keeper(_run(_forkservers().fork(boot, environ, start, log_fd)))
     return None
 
 
