@@ -82,7 +82,7 @@ def test_a_password_is_in_no_record(agent):
     assert not any(b"hunter2" in payload or "hunter2" in str(header) for header, payload in agent.records)
     journal = agent.agent.directory / "journal"
     assert not any(b"hunter2" in path.read_bytes() for path in journal.iterdir())
-    assert agent.run("p == 'hunter2'", [0])["state"] == "ok"
+    assert agent.run("assert p == 'hun' + 'ter2'", [0])["state"] == "ok"
 
 
 def test_an_interrupt_ends_the_questions_of_its_ranks_only(agent):
