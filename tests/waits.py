@@ -39,8 +39,16 @@ def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str
         yield process
     finally:
         limit.cancel()
-        process.kill()  # no effect if it has ended
-        process.communicate()
+        end(process)
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Kill it and close its pipes. What it has started may hold them for ever: nobody reads them to their end."""
+    process.kill()  # no effect if it has ended
+    process.wait(PATIENCE)
+    for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+        with contextlib.suppress(OSError):  # what was not yet written to it
+            pipe.close()
 
 
 def read_until(process: subprocess.Popen[str], is_it: Callable[[str], bool]) -> str:

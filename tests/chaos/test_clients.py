@@ -87,7 +87,7 @@ class Counting:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE)
         self._check(is_whole=False)
 
     def end(self) -> None:
@@ -98,7 +98,7 @@ class Counting:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         self.process.stdin.close()
         self.process.stdout.close()

@@ -4,12 +4,11 @@ import json
 import os
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from waits import PATIENCE
+from waits import PATIENCE, end, until
 
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.servers import running_servers
@@ -27,13 +26,18 @@ def jupyter_server(tmp_path, *arguments):
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, cwd=tmp_path)
     try:
-        while "Use Control-C" not in log.read_text() or not (found := _said(Path(os.environ["JUPYTER_RUNTIME_DIR"]))):
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.1)
-        yield found
+        folder = Path(os.environ["JUPYTER_RUNTIME_DIR"])
+        until(
+            lambda: process.poll() is not None or ("Use Control-C" in log.read_text() and _said(folder)), log.read_text
+        )
+        assert process.poll() is None, log.read_text()
+        yield _said(folder)
     finally:
         process.terminate()
-        process.wait(PATIENCE)
+        try:
+            process.wait(PATIENCE)
+        finally:
+            end(process)
 
 
 def _said(folder):

@@ -200,7 +200,7 @@ def test_a_segment_is_free_when_the_last_reader_has_gone():
     assert not segment.is_free
     del found
     assert not segment.is_free
-    child.communicate(b"\n")
+    child.communicate(b"\n", timeout=PATIENCE)
     assert segment.is_free
     again = filled(segment, files.pack({"x": np.arange(1 << 16)}))
     assert again is segment
@@ -363,11 +363,11 @@ def test_our_errors_can_be_pickled_by_anybody(group):
 
 def test_what_ranks_do_for_a_client_can_be_interrupted(group):
     for wait in (lambda: group.launch(time.sleep, 600), lambda: group.pull("__import__('time').sleep(600)")):
-        stop = threading.Thread(target=lambda: until(lambda: any(group.interrupt()["interrupted"])))
+        stop = threading.Thread(target=lambda: until(lambda: any(group.interrupt()["interrupted"])), daemon=True)
         stop.start()
         with pytest.raises(RankError, match="KeyboardInterrupt"):
             wait()
-        stop.join()
+        stop.join(PATIENCE)
     assert group.run("rank").ok
 
 

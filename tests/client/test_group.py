@@ -79,11 +79,11 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
         until(lambda: group.status()["running"])
         os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
+    thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
         group.run("import time\ntime.sleep(1000)", stream=lambda result: None)
-    thread.join()
+    thread.join(PATIENCE)
     assert group.run("kept").values == {0: "'still here'", 1: "'still here'"}
     assert group.status()["state"] == "ready"
 
@@ -104,7 +104,7 @@ def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wai
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stderr", io.StringIO())
         patch.setattr(sys.stderr, "write", said.append)
-        threading.Thread(target=interrupt).start()
+        threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
             stuck.wait()
     assert not stuck.done()

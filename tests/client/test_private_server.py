@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 from ownserver import has_ended, private
-from waits import PATIENCE, until
+from waits import PATIENCE, running, until
 
 from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.servers import Server, private_server
@@ -184,12 +184,10 @@ def test_it_imports_nothing_that_takes_long(tmp_path):
     """Importing jupyter_server takes longer than all that a private server does until its first answer."""
     say = f"print([name for name in {SLOW_TO_IMPORT} if name in sys.modules], file=sys.stderr)"
     code = f"import sys; from jupyter_dist.server import main; main.main(); {say}"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as server:
-        server.stdin.write(wanted(tmp_path))
+    with running([sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        server.stdin.write(wanted(tmp_path).decode())
         server.stdin.flush()
         found = Server(json.loads(server.stdout.readline())["url"])
         assert status(found, "GET", "jupyter-dist/api/groups", "t") == 200
         server.terminate()
-        assert server.communicate(timeout=PATIENCE)[1] == b"[]\n"
+        assert server.communicate(timeout=PATIENCE)[1] == "[]\n"

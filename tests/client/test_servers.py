@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from waits import PATIENCE, until
+from waits import PATIENCE, end, until
 
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.servers import running_servers
@@ -44,7 +44,7 @@ def listening():
 
     yield start
     for process in started:
-        process.communicate()
+        end(process)
 
 
 @pytest.fixture
@@ -127,8 +127,7 @@ def programs(tmp_path, monkeypatch):
 
     yield start
     for program in started:
-        program.kill()
-        program.communicate()
+        end(program)
 
 
 def test_a_private_server_belongs_to_no_client_and_ends_after_the_last_however_that_ends(tmp_path, programs):
@@ -234,7 +233,7 @@ with Client.connect() as client:
     environ = dict(os.environ, OF_THE_PROGRAM="1")
     other = subprocess.Popen([sys.executable, "-c", OTHER], env=environ, stdout=subprocess.PIPE, text=True)
     group = client.start("prepared", num_ranks=1, accelerator="cpu")
-    other_id = other.communicate()[0].strip()
+    other_id = other.communicate(timeout=120)[0].strip()
     print(group.id == prepared.name, other_id == prepared.name, other_id in [each.id for each in client.groups()])
     group.shutdown(), client.attach("other").shutdown()
 """

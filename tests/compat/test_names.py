@@ -11,6 +11,7 @@ import sys
 import threading
 
 import pytest
+from waits import PATIENCE
 
 from jupyter_dist.rank.ipython import ipython_compat
 from jupyter_dist.rank.start import preload
@@ -106,7 +107,7 @@ def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch, nccl, torc
     assert [thread.name for thread in threading.enumerate()].count("abort communicators") == 1
     may_end.set()
     monkeypatch.setattr(nccl, "ABORT_SECONDS", 60)
-    nccl._running.join()
+    nccl._running.join(PATIENCE)
     assert nccl.abort() is None
 
 

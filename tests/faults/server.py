@@ -86,7 +86,7 @@ class JupyterServer:
             self._wait(known)
         except BaseException:
             self.process.kill()
-            self.process.wait()
+            self.process.wait(PATIENCE)
             raise
 
     def _wait(self, known: set[Path]) -> None:
@@ -97,6 +97,7 @@ class JupyterServer:
             time.sleep(0.02)
         self.info_path = new.pop()
         while not self.info_path.read_text().endswith("}"):
+            assert time.monotonic() < deadline, self.log()
             time.sleep(0.005)
         self.info = json.loads(self.info_path.read_text())
         while True:  # the file is there before it listens

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+from waits import running
 
 from jupyter_dist.system.processes import command_line, processes
 
@@ -64,3 +67,11 @@ def test_a_run_with_failures_leaves_nothing(tmp_path_factory):
     commands = [b" ".join(command_line(pid)) for pid, found in processes().items() if found.state not in "ZX"]
     ours = (b"98765", os.fsencode(tmp_path))
     assert not [command for command in commands if any(mark in command for mark in ours)]
+
+
+def test_a_program_is_ended_without_a_wait_for_what_holds_its_output():
+    code = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flush=True)"
+    with running([sys.executable, "-c", code]) as program:
+        child = int(program.stdout.readline())
+    assert b"sleep" in command_line(child)
+    os.kill(child, signal.SIGKILL)

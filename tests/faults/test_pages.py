@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from leaks import children_of
-from waits import PATIENCE, until
+from waits import PATIENCE, running, until
 
 from .server import TOKEN, Channel, JupyterServer
 
@@ -231,10 +230,10 @@ def test_jupyter_server_stop_keeps_groups_and_says_so(tmp_path):
     """Fault 44, by the command that people use."""
     server = JupyterServer(tmp_path)
     group = server.start(2, name="g")
-    running = server.submit("g", "import time\nfor n in range(40): print(n, flush=True); time.sleep(0.05)")
+    execution = server.submit("g", "import time\nfor n in range(40): print(n, flush=True); time.sleep(0.05)")
     stop = [sys.executable, "-m", "jupyter_server", "stop", str(server.info["port"])]
     environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(server.runtime), "HOME": str(tmp_path)}
-    with subprocess.Popen(stop, env=environment, stdout=subprocess.DEVNULL) as stopping:
+    with running(stop, env=environment) as stopping:
         # Who waits collects it: else the command takes it for alive.
         assert server.process.wait(PATIENCE) == 0, server.log()
         assert stopping.wait(PATIENCE) == 0
@@ -242,7 +241,7 @@ def test_jupyter_server_stop_keeps_groups_and_says_so(tmp_path):
     again = JupyterServer(tmp_path)
     try:
         assert again.ask("GET", "groups/g")["id"] == group["id"]
-        view = again.view("g", running)
+        view = again.view("g", execution)
         assert view["items"][0]["output"]["text"] == "".join(f"{n}\n" for n in range(40))
     finally:
         again.ask("DELETE", "groups/g")

@@ -104,11 +104,11 @@ def test_two_starts_of_one_name_at_once_give_one_group(group_server):
         except Exception as err:
             outcomes.append(err.code)
 
-    threads = [threading.Thread(target=start) for _ in range(4)]
+    threads = [threading.Thread(target=start, daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(2 * PATIENCE)
     assert sorted(map(str, outcomes))[:3] == ["409"] * 3
     assert {"starting", "ready"} & set(map(str, outcomes))  # its ranks may be ready before the answer
     assert sorted(group["name"] for group in server.ask("GET", "groups")["groups"]) == ["g", "twice"]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from leaks import nothing_left
+from waits import PATIENCE
 
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import ROUTES
@@ -199,7 +200,7 @@ def test_what_is_not_ours_is_never_signalled(server, tmp_path):
     assert server.run("theirs", "dist.barrier()")["execution"]["state"] == "ok"
     for decoy in decoys:
         decoy.send_signal(signal.SIGKILL)
-        decoy.wait()
+        decoy.wait(PATIENCE)
 
 
 def test_numbers_of_dead_processes_are_never_signalled_when_they_come_back(tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from waits import PATIENCE
+
 from jupyter_dist.rank.cells import whereabouts
 
 
@@ -16,7 +18,7 @@ def asked_below(code) -> tuple[list[dict], str | None]:
             target=lambda: answers.append((whereabouts.user_stack(namespace), whereabouts.current_call(namespace)))
         )
         thread.start()
-        thread.join()
+        thread.join(PATIENCE)
 
     namespace = {"ask": ask}
     exec(code, namespace)
