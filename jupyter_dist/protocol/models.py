@@ -237,6 +237,7 @@ class Execution(TypedDict):
     code: NotRequired[Annotated[str | None, Field("Not in lists.")]]
     line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
     waits_for: NotRequired[Annotated[str | None, Field("The cell of another notebook that a queued one waits for.")]]
+    warning: NotRequired[Annotated[str | None, Field("It calls what all ranks must call, and was sent to some.")]]
     verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
     asking: NotRequired[Annotated[list[InputPrompt], Field("What its ranks ask for, while they wait for an answer.")]]
 

@@ -170,6 +170,12 @@ class RunRequest(TypedDict):
         ]
     ]
     silent: NotRequired[Annotated[bool, Field("Whether to leave it out of the history.")]]
+    ask_first: NotRequired[
+        Annotated[
+            bool,
+            Field("Whether to refuse it (`needs_all_ranks`) if it calls what all ranks must call, and is for some."),
+        ]
+    ]
     allow_stdin: NotRequired[
         Annotated[
             bool,

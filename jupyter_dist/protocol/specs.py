@@ -103,5 +103,6 @@ class ExecutionSpec(Spec):
     stop_on_error: bool = True
     silent: bool = False
     allow_stdin: bool = False  # its client answers when ranks ask for input
+    ask_first: bool = False  # refuse it if it calls what all ranks must call, and is for some
     empty_cache: bool = False  # ranks release cached device memory if the cell changed the memory in use
     call: dict[str, Any] | None = None  # see requests.RankCall: carried out instead of the code, which describes it

@@ -137,6 +137,8 @@ export interface IDistNotebooks {
   readonly changed: ISignal<IDistNotebooks, void>;
   /** Whether cells empty the device cache of the ranks whose memory they changed. */
   emptyCache: boolean;
+  /** Asks what to do with a cell that needs all ranks and is for some; null: such cells run, and do not ask. */
+  askFirst: ((message: string) => Promise<'all' | 'anyway' | 'cancel'>) | null;
   /** Runs cells, on ranks or on the kernel, as the notebook is set. */
   readonly executor: INotebookCellExecutor;
   /** Run kernel cells with another executor than JupyterLab's own. */

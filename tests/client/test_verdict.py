@@ -3,8 +3,10 @@
 import io
 import threading
 
+import pytest
 from waits import PATIENCE, until
 
+from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.blocking.report import stacks_text
 from jupyter_dist.client.results.display import TextDisplay
 
@@ -31,6 +33,7 @@ def test_a_cell_that_waits_for_another_rank_is_run_there_too(group):
     until(lambda: "run it on rank 1, too: extend('1')" in out.getvalue())
     said = stacks_text(group.stacks())
     assert "rank 0: waits in barrier" in said
+    assert "[warning] barrier needs all 2 ranks, 1 is chosen." in out.getvalue()
     assert "in <module>\n    dist.barrier()" in said
     assert said.endswith("rank 1: idle")
     execution.extend("1")
@@ -39,3 +42,22 @@ def test_a_cell_that_waits_for_another_rank_is_run_there_too(group):
     assert (result.state, result.execution["ranks"]) == ("ok", "0-1")
     assert [result[rank].text for rank in (0, 1)] == ["past it\n0", "past it\n1"]
     assert [record["kind"] for record in group.logs(1)[-4:]] == ["begin", "stream", "output", "end"]
+
+
+WRAP = "ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1)); plain = torch.nn.Linear(2, 1)"
+
+
+def test_a_wrapped_model_of_the_ranks_needs_all_of_them(group):
+    step = "ddp(torch.ones(1, 2)).sum().backward()"
+    group.run(WRAP).raise_for_error()
+    with pytest.raises(JupyterDistError) as refused:
+        group.submit(step, "0", ask_first=True)
+    assert (refused.value.code, refused.value.message) == ("needs_all_ranks", "ddp needs all 2 ranks, 1 is chosen.")
+    execution = group.submit(step, "0")
+    assert execution.peek().execution["warning"] == "ddp needs all 2 ranks, 1 is chosen."
+    execution.extend("1")
+    assert execution.result(PATIENCE).ok
+    assert group.submit(step, ask_first=True).result(PATIENCE).ok
+    assert group.submit("plain(torch.ones(1, 2))", "0", ask_first=True).result(PATIENCE).ok
+    group.run("del ddp").raise_for_error()
+    assert "NameError" in group.submit("ddp(1)", "0", ask_first=True).result(PATIENCE).text

@@ -15,6 +15,9 @@ test('stacks of all ranks; the ranks that a cell waits for get it as it was, als
   const cell = lab.cell(page, 0);
   await cell.editor.click();
   await page.keyboard.press('Control+Enter');
+  const question = page.getByRole('dialog');
+  await expect(question).toContainText('barrier needs all 4 ranks, 2 are chosen.');
+  await question.getByRole('button', { name: 'Run anyway' }).click();
   const card = cell.node.locator('.jpd-Verdict');
   await expect(card.getByRole('alert')).toContainText('Cannot end: ranks 0-1 called what ranks 2-3 did not call');
 
@@ -51,4 +54,24 @@ test('stacks of all ranks; the ranks that a cell waits for get it as it was, als
     await expect(seen.node.locator('.jpd-Verdict')).toBeHidden();
   }
   await other.close();
+});
+
+test('a cell that needs all ranks and is for some asks first, and once for all cells of Run All', async ({ page }) => {
+  const barrier = 'import torch.distributed as dist\ndist.barrier()\nprint("together")';
+  lab.writeNotebook('needs.ipynb', [barrier, 'print("apart")', barrier], lab.onRanks('0-1'));
+  await lab.openNotebook(page, 'needs.ipynb');
+  const question = page.getByRole('dialog');
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(question).toContainText('This cell needs all ranks');
+  await question.getByRole('button', { name: 'Cancel' }).click();
+  await expect(lab.cell(page, 0).prompt).toHaveText('[ ]:');
+  await expect(lab.cell(page, 0).ranks).toHaveCount(0);
+
+  await lab.execute(page, 'notebook:run-all-cells');
+  await question.getByRole('button', { name: 'Run on all' }).click();
+  await expect(lab.cell(page, 2).summary).toContainText('4 ranks \u00b7 ok');
+  await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
+  await expect(lab.cell(page, 0).summary).toContainText('4 ranks \u00b7 ok');
+  await expect(question).toHaveCount(0);
 });

@@ -16,6 +16,7 @@ from jupyter_dist.transport.frames import Header, encode_frame
 
 from .asking import not_asking
 from .execution import Execution, ExecutionQueue
+from .needs import find_need
 from .process_group import ProcessGroup
 
 
@@ -45,7 +46,8 @@ class Dispatcher:
         """Queue a cell, and start it at once if nothing is queued before it.
 
         Raises:
-            JupyterDistError: `rank_dead`, if it is for a rank that is gone; `key_reused`, if another cell has its id.
+            JupyterDistError: `rank_dead`, if it is for a rank that is gone; `key_reused`, if another cell has its id;
+                `needs_all_ranks`, if it calls what all ranks must call, and its client asks first.
         """
         if (known := self.queue.find(execution.id)) is not None:
             _check_same(known, execution)  # a retry: the first answer was lost
@@ -53,6 +55,7 @@ class Dispatcher:
         # While the group restarts, the ranks that die now are not those that will run it.
         if self._process_group.is_formed and (dead := self._dead_ranks(execution)):
             raise _dead_error(dead)
+        self._check_need(execution)
         self.queue.add(execution)
         before = self.queue.find(execution.spec.after)
         if before is not None and before.is_final and before.stops_others:
@@ -61,6 +64,21 @@ class Dispatcher:
         self._on_change(execution)
         self.pump()
         return execution
+
+    def _check_need(self, execution: Execution) -> None:
+        """Note, or refuse if its client asks first, that a cell for some ranks calls what all must call."""
+        spec = execution.spec
+        if spec.call is not None or spec.silent or not 0 < len(spec.ranks) < len(self._ranks):
+            return
+        kinds = {name: kind for rank in spec.ranks for name, kind in self._ranks[rank].kinds.items()}
+        need = find_need((execution.code or b"").decode("utf-8", "replace"), kinds)
+        if need is None:
+            return
+        chosen = f"{len(spec.ranks)} {'are' if len(spec.ranks) > 1 else 'is'} chosen"
+        message = f"{need} needs all {len(self._ranks)} ranks, {chosen}."
+        if spec.ask_first:
+            raise JupyterDistError("needs_all_ranks", message, "Run it on all ranks, or without `ask_first`.")
+        execution.warning = message
 
     def pump(self) -> None:
         """Start every queued cell that can run now."""

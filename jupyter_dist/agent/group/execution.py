@@ -52,6 +52,7 @@ class Execution:
         "state",
         "verdict",
         "waits_for",
+        "warning",
     )
 
     def __init__(self, spec: ExecutionSpec, code: bytes) -> None:
@@ -74,6 +75,7 @@ class Execution:
         self.error: JupyterDistError | None = None
         self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
         self.asking: Asking | None = None  # while it runs, and may ask for input
+        self.warning: str | None = None  # it calls what all ranks must call, and is for some
         self.waits_for: str | None = None  # while it is queued: the cell of another notebook that it waits for
 
     @property
@@ -181,6 +183,7 @@ class Execution:
             "silent": self.spec.silent,
             "error": self.error.to_dict() if self.error else None,
             "waits_for": self.waits_for,
+            **({"warning": self.warning} if self.warning else {}),
             **({"verdict": self.verdict} if self.verdict else {}),
             **({"asking": asking} if self.asking is not None and (asking := self.asking.model()) else {}),
             "begin_seq": self.begin_seq,

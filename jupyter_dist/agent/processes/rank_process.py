@@ -65,6 +65,7 @@ class RankProcess:
         self.message: str | None = None
         self.failure: str | None = None  # its own error message, if its start failed
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
+        self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
         self.process_group: Literal["ok", "broken", "none"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
         self.ignores_interrupt = False  # interrupted seconds ago and still running its cell
@@ -262,6 +263,8 @@ class RankProcess:
         self.execution_id = None
         self._forget_interrupt()
         self.collective_seq = header.get("collective_seq")
+        kinds = header.get("kinds")
+        self.kinds = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
         self.process_group = header.get("process_group", "ok")
         self.set_state("idle")
         self._listener.rank_replied(self, header)

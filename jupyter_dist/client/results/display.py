@@ -36,6 +36,7 @@ class NotebookDisplay:
         self._states = states
         self._display_id: str | None = None
         self._shown: tuple[object, ...] = ()
+        self._verdict = VerdictLine(sys.stderr)
 
     def __call__(self, result: Result) -> None:
         """Show the current state."""
@@ -51,17 +52,22 @@ class NotebookDisplay:
             display(bundle, raw=True, display_id=self._display_id)
         else:
             display(bundle, raw=True, display_id=self._display_id, update=True)
+        self._verdict.update(result)
 
 
 class VerdictLine:
-    """Says once why a cell cannot end, while it runs."""
+    """Says once that a cell may not end, and why it cannot, while it runs."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._told = ""
+        self._has_warned = False
 
     def update(self, result: Result) -> None:
         """Write the verdict if it is new; one that may end by itself is not worth a line."""
+        if (warning := result.execution.get("warning")) and not self._has_warned:
+            self._has_warned = True
+            self._file.write(f"[warning] {warning}\n")
         verdict = result.execution.get("verdict")
         if verdict is not None and verdict["kind"] == "cannot_end" and verdict["reason"] != self._told:
             self._told = verdict["reason"]

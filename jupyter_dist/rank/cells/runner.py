@@ -24,6 +24,7 @@ from jupyter_dist.transport.frames import Header
 
 from .calls import Calls
 from .interrupt import Execution, Interrupter
+from .kinds import kinds_of
 from .shell import RankShell
 from .stdin import Stdin
 
@@ -237,6 +238,7 @@ class Runner:
             "evalue": None if status == "ok" else shown["evalue"] if shown else tracebacks.safe_message(error),
             "process_group": self._membership.state(error),
             "collective_seq": self._membership.collective_seq(),
+            "kinds": kinds_of(self.shell.user_ns),
         }
 
     def _least_reply(self, execution: Execution, result: ExecutionResult) -> Header:

@@ -136,6 +136,7 @@ class ManagedGroup(FollowedGroup):
             self._check_takes_calls()
         if self.status.protocol < ROAD_PROTOCOL:  # its ranks refuse to ask, and say why
             fields.pop("allow_stdin", None)
+            fields.pop("ask_first", None)
         chosen = list(parse_ranks(ranks, self.world_size))
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
         try:

@@ -246,6 +246,8 @@ export interface IExecution {
   line?: string | null;
   /** The cell of another notebook that a queued one waits for. */
   waits_for?: string | null;
+  /** It calls what all ranks must call, and was sent to some. */
+  warning?: string | null;
   /** Why it does not end, while ranks wait for each other. */
   verdict?: IVerdict | null;
   /** What its ranks ask for, while they wait for an answer. */
@@ -567,6 +569,8 @@ export interface IRunRequest {
   after?: string | null;
   /** Whether to leave it out of the history. */
   silent?: boolean;
+  /** Whether to refuse it (`needs_all_ranks`) if it calls what all ranks must call, and is for some. */
+  ask_first?: boolean;
   /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. From protocol 4. */
   allow_stdin?: boolean;
   /** What to do instead of running `code`, which describes it then. From protocol 3. */

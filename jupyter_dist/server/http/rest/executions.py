@@ -45,6 +45,7 @@ class ExecutionsHandler(DistHandler):
                 "rank_dead",
                 "incompatible",
                 "key_reused",
+                "needs_all_ranks",
                 "too_large",
                 "agent_unreachable",
                 "timed_out",

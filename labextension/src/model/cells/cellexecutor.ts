@@ -12,6 +12,9 @@ import { IRankTarget, resolveTarget } from '../notebooks/target';
 
 type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
 
+/** Where a cell runs that needs all ranks and was sent to some. */
+export type PartialAnswer = 'all' | 'anyway' | 'cancel';
+
 /** The lane of kernel cells; no group can have this name. */
 const KERNEL_LANE = '';
 
@@ -23,6 +26,8 @@ export interface IExecutorOptions {
   runOnKernel: INotebookCellExecutor['runCell'];
   /** Whether cells empty the device cache of the ranks whose memory they changed. */
   emptyCache(): boolean;
+  /** Asks what to do with a cell that needs all ranks and is for some; null: does not ask. */
+  askFirst(): ((message: string) => Promise<PartialAnswer>) | null;
   /** The path of a notebook on the server. */
   pathOf(notebook: INotebookModel): string | undefined;
 }
@@ -92,6 +97,9 @@ export class RankCellExecutor implements INotebookCellExecutor {
   ): Promise<boolean> {
     const { cell, onCellExecuted, onCellExecutionScheduled } = options;
     const job = newJob(options, model, target);
+    if (queue.isEmpty) {
+      this._answers.delete(options.notebook);
+    }
     let error: KernelError | null = null;
     let tolerated = false;
     // It is sent before the page works on the cell, and answered afterwards.
@@ -132,12 +140,16 @@ export class RankCellExecutor implements INotebookCellExecutor {
   /** The error that it ended with, or null. */
   private async _runOnRanks(job: IJob, submitted: () => void): Promise<KernelError | null> {
     const { notebook, cellId, target, recordTiming } = job;
-    const { executions, runs } = this._options;
+    const { runs } = this._options;
     const interrupts = this._interrupts.get(notebook);
     let execution: IExecution;
     try {
-      execution = await executions.run(target.group, this._request(job));
+      execution = await this._submit(job);
     } catch (reason) {
+      if (reason instanceof CellAborted) {
+        idle(job);
+        return aborted(reason);
+      }
       return refuse(findCell(notebook, cellId), reason as DistError);
     }
     const group = this._describe(execution, target);
@@ -150,6 +162,31 @@ export class RankCellExecutor implements INotebookCellExecutor {
     }
     const outcome = await run.done;
     return outcome.execution.state === 'ok' ? null : failure(outcome);
+  }
+
+  /** Submit it; if it needs all ranks and is for some, ask. Rejects with CellAborted if the answer is not to run it. */
+  private async _submit(job: IJob): Promise<IExecution> {
+    const { executions, askFirst } = this._options;
+    const { group } = job.target;
+    const ask = askFirst();
+    const known = this._answers.get(job.notebook);
+    const request = this._request(job);
+    if (!ask || known === 'anyway') {
+      return executions.run(group, request);
+    }
+    try {
+      return await executions.run(group, { ...request, ask_first: true });
+    } catch (reason) {
+      if ((reason as DistError).code !== 'needs_all_ranks') {
+        throw reason;
+      }
+      const answer = known ?? (await ask((reason as DistError).message));
+      this._answers.set(job.notebook, answer);
+      if (answer === 'cancel') {
+        throw new CellAborted('Cancelled.');
+      }
+      return executions.run(group, answer === 'all' ? { ...request, ranks: 'all' } : request);
+    }
   }
 
   private _request({ notebook, cellId, code, target, mayFail }: IJob): IRunRequest {
@@ -187,6 +224,8 @@ export class RankCellExecutor implements INotebookCellExecutor {
     return queue;
   }
 
+  /** The answer about cells that need all ranks, for the cells that were submitted together with the first. */
+  private _answers = new WeakMap<INotebookModel, PartialAnswer>();
   /** How often each notebook was interrupted. */
   private _interrupts = new WeakMap<INotebookModel, number>();
   /** The run submitted last, which the next one comes after. */

@@ -52,11 +52,14 @@ export class NotebooksModel implements IDistNotebooks {
       runs: this._runs,
       runOnKernel: options => this._kernel.runCell(options),
       emptyCache: () => this.emptyCache,
+      askFirst: () => this.askFirst,
       pathOf: notebook => this._files.get(notebook)?.path()
     });
   }
 
   emptyCache = false;
+
+  askFirst: IDistNotebooks['askFirst'] = null;
 
   get changed(): ISignal<this, void> {
     return this._changed;

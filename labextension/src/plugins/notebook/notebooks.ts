@@ -2,9 +2,12 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
+import type { PartialAnswer } from '../../model/cells/cellexecutor';
 import { NotebooksModel } from '../../model/notebooks/notebooks';
 import {
   IDistExecutions,
@@ -37,15 +40,16 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
     'Reconnects the cells of opened notebooks to their executions, and interrupts them.',
   autoStart: true,
   requires: [IDistNotebooks, INotebookTracker],
-  optional: [ISettingRegistry],
+  optional: [ISettingRegistry, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     notebooks: IDistNotebooks,
     tracker: INotebookTracker,
-    settings: ISettingRegistry | null
+    settings: ISettingRegistry | null,
+    translator: ITranslator | null
   ): void => {
     const { contents } = app.serviceManager;
-    void followSettings(notebooks, settings);
+    void followSettings(notebooks, settings, (translator ?? nullTranslator).load('jupyter_dist'));
     const open = (panel: NotebookPanel): void => {
       void panel.context.ready.then(() => {
         const { model, path, contentsModel } = panel.context;
@@ -82,12 +86,16 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
 
 async function followSettings(
   notebooks: IDistNotebooks,
-  registry: ISettingRegistry | null
+  registry: ISettingRegistry | null,
+  trans: TranslationBundle
 ): Promise<void> {
+  const ask = (message: string): Promise<PartialAnswer> => askWhere(trans, message);
+  notebooks.askFirst = ask;
   try {
     const settings = await registry?.load(SETTINGS);
     const read = (): void => {
       notebooks.emptyCache = settings?.composite.emptyCache === true;
+      notebooks.askFirst = settings?.composite.askFirst === false ? null : ask;
     };
     settings?.changed.connect(read, notebooks);
     read();
@@ -95,4 +103,18 @@ async function followSettings(
     // Without its schema the extension still works, with the defaults.
     console.warn('jupyter_dist: could not read the cell settings', reason);
   }
+}
+
+/** Where a cell runs that needs all ranks and is for some. */
+async function askWhere(trans: TranslationBundle, message: string): Promise<PartialAnswer> {
+  const answers: PartialAnswer[] = ['cancel', 'anyway', 'all'];
+  const buttons = [
+    Dialog.cancelButton({ label: trans.__('Cancel') }),
+    Dialog.createButton({ label: trans.__('Run anyway') }),
+    Dialog.okButton({ label: trans.__('Run on all') })
+  ];
+  const title = trans.__('This cell needs all ranks');
+  const body = trans.__('%1 On some it waits for the others.', message);
+  const { button } = await showDialog({ title, body, buttons, defaultButton: 2 });
+  return answers[Math.max(0, buttons.findIndex(({ label }) => label === button.label))];
 }
