@@ -15,7 +15,7 @@ class _Call(Generic[T]):
     """A coroutine that runs in the loop's thread while the caller waits for it.
 
     A caller may be interrupted at any instruction. It shares no lock with the loop's thread: an interrupted
-    `concurrent.futures.Future.result()` can keep its lock, for which the loop would then wait for ever, or release a
+    `concurrent.futures.Future.result()` can keep its lock, for which the loop would then wait forever, or release a
     lock that it does not hold (RuntimeError in place of KeyboardInterrupt). `SimpleQueue.get()` is one step.
     """
 
