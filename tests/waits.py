@@ -43,7 +43,7 @@ def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str
 
 
 def end(process: subprocess.Popen[Any]) -> None:
-    """Kill it and close its pipes. What it has started may hold them for ever: nobody reads them to their end."""
+    """Kill it and close its pipes. What it has started may hold them forever: nobody reads them to their end."""
     process.kill()  # no effect if it has ended
     process.wait(PATIENCE)
     for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
