@@ -1,0 +1,54 @@
+"""What stands for something that all ranks use together is found by its type, and nothing of the user's runs."""
+
+from torch.nn.parallel import DistributedDataParallel
+
+from jupyter_dist.rank.cells.kinds import kinds_of
+
+
+class Forbidden(BaseException):
+    pass
+
+
+class Meta(type):
+    def __getattribute__(cls, name):
+        raise Forbidden(name)
+
+    def __hash__(cls):
+        raise Forbidden("hash")
+
+    def __eq__(cls, other):
+        raise Forbidden("eq")
+
+
+def hostile():
+    """Not at the level of the module, where pytest looks at it."""
+
+    class Hostile(metaclass=Meta):
+        def __getattribute__(self, name):
+            raise Forbidden(name)
+
+    return Hostile()
+
+
+class Odd:
+    __module__ = 5
+
+
+class Derived(DistributedDataParallel):
+    pass
+
+
+def test_kinds_are_found_by_type_alone():
+    names = {"model": DistributedDataParallel.__new__(DistributedDataParallel), "derived": Derived.__new__(Derived)}
+    others = {"hostile": hostile(), "odd": Odd(), "number": 3, 7: "no name", "_hidden": names["model"]}
+    assert kinds_of({**names, **others}) == {"model": "model", "derived": "model"}
+
+
+def test_a_type_that_has_the_id_of_one_that_is_gone_is_looked_at_again():
+    for _ in range(200):  # ids are used again at once
+        passing = type("Passing", (DistributedDataParallel,), {})
+        assert kinds_of({"one": passing.__new__(passing)}) == {"one": "model"}
+        del passing
+        passing = type("Passing", (), {})
+        assert kinds_of({"one": passing()}) == {}
+        del passing
