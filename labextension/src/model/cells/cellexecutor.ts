@@ -171,7 +171,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     const ask = askFirst();
     const known = this._answers.get(job.notebook);
     const request = this._request(job);
-    if (!ask || known === 'anyway') {
+    if (!ask || known === 'anyway' || !this._canAsk(job.target)) {
       return executions.run(group, request);
     }
     try {
@@ -205,7 +205,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     };
   }
 
-  /** Whether its ranks can ask for input in the cell; an older server knows no such field. */
+  /** Whether a cell of this group can ask, for input or before it runs on some ranks; older servers refuse the fields. */
   private _canAsk(target: IRankTarget): boolean {
     return (this._options.groups.find(target.group)?.protocol ?? 0) >= ROAD_PROTOCOL;
   }
