@@ -13,7 +13,7 @@ import time
 import uuid
 from pathlib import Path
 
-from waits import PATIENCE
+from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
@@ -70,9 +70,12 @@ class AgentProcess:
         finally:
             self.process.kill()
             self.process.wait(PATIENCE)
-        left = [pid for pid, session in sessions().items() if session == self._session]
-        assert not left, f"processes left: {left}"
+        # What removes shared memory ends by itself, after those that used it.
+        until(lambda: not self._left(), lambda: f"processes left: {self._left()}")
         assert not self.directory.exists(), sorted(self.directory.rglob("*"))
+
+    def _left(self) -> list[int]:
+        return [pid for pid, session in sessions().items() if session == self._session]
 
     def client(self) -> AgentClient:
         deadline = time.monotonic() + PATIENCE
