@@ -82,7 +82,7 @@ def test_a_group_with_thousands_of_cells_and_huge_ones_is_adopted(place):
     server = place.serve()
     group = server.ask("GET", "groups/g")
     print(f"listening and adopted {time.monotonic() - began:.2f} s after the server was started")
-    assert (group["id"], group["state"], group["protocol"]) == ("g-00000001", "ready", 3)
+    assert (group["id"], group["state"], group["protocol"]) == ("g-00000001", "ready", PROTOCOL_VERSION)
     listed = server.ask("GET", "groups/g/executions")["executions"]
     assert [model["id"] for model in listed] == (ids + huge)[-2000:]
     assert listed[0]["line"].startswith(f"x = {len(sizes)}  # ccc")
