@@ -142,7 +142,7 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
         " 'collectives.gloo_sockets', 'main')))"
     )
     text = rank.run(code).text()
-    assert text == "accelerate calls fastai fix hook lightning meeting scripts shell spawning torch waits\nTrue\n"
+    assert text == "accelerate calls fastai fix hook lightning meeting scripts shell spawning stdin torch waits\nTrue\n"
 
 
 def test_an_interrupt_that_is_masked_is_forced(rank: RankClient) -> None:
