@@ -3,10 +3,13 @@
  */
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import type { IExecution, IGroup, TopicMessage } from '../../services/protocol';
+import type { IExecution, IGroup, IMemorySample, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
 import type { Clock } from '../format/clock';
 import { MemoryModel } from './memory';
+
+/** How often the memory of a group that runs nothing is drawn: a frame a second costs a page that nobody touches 5 % of a core. */
+const IDLE_SECONDS = 5;
 
 export class GroupMonitor {
   constructor(service: IService, clock: Clock, group: string) {
@@ -55,7 +58,13 @@ export class GroupMonitor {
   update(group: IGroup): void {
     if (group.generation !== this._generation) {
       this._generation = group.generation;
+      this._held = [];
       this.memory.clear();
+    }
+    const isIdle = group.running.length === 0;
+    if (isIdle !== this._isIdle) {
+      this._isIdle = isIdle;
+      this._drawnAt = -Infinity; // what a cell left is shown with the next sample
     }
     const known = new Set(this._executions.map(execution => execution.id));
     const wanted = [...group.running, ...group.queued].join();
@@ -74,8 +83,13 @@ export class GroupMonitor {
 
   private _receive(message: TopicMessage): void {
     if (message.type === 'memory') {
-      this._clock.observe(message.sample.at);
-      this.memory.add(message.sample);
+      const { at } = message.sample;
+      this._clock.observe(at);
+      this._held.push(message.sample);
+      if (!this._isIdle || at >= this._drawnAt + IDLE_SECONDS) {
+        this._drawnAt = at;
+        this.memory.add(...this._held.splice(0));
+      }
     }
   }
 
@@ -114,6 +128,9 @@ export class GroupMonitor {
   private readonly _group: string;
   private _executions: readonly IExecution[] = [];
   private _generation = 0;
+  private _isIdle = true;
+  private _held: IMemorySample[] = [];
+  private _drawnAt = -Infinity;
   private _wanted = '';
   private _loading = false;
   private _again = false;
