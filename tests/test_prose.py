@@ -41,10 +41,15 @@ def prose_of(path):
     return markdown_prose(text) if path.suffix == ".md" else [text]
 
 
+def python_files(folder):
+    """Ours: not those of an environment in a hidden folder, as benchmarks have."""
+    return (path for path in folder.rglob("*.py") if not any(p.startswith(".") for p in path.relative_to(folder).parts))
+
+
 SCOPE = [
     *ROOT.glob("*.md"),
     *(path for path in (ROOT / "docs").rglob("*.md") if path != PAGE and "_build" not in path.parts),
-    *(path for folder in ("jupyter_dist", "tests", "benchmarks", ".ci") for path in (ROOT / folder).rglob("*.py")),
+    *(path for folder in ("jupyter_dist", "tests", "benchmarks", ".ci") for path in python_files(ROOT / folder)),
     *(path for kind in ("src/**/*.ts*", "style/*.css", "schema/*.json") for path in (ROOT / "labextension").glob(kind)),
 ]
 
