@@ -17,6 +17,7 @@ from agent.harness import AgentClient
 from leaks import nothing_left
 from waits import until
 
+from jupyter_dist.agent.processes.starter import FORK_SECONDS
 from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
 from jupyter_dist.server.launcher.local import LocalLauncher
 from jupyter_dist.system.processes import command_line, descendants, processes, read_process
@@ -259,7 +260,7 @@ import socket, sys
 from jupyter_dist.rank.start import zygote
 imported = zygote.import_all([], also_late=False)
 print("matplotlib" in sys.modules, imported.report["safe"])
-zygote.Zygote(socket.socketpair()[0], imported)._prepare(imported, 1_000_000)
+zygote.Zygote(socket.socketpair()[0], imported)._prepare(1_000_000)
 print("matplotlib" in sys.modules, imported.idle_seconds)
 """
 
@@ -295,6 +296,25 @@ def with_module(folder: Path, name: str, text: str) -> dict[str, str]:
     """Write a module that forkservers import; return the variables with which it is found."""
     (folder / f"{name}.py").write_text(text)
     return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+
+
+SLOW = f"""
+import os, sys, time
+time.sleep({FORK_SECONDS + 1})
+sys.path.remove(os.path.dirname(__file__))
+del sys.modules["matplotlib"]
+import matplotlib  # the real one
+"""
+
+
+def test_ranks_wait_for_an_import_that_takes_longer_than_a_fork_may(place, tmp_path):
+    """More ranks than cores: the zygote imports before it forks, on a busy machine or a network file system for long."""
+    slow = with_module(tmp_path, "matplotlib", SLOW)
+    client = place.launch(place.launcher(), **LATE, **slow)
+    num_ranks = len(os.sched_getaffinity(0)) + 1
+    client.start(num_ranks)
+    assert client.run("import sys; print('matplotlib' in sys.modules)", [0])["state"] == "ok"
+    assert client.text(0) == "True\n"
 
 
 def test_one_ends_when_memory_is_short(place, tmp_path):

@@ -28,6 +28,7 @@ from .death import SHIM_KILLED, ZYGOTE_KILLED, Ending
 OnExit = Callable[[int, Ending], Coroutine[Any, Any, None]]  # pid, how it ended
 
 FORK_SECONDS = 10.0
+PREPARE_SECONDS = 300.0  # imports, which may come from a cold network file system; as long as the forkserver has
 SETTLE_SECONDS = CLEANER_SECONDS + 1.0
 
 _BOOT = str(Path(__file__).parents[1] / "boot.py")
@@ -68,6 +69,8 @@ class Zygote:
         self._on_exit = on_exit
         self._decoder = FrameDecoder()
         self._forks: Questions[Born] = Questions()
+        self._prepared: Questions[bool] = Questions()
+        self._may_import = True
         self._living: set[int] = set()  # ranks
         self._shims: set[int] = set()
         self._ended_shims = asyncio.Event()
@@ -86,7 +89,12 @@ class Zygote:
             frame = encode_frame(*pack({"t": "fork", "id": number}, {"spec": spec.to_dict()}))
             socket.send_fds(self._sock, [frame], list(fds))
 
+        def prepare(number: int) -> None:
+            self._sock.sendall(encode_frame({"t": "prepare", "id": number, "world_size": spec.world_size}))
+
         try:
+            if self._may_import:  # before a fork, or as a chore: a question of its own, with the time of an import
+                self._may_import = await self._prepared.ask(prepare, PREPARE_SECONDS)
             return await self._forks.ask(fork, FORK_SECONDS)
         except (OSError, asyncio.TimeoutError) as err:
             raise _not_forked("its zygote, the process that it is forked from, does not answer") from err
@@ -124,6 +132,8 @@ class Zygote:
             self._living.add(header["pid"])
             self._shims.add(header["shim"])
             self._forks.answer(header["id"], Born(header["pid"], header["started"]))
+        elif header["t"] == "prepared":
+            self._prepared.answer(header["id"], header["may_import"])
         elif header["t"] == "exited":
             self._tell_exit(header["pid"], ending_of(header))
         elif header["t"] in ("settled", "not_forked"):
@@ -138,7 +148,8 @@ class Zygote:
         self.is_lost = True
         if not self.warm.done():
             self.warm.set_result({"t": "failed", "traceback": message})
-        self._forks.fail(lambda: _not_forked("its zygote, the process that it is forked from, ended"))
+        for questions in (self._prepared, self._forks):
+            questions.fail(lambda: _not_forked("its zygote, the process that it is forked from, ended"))
         self._shims.clear()
         self._ended_shims.set()
         for pid in list(self._living):  # their shims end them and the processes they had started, without reporting it

@@ -196,13 +196,15 @@ class Zygote:
             if header["t"] == "preload":
                 self._imported = self._imported or import_all(header["modules"])
                 self._send(self._imported.report, self._imported.text)
+            elif header["t"] == "prepare":
+                self._prepare(header["world_size"])
+                may_import = self._imported is not None and self._imported.lacks_late
+                self._send({"t": "prepared", "id": header["id"], "may_import": may_import})
             else:
                 self._fork(header)
         return bool(data)
 
     def _fork(self, header: Header) -> None:
-        if (imported := self._imported) is not None:
-            self._prepare(imported, int(header["spec"]["world_size"]))
         fds = [self._fds.popleft() for _ in range(3)]
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
@@ -220,8 +222,11 @@ class Zygote:
         self._shims[read_end] = _Shim(pid, header["id"], FrameDecoder())
         self._poll.register(read_end, select.POLLIN)
 
-    def _prepare(self, imported: Imported, world_size: int) -> None:
+    def _prepare(self, world_size: int) -> None:
         """Do first what takes longer if all these ranks do it by themselves."""
+        imported = self._imported
+        if imported is None:
+            return
         if imported.report["t"] == "warm" and world_size >= MANY_RANKS and not imported.is_prepared:
             imported.prepare_for_errors()
         if world_size > len(os.sched_getaffinity(0)):
