@@ -8,7 +8,7 @@ import type { IService } from '../../services/service';
 import type { Clock } from '../format/clock';
 import { MemoryModel } from './memory';
 
-/** How often the memory of a group that runs nothing is drawn: a frame a second costs a page that nobody touches 5 % of a core. */
+/** How often the memory of a group that runs nothing is drawn: a frame a second costs a page that nobody touches 1 % of a core. */
 const IDLE_SECONDS = 5;
 
 export class GroupMonitor {
