@@ -13,7 +13,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.frames import Header
 
-from .verdict import Call, Fact, Facts, State, describe
+from .verdict import Call, Fact, Facts, State, waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -23,27 +23,32 @@ MAX_MEMBERS = 8192
 MAX_TEXT = 200
 MAX_LINE = 500
 
+Asked = tuple[str | None, Header | None]  # which execution a rank has, and its answer
+
 _CELL = re.compile(r"<ipython-input-(\d+)-")
 _LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "jupyter_dist/")
 
 
 async def look_at(group: Group) -> Facts:
     """Return what each rank does now; `unknown` for one that does not answer."""
-    answers = await asyncio.gather(*(_ask(rank) for rank in group.ranks))
-    return {rank.rank: _fact(group, rank, answer) for rank, answer in zip(group.ranks, answers, strict=True)}
+    return {rank.rank: _fact(group, rank, answer) for rank, answer in await _ask_all(group)}
 
 
 async def stacks_of(group: Group) -> list[models.RankStack]:
     """Return the Python stacks of all ranks' main threads; ranks with equal ones share an entry."""
-    answers = await asyncio.gather(*(_ask(rank) for rank in group.ranks))
     found: dict[str, tuple[models.RankStack, list[int]]] = {}
-    for rank, answer in zip(group.ranks, answers, strict=True):
+    for rank, answer in await _ask_all(group):
         stack = _stack(_fact(group, rank, answer), answer)
         found.setdefault(json.dumps(stack), (stack, []))[1].append(rank.rank)
     return [{**stack, "ranks": format_ranks(ranks)} for stack, ranks in found.values()]
 
 
-async def _ask(rank: RankProcess) -> tuple[str | None, Header | None]:
+async def _ask_all(group: Group) -> list[tuple[RankProcess, Asked]]:
+    ranks = list(group.ranks)
+    return list(zip(ranks, await asyncio.gather(*map(_ask, ranks)), strict=True))
+
+
+async def _ask(rank: RankProcess) -> Asked:
     """Return which execution a rank has, and its answer to `stack`; None for one that is dead or does not answer."""
     execution_id = rank.execution_id
     if rank.state == "dead":
@@ -54,12 +59,12 @@ async def _ask(rank: RankProcess) -> tuple[str | None, Header | None]:
         return execution_id, None
 
 
-def _stack(fact: Fact, asked: tuple[str | None, Header | None]) -> models.RankStack:
+def _stack(fact: Fact, asked: Asked) -> models.RankStack:
     _, answer = asked
     return {
         "ranks": "",
         "state": fact.state,
-        "call": describe(fact.call) if fact.call is not None and fact.state == "waits" else None,
+        "call": waits_in(fact),
         "frames": [_frame(frame) for frame in frames_of(answer or {})],
     }
 
@@ -76,7 +81,7 @@ def _frame(frame: dict[str, Any]) -> models.StackFrame:
     }
 
 
-def _fact(group: Group, rank: RankProcess, asked: tuple[str | None, Header | None]) -> Fact:
+def _fact(group: Group, rank: RankProcess, asked: Asked) -> Fact:
     execution_id, answer = asked
     if rank.state == "dead":
         return Fact(rank.rank, "dead")

@@ -219,7 +219,7 @@ def _part(facts: list[Fact]) -> models.VerdictPart:
         "ranks": format_ranks(fact.rank for fact in facts),
         "state": first.state,
         "place": first.place or None,
-        "call": describe(first.call) if first.call is not None and first.state == "waits" else None,
+        "call": waits_in(first),
     }
     return part
 
@@ -228,7 +228,7 @@ def _by_call(facts: list[Fact]) -> list[tuple[str, list[Fact]]]:
     found: dict[str, list[Fact]] = {}
     for fact in facts:
         at = f" at {fact.place}" if fact.place else ""
-        found.setdefault(f"{describe(fact.call)}{at}" if fact.call else "", []).append(fact)
+        found.setdefault(f"{_describe(fact.call)}{at}" if fact.call else "", []).append(fact)
     return list(found.items())
 
 
@@ -239,7 +239,12 @@ def _by_place(facts: list[Fact]) -> list[tuple[str, list[Fact]]]:
     return list(found.items())
 
 
-def describe(call: Call) -> str:
+def waits_in(fact: Fact) -> str | None:
+    """Return the call that a rank waits in, in words; None if it does not wait."""
+    return _describe(fact.call) if fact.call is not None and fact.state == "waits" else None
+
+
+def _describe(call: Call) -> str:
     """Return the call in words: "all_reduce, number 4, float [4]"."""
     peer = "" if call.peer is None else f" ({'peer' if call.is_p2p else 'root'} {call.peer})"
     number = f", number {call.seq}" if call.seq is not None else ""
