@@ -5,20 +5,28 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 # What is imported is compiled then, two thirds of what is installed never is: compiling all takes as long as the rest.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+# Builds a grammar at each import of jupyter_server, for a second or more; without it jsonschema does not check IRIs.
+WITHOUT_IRIS := $(BIN)/pip uninstall --quiet --yes rfc3987-syntax
 export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo lab test test-python test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench screenshots clean setup browser
+.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench screenshots clean setup browser slurm
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
 
+demo-nodes: .venv/ready  ## Train over two nodes (examples/two_nodes.ipynb), both on this machine, and print the notebook
+	$(BIN)/jupyter nbconvert --to markdown --execute --stdout examples/two_nodes.ipynb
+
 lab: .venv/ready  ## Open the same notebook in JupyterLab
 	$(BIN)/jupyter lab examples/ddp_digits.ipynb
 
-test: .venv/ready browser  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
-	@$(PYTHON) .ci/parts.py test-python test-versions test-typescript test-browser
+# One after the other. Side by side they took 21 minutes on 2 cores instead of 17: each has processes enough for both.
+TESTS := test-python test-ray test-versions test-typescript test-browser
+
+test: .venv/ready browser slurm  ## All tests: unit, real ranks, TypeScript, real browser; a table says how long each part took
+	@$(PYTHON) .ci/parts.py $(TESTS)
 
 # More processes than cores: tests with real ranks wait as often as they compute. A file's tests stay together and share
 # its server and group; the long files begin first (tests/conftest.py).
@@ -27,8 +35,11 @@ JOBS ?= 3
 export RERUNS ?= 1
 
 test-python: .venv/ready
-	$(BIN)/python -m pytest tests --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
+	$(BIN)/python -m pytest tests -m "not ray" --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
 		--max-worker-restart 1 --reruns $(RERUNS) -rR
+
+test-ray: .venv/ready  ## Launchers on a real Ray; its cluster takes 20 s to start, and is started once
+	$(BIN)/python -m pytest tests/launchers -m ray --reruns $(RERUNS) -rR
 
 test-versions: .venv/ready  ## A group on the oldest and the newest IPython 8
 	$(BIN)/python tests/matrix/run.py --quick
@@ -54,6 +65,7 @@ test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release 
 
 .venv/package: .venv/ready pyproject.toml
 	$(PIP) --constraint .venv/constraints.txt --editable ".[test,package]"
+	$(WITHOUT_IRIS)
 	touch $@
 
 # By hand: beside jupyter-collaboration, in Notebook 7 and in JupyterHub. The other tests have these extensions switched off.
@@ -62,6 +74,7 @@ test-beside: .venv/beside browser ui-tests/node_modules
 
 .venv/beside: .venv/ready pyproject.toml
 	$(PIP) --constraint .venv/constraints.txt --editable ".[test,beside]"
+	$(WITHOUT_IRIS)
 	touch $@
 
 # A third-party extension, built against the package as npm would install it; ui-tests/tests/thirdparty.spec.ts installs
@@ -120,12 +133,14 @@ FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no
 	$(PIP) --constraint .venv/constraints.txt \
 		--editable ".[test]" --requirement tests/frameworks/requirements.txt
 	$(PIP) --no-deps --requirement tests/frameworks/requirements-no-deps.txt
-	@# Builds a grammar at each import of jupyter_server, for a second or more; without it jsonschema does not check IRIs.
-	$(BIN)/pip uninstall --quiet --yes rfc3987-syntax
+	$(WITHOUT_IRIS)
 	touch $@
 
 browser:
 	@sh .ci/browser
+
+slurm:
+	@sh .ci/slurm
 
 clean:
 	rm -rf .venv .matrix node_modules lib jupyter_dist/labextension jupyter_dist/_version.py ui-tests/node_modules *.tsbuildinfo

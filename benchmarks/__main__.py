@@ -12,8 +12,11 @@ from .processes import nothing_left
 FIGURES = {
     "start": "start",
     "cell": "cell",
+    "nodes": "nodes",
     "first": "first",
     "magics": "magics",
+    "knowing": "knowing",
+    "asking": "asking",
     "objects": "objects",
     "import": "imports",
     "flood": "flood",

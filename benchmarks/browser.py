@@ -41,6 +41,14 @@ def offer_extension(server: Server) -> None:
     (place / "jupyter-dist").symlink_to(EXTENSION)
 
 
+def server_for_pages(executable: str | None) -> Server:
+    """A server whose JupyterLab has the extension; where there is no Chromium, one without pages."""
+    server = Server("jupyterlab" if executable else "jupyter_server")
+    if executable:
+        offer_extension(server)
+    return server
+
+
 def enable_extension(server: Server, enabled: bool) -> None:
     """Whether pages that are opened from now on have the extension."""
     place = server.home / "config" / "labconfig"

@@ -28,6 +28,9 @@ def _jupyter_server_extension_points() -> list[dict[str, Any]]:
 
 def load_ipython_extension(shell: Any) -> None:
     """Called by `%load_ext jupyter_dist`."""
+    if hasattr(shell, "rank_names"):
+        print("This is a rank: the magics of jupyter_dist are for a kernel beside the ranks.")  # noqa: T201
+        return
     from .magics.extension import load
 
     load(shell)

@@ -12,7 +12,7 @@ from hypothesis import settings
 from leaks import adopt_orphans, pytest_sessionfinish  # noqa: F401 (a hook)
 from shared import SharedAgent, SharedServer
 
-from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
+from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 
 _OWN_BASE = pytest.StashKey[str]()
 pytest_plugins = ("pytest_jupyter.jupyter_server",)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist.server.launcher.directories import GroupDirectory
-from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
+from jupyter_dist.server.spawner.directories import GroupDirectory
+from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 from jupyter_dist.system.processes import (
     adopt_orphans,
     command_line,

@@ -11,7 +11,8 @@ from pathlib import Path
 from jupyter_client.manager import start_new_kernel
 from waits import PATIENCE
 
-from jupyter_dist.client.results.bundle import RANKS_MIME
+from jupyter_dist.client.results.bundle import without_ansi
+from jupyter_dist.protocol.models import PART_MIME, RANKS_MIME
 
 
 class Cell:
@@ -20,8 +21,13 @@ class Cell:
     def __init__(self):
         self.text = ""  # of the kernel itself
         self.displays = []
+        self.display_ids = []
+        self.parts = {}  # outputs that the bundle names, by number
         self.updates = 0
+        self.results = []
+        self.clears = 0
         self.error = None
+        self.ename = None
         self.asked = []  # prompts and whether they were for passwords
         self.status = ""
         self.pager = ""  # what `%magic?` shows
@@ -32,10 +38,13 @@ class Cell:
 
     @property
     def said(self):
-        return [(item["ranks"], _text(item["output"])) for item in self.bundle["items"]]
+        return [(item["ranks"], _text(item.get("output") or self.parts[item["part"]])) for item in self.bundle["items"]]
 
 
 def _text(output):
+    mark = output.get("data", {}).get(PART_MIME, {})
+    if "error" in mark:
+        return mark["error"]["ename"]
     return output.get("text") or output.get("data", {}).get("text/plain") or output.get("ename")
 
 
@@ -61,14 +70,14 @@ class Kernel:
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 break
             _take(cell, message["msg_type"], message["content"])
-        reply = self._reply(request)
+        reply = self.reply(request)
         cell.status = reply["status"]
         cell.pager = "".join(
             page["data"]["text/plain"] for page in reply.get("payload", []) if page["source"] == "page"
         )
         return cell
 
-    def _reply(self, request):
+    def reply(self, request):
         """The answer to that request: a kernel that was asked again and again whether it is ready has more to say."""
         while (message := self.client.get_shell_msg(timeout=PATIENCE))["parent_header"].get("msg_id") != request:
             pass
@@ -76,20 +85,37 @@ class Kernel:
 
     def complete(self, code, cursor_pos=None):
         """All that the code up to the cursor can become."""
-        content = self._reply(self.client.complete(code, cursor_pos))
+        content = self.reply(self.client.complete(code, cursor_pos))
         assert content["status"] == "ok"
         return [code[: content["cursor_start"]] + match for match in content["matches"]]
+
+    def inspect(self, code, detail=0):
+        """What a client shows for the end of the code; None if nothing is known."""
+        content = self.reply(self.client.inspect(code, detail_level=detail))
+        return without_ansi(content["data"]["text/plain"]) if content["found"] else None
+
+    def types(self, code):
+        """What a completer shows beside the names."""
+        return self.reply(self.client.complete(code))["metadata"]["_jupyter_types_experimental"]
 
 
 def _take(cell, kind, content):
     if kind == "stream":
         cell.text += content["text"]
+    elif kind == "display_data" and PART_MIME in content["data"]:
+        cell.parts[content["data"][PART_MIME].get("part")] = content
     elif kind == "display_data":
         cell.displays.append(content["data"])
+        cell.display_ids.append(content["transient"].get("display_id"))
     elif kind == "update_display_data":
         cell.updates += 1
-        cell.displays[-1] = content["data"]
+        cell.displays[cell.display_ids.index(content["transient"]["display_id"])] = content["data"]
+    elif kind == "execute_result":
+        cell.results.append(content["data"])
+    elif kind == "clear_output":
+        cell.clears += 1
     elif kind == "error":
+        cell.ename = content["ename"]
         cell.error = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(content["traceback"]))
 
 

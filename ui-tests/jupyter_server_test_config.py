@@ -1,6 +1,8 @@
 """Test only: this removes all protection from the server."""
 
 import os
+import sys
+from pathlib import Path
 
 from jupyterlab.galata import configure_jupyter_server
 
@@ -8,6 +10,13 @@ configure_jupyter_server(c)  # noqa: F821
 
 c.ServerApp.port = int(os.environ.get("JUPYTER_DIST_TEST_PORT", "18989"))  # noqa: F821
 c.DistApp.forkserver_seconds = 1.0  # nothing may be left when the tests are over  # noqa: F821
+# A launcher with a time limit, as if a package had been installed.
+installed = Path(os.environ["JUPYTER_DATA_DIR"], "packages")
+metadata = installed / "scripted-1.0.dist-info"
+metadata.mkdir(parents=True, exist_ok=True)
+(metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: scripted\nVersion: 1.0\n")
+(metadata / "entry_points.txt").write_text("[jupyter_dist.launchers]\nscripted = scripted:ScriptedLauncher\n")
+sys.path += [str(installed), str(Path(__file__).with_name("scripted"))]
 c.ServerApp.allow_root = True  # noqa: F821
 # Other extensions are installed for the tests of beside.config.ts, and off in all others.
 others = ("jupyter_server_ydoc", "jupyter_server_fileid", "notebook", "notebook_shim")

@@ -16,6 +16,9 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   for (const name of ['root', 'data', 'run', 'config']) {
     fs.mkdirSync(path.join(root, name));
   }
+  // The kernel of this tree, whatever is installed.
+  fs.mkdirSync(path.join(root, 'data', 'kernels'));
+  fs.symlinkSync(path.resolve('../jupyter_dist/kernel/spec'), path.join(root, 'data', 'kernels', 'ranks'));
   process.env.JUPYTERLAB_GALATA_ROOT_DIR = path.join(root, 'root');
   // No groups, settings or signatures of the user who runs the tests.
   process.env.JUPYTER_DATA_DIR = path.join(root, 'data');
@@ -25,7 +28,7 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   // JupyterLab's test configuration makes folders of its own.
   process.env.TMPDIR = root;
   // This is the main process, whose last act comes after the server's end.
-  process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }));
+  process.on('exit', () => fs.rmSync(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 }));
 }
 
 export default defineConfig({
@@ -33,7 +36,7 @@ export default defineConfig({
   workers: 1,
   retries: Number(process.env.RERUNS ?? 0),
   // Safety nets, many times what a busy machine needs: only a fault waits this long.
-  timeout: 300000,
+  timeout: 600000,
   expect: { timeout: 60000 },
   reporter: 'list',
   use: {

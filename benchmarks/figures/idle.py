@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from benchmarks.browser import Page, chromium, offer_extension
+from benchmarks.browser import Page, chromium, server_for_pages
 from benchmarks.driver import Driver
 from benchmarks.options import Options
 from benchmarks.ours import Client, Server
@@ -39,10 +39,7 @@ def measure(options: Options) -> list[Table]:
     what = "a browser with the sidebar open" if executable else "a client that follows devices and memory"
     watched = Table(f"Idle: {options.ranks} idle ranks, {what}", "% of a core", "")
     with ExitStack() as stack:
-        server = Server("jupyterlab" if executable else "jupyter_server")
-        if executable:
-            offer_extension(server)
-        stack.enter_context(server)
+        server = stack.enter_context(server_for_pages(executable))
         client = Client(server)
         group = client.start_group(options.ranks)["id"]
         client.wait_ready(group)

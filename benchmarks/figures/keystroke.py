@@ -19,7 +19,7 @@ WARM_UP_ROUNDS = 5
 ROUNDS_FACTOR = 6
 
 # Resolves to milliseconds from the key's own time to the frame with the text being handed over to be drawn.
-_WATCH = """
+WATCH = """
 (async (index, text) => {
   const { content } = jupyterapp.shell.currentWidget;
   content.activeCellIndex = index;
@@ -133,7 +133,7 @@ def _of_size(page: Page, size: int, first: int, options: Options) -> list[Table]
 
 def run(page: Page, index: int, text: str) -> float:
     """Press Shift+Enter in a cell; return the milliseconds until the text was drawn, and wait until all is idle."""
-    page.evaluate(f"{_WATCH}({index}, {json.dumps(text)})")
+    page.evaluate(f"{WATCH}({index}, {json.dumps(text)})")
     page.press("Enter", 13, shift=True)
     drawn = float(page.evaluate("window.jpdDrawn"))
     page.evaluate(_IDLE)

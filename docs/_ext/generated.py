@@ -23,7 +23,7 @@ from jupyter_dist.cli.command import Command
 from jupyter_dist.cli.commands.mcp import Mcp
 from jupyter_dist.cli.main import COMMANDS, MODULES, PACKAGE
 from jupyter_dist.magics.extension import OURS
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine, models
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi
@@ -66,7 +66,8 @@ class CodesAsIds(SphinxTransform):
 def link_model(app: Sphinx, _env: Any, node: Any, text: Any) -> Any:
     """Types of the API in signatures: to the object on the HTTP page; those that travel in no answer have no entry."""
     module, _, name = node.get("reftarget", "").rpartition(".")
-    if module != models.__name__ or not hasattr(models, name):
+    source = {own.__name__: own for own in (models, machine)}.get(module)
+    if source is None or not hasattr(source, name):
         return None
     if name not in openapi()["components"]["schemas"]:
         return text

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
-from jupyter_dist.agent.group.startmethod import StartMethod
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
 from jupyter_dist.agent.processes.environment import check_open_files, free_port
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starter import Born, Starter
+from jupyter_dist.agent.processes.startmethod import Starters, StartMethod, Waiting
 from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
@@ -32,7 +33,8 @@ from .requests import Requests
 from .server_link import ServerLink
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.agent.nodes.head import Nodes
+    from jupyter_dist.protocol import machine, models
 
 # A warm agent whose server is gone will never be claimed.
 UNCLAIMED_LEASE_SECONDS = 30.0
@@ -53,7 +55,7 @@ class Agent:
         self._created_at = time.time()
         self.owners = Owners()
         self._farewell: JupyterDistError | None = None  # why it ends by itself while a server may be connected
-        self._start_method: StartMethod  # since `run`: a zygote belongs to the loop
+        self._start_method: Starters  # since `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
         self._hangs: HangWatch | None = None
@@ -100,7 +102,11 @@ class Agent:
             self.group = Group(
                 spec, self._directory, self._link.records_grew, self._group_changed, self._execution_changed
             )
+            self.group.comms.on_news = self._comms_changed
+            if spec.is_on_nodes:
+                self.group.use_nodes(self._open_to_nodes(spec, self.group))
         except OSError as err:
+            self.group = None
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
@@ -111,6 +117,15 @@ class Agent:
         self._write_group_json()
         self.group.prepare()
         self._begin_work(self._first_start(self.group))
+
+    def _open_to_nodes(self, spec: GroupSpec, group: Group) -> Nodes:
+        from jupyter_dist.agent.nodes.head import Nodes  # noqa: PLC0415 - one machine needs none of it
+
+        try:
+            return Nodes(spec, self._directory, self._process_exited, group)
+        except JupyterDistError:
+            self.group = None
+            raise
 
     def own(self, owner: dict[str, Any]) -> None:
         """Have a group that ends with processes live as long as this one; a group that outlives all is not changed."""
@@ -127,6 +142,8 @@ class Agent:
                 f"Group '{group.spec.name}' is {group.state}.",
                 "Wait until it is ready or has ended.",
             )
+        if group.nodes is not None:
+            group.nodes.check_complete()
         group.begin_restart()
         self._begin_work(self._restart(group))
 
@@ -144,6 +161,8 @@ class Agent:
         if group.dispatcher.queue.in_state("running"):
             message = "The other ranks are running a cell; a new rank can only join when they are idle."
             raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
+        if group.nodes is not None:
+            group.nodes.check_complete()
         group.begin_replacing()  # the answer already has the new state
         self._begin_work(self._replace(group))
 
@@ -199,33 +218,40 @@ class Agent:
         group.fail(JupyterDistError("internal", f"The agent failed: {error!r:.500}", "See agent.log."))
 
     async def _first_start(self, group: Group) -> None:
-        """Start the group; a start that fails ends the agent once the server knows why."""
+        """Start the group; a start that fails ends the agent, which tells the server why."""
         try:
-            await group.start(await self._start_method.get(group))
+            if group.nodes is not None:
+                await self._start_method.stop()  # ranks are not started here
+                self._start_method = group.nodes
+            await group.start(await self._starter(group))
         except JupyterDistError as err:
-            group.fail(err)
-            self._push_group()
-            await self._link.flush(LAST_MESSAGE_SECONDS)
+            self._farewell = err  # the last that the server hears: it must not take the group for lost
             self.stop()
+
+    async def _starter(self, group: Group) -> Starter:
+        def note(text: str) -> None:
+            group.note = text
+
+        return await self._start_method.get(Waiting(group.spec.start_timeout_seconds, group.importing, note))
 
     async def _restart(self, group: Group) -> None:
         try:
-            await group.restart(await self._start_method.get(group))
+            await group.restart(await self._starter(group))
         except JupyterDistError as err:  # the journal can still be read, and a restart tried again
             group.fail(err)
 
     async def _replace(self, group: Group) -> None:
         try:
-            starter = await self._start_method.get(group)
+            starter = await self._starter(group)
         except JupyterDistError as err:
             group.not_replaced(err)
         else:
             await starter.settle()  # processes that dead ranks started may still hold device memory
             await group.replace_dead(starter)
 
-    async def _process_exited(self, pid: int, ending: Ending) -> None:
+    async def _process_exited(self, born: Born, ending: Ending) -> None:
         if self.group is not None:
-            await self.group.process_exited(pid, ending)
+            await self.group.process_exited(born, ending)
 
     # -- telling the server -----------------------------------------------------------------------------
 
@@ -259,7 +285,13 @@ class Agent:
         self._link.push(execution.id, "execution", make, after_seq=after_seq, at_once=execution.is_final)
         self._group_changed()  # queued cells are part of the group's status, and no rank reports them
 
-    def _sampled(self, sample: models.MemorySample) -> None:
+    def _comms_changed(self) -> None:
+        """Send news of widgets after the text that was written before them."""
+        assert self.group is not None
+        comms = self.group.comms
+        self._link.push("comms", "comms", comms.take_news, after_seq=self.group.journal.last_seq, at_once=True)
+
+    def _sampled(self, sample: machine.MemorySample) -> None:
         self._link.push("sample", "sample", lambda: {"sample": sample})
 
     # -- ending ---------------------------------------------------------------------------------------
@@ -295,6 +327,8 @@ class Agent:
             self._push_group()
             await self._link.flush(LAST_MESSAGE_SECONDS)
         await self._start_method.stop()
+        if self.group is not None and self.group.nodes is not None:
+            await self.group.nodes.stop()
         await sweep(os.getpid(), ())
         if self.group is not None:
             self.group.close()

@@ -15,6 +15,7 @@ from pathlib import Path
 ROLES = {
     "keeper": "jupyter_dist.agent.keeper",
     "agent": "jupyter_dist.agent.main",
+    "node": "jupyter_dist.agent.node",
     "zygote": "jupyter_dist.rank.start.zygote",
     "rank": "jupyter_dist.rank.start.fresh",
     "forkserver": "jupyter_dist.rank.start.forkserver",

@@ -8,13 +8,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.agent.group.dispatch import dead_error
 from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 
 from .server_link import Answer, RequestHandler, answer
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
+DEBUG_SECONDS = 12.0  # it imports debugpy, or waits for events
 PAGE_BYTES = 4 << 20
 MAX_KEYS = 1000
 
@@ -45,6 +49,7 @@ class Requests:
             "extend": self._extend,
             "cancel": self._cancel,
             "to_rank": self._to_rank,
+            "comms": self._comms,
             "interrupt": self._interrupt,
             "restart": self._once(self._restart),
             "replace": self._once(self._replace),
@@ -55,6 +60,8 @@ class Requests:
             "code": self._code,
             "empty_cache": self._empty_cache,
             "complete": self._complete,
+            "inspect": self._inspect,
+            "debug": self._debug,
             "stacks": self._stacks,
             "watch": self._watch,
             "page": self._page,
@@ -139,17 +146,29 @@ class Requests:
 
     async def _to_rank(self, header: Header, payload: bytes) -> Answer:
         """Pass a message of a client to the code on ranks: one branch per kind of road.TO_RANK."""
-        dispatcher = self._agent.need_group().dispatcher
-        execution = dispatcher.queue.get(header["execution_id"])
-        if header["kind"] not in road.TO_RANK:
-            raise JupyterDistError("incompatible", f"This group takes no '{header['kind']:.40}' messages.")
-        road.TO_RANK[header["kind"]].decode(payload)
-        return answer(ranks=dispatcher.answer(execution, header["ranks"], header["seq"], payload))
+        group, kind = self._agent.need_group(), header["kind"]
+        if kind not in road.TO_RANK:
+            raise JupyterDistError("incompatible", f"This group takes no '{kind:.40}' messages.")
+        if kind in road.COMM_KINDS:
+            waits = _send_comm(group, header["ranks"][0], kind, payload)
+            return answer(ranks=header["ranks"], waits=waits)
+        execution = group.dispatcher.queue.get(header["execution_id"])
+        road.TO_RANK[kind].decode(payload)
+        return answer(ranks=group.dispatcher.answer(execution, header["ranks"], header["seq"], payload))
+
+    async def _comms(self, _header: Header, _: bytes) -> Answer:
+        """Return the open comms, and send what happens to them from now on."""
+        return answer(**self._agent.need_group().comms.snapshot())
 
     async def _interrupt(self, header: Header, _: bytes) -> Answer:
         ranks = self._agent.need_group().living(header["ranks"])
         busy = [rank for rank in ranks if rank.execution_id is not None]
+        comms = self._agent.need_group().comms
+        calling = [rank for rank in ranks if rank not in busy and comms.calls_back(rank.rank)]
+        for rank in calling:
+            rank.interrupt_callback()
         await self._agent.interrupt(busy)
+        busy += calling
         idle = [rank.rank for rank in ranks if rank not in busy]
         silent = [rank.rank for rank in busy if rank.state == "unresponsive"]
         return answer(interrupted=[rank.rank for rank in busy], idle=idle, unresponsive=silent)
@@ -160,7 +179,7 @@ class Requests:
             rank.kill("on request")
             # A process that waits for a failed disk ends late; its end is reported then.
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(rank.gone.wait(), KILL_SECONDS)
+                await within(KILL_SECONDS, rank.gone.wait())
         return answer(group=self._agent.status())
 
     async def _restart(self, _header: Header, _: bytes) -> Answer:
@@ -189,11 +208,27 @@ class Requests:
         return answer(freed_bytes=freed)
 
     async def _complete(self, header: Header, payload: bytes) -> Answer:
-        rank = self._agent.need_group().ranks[header["rank"]]
+        rank = self._begun_rank(header["rank"])
+        reply = await rank.request("complete", COMPLETE_SECONDS, payload, cursor_pos=header["cursor_pos"])
+        fields = ("matches", "cursor_start", "cursor_end", "types", "signatures")
+        return answer(**{name: reply[name] for name in fields if name in reply})
+
+    async def _inspect(self, header: Header, payload: bytes) -> Answer:
+        rank, detail = self._begun_rank(header["rank"]), header["detail"]
+        position = header["cursor_pos"]
+        reply = await rank.request("inspect", COMPLETE_SECONDS, payload, cursor_pos=position, detail=detail)
+        return answer(**{name: reply[name] for name in ("found", "data", "busy")})
+
+    async def _debug(self, header: Header, payload: bytes) -> Answer:
+        """Pass a request of a page's debugger (Jupyter's debug_request) to a rank, and its reply back."""
+        reply = await self._begun_rank(header["rank"]).request("debug", DEBUG_SECONDS, payload)
+        return answer(reply=reply["reply"])
+
+    def _begun_rank(self, number: int) -> RankProcess:
+        rank = self._agent.need_group().ranks[number]
         if rank.state in ("starting", "importing", "joining"):
             raise JupyterDistError("group_not_ready", f"Rank {rank.rank} is still {rank.state}.", "Try again.")
-        reply = await rank.request("complete", COMPLETE_SECONDS, payload, cursor_pos=header["cursor_pos"])
-        return answer(**{name: reply[name] for name in ("matches", "cursor_start", "cursor_end")})
+        return rank
 
     async def _stacks(self, _header: Header, _: bytes) -> Answer:
         return answer(stacks=await stacks_of(self._agent.need_group()))
@@ -229,6 +264,30 @@ class Requests:
 
     async def _ping(self, _header: Header, _: bytes) -> Answer:
         return answer()
+
+
+def _send_comm(group: Group, number: int, kind: str, payload: bytes) -> bool:
+    """Pass a message of a page to a widget's code; return whether it waits for the end of a cell.
+
+    Raises:
+        JupyterDistError: `unknown_rank`, `rank_dead`, `not_found`, `node_unreachable`, `timed_out`.
+    """
+    if not 0 <= number < len(group.ranks):
+        raise JupyterDistError("unknown_rank", f"Group '{group.spec.name}' has no rank {number}.")
+    rank, content = group.ranks[number], road.TO_RANK[kind].decode(payload)
+    if rank.state == "dead":
+        raise dead_error([rank])
+    if rank.unreachable is not None:
+        raise JupyterDistError("node_unreachable", rank.unreachable, "Wait until the link is back.")
+    comm = group.comms.find(content["comm_id"])
+    if kind != "comm_open" and (comm is None or comm.rank != number or not comm.live):
+        message = f"Rank {number} has no widget with this id: it was closed, or its rank was started again."
+        raise JupyterDistError("not_found", message, "Run the cell again.")
+    if not group.comms.send(number, content, len(payload)):
+        message = f"Rank {number} has not handled the last messages to its widgets."
+        raise JupyterDistError("timed_out", message, "Wait for its cell or callback, or interrupt it.")
+    rank.send({"t": "to_rank", "kind": kind, "number": 0}, payload)
+    return rank.execution_id is not None
 
 
 async def _code_of(group: Group, execution: Execution) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import FrameError, Header, encode_frame, pack, unpack
 from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
@@ -100,7 +101,7 @@ class ServerLink:
         if self._stream is not None:
             self._something.set()
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._all_sent.wait(), timeout_seconds)
+                await within(timeout_seconds, self._all_sent.wait())
 
     async def close(self) -> None:
         """Stop listening and drop the server. Idempotent."""
@@ -108,7 +109,7 @@ class ServerLink:
             self._server.close()
         if self._stream is not None:
             with contextlib.suppress(OSError, asyncio.TimeoutError):
-                await asyncio.wait_for(self._stream.drain(), DRAIN_SECONDS)
+                await within(DRAIN_SECONDS, self._stream.drain())
             self._stream.abort()
         self._end_sender()
         for task in self._tasks:

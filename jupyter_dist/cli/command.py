@@ -111,6 +111,17 @@ def add_group_argument(parser: argparse.ArgumentParser) -> None:
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for starting a group."""
     add_shape_arguments(parser)
+    parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
+    parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
+    parser.add_argument("--launcher", help="what starts the node agents: slurm; external = you do (jupyter dist join)")
+    parser.add_argument(
+        "--launcher-option",
+        action="append",
+        type=variable,
+        default=[],
+        metavar="NAME=VALUE",
+        help="such as partition=gpu; 'jupyter dist launchers' lists them",
+    )
     parser.add_argument("--accelerator", choices=ACCELERATOR_CHOICES)
     parser.add_argument("--backend", choices=BACKEND_CHOICES)
     parser.add_argument("--python", help="interpreter of the ranks (default: this one)")

@@ -18,11 +18,13 @@ INDENT = " " * 4
 
 # From a cell and the cursor position: completions, and where they start.
 Ask = Callable[[str, int], tuple[list[str], int]]
+# The cells that the up arrow shows first, oldest first.
+Recall = Callable[[], list[str]]
 
 
-def cells(prompt: str, ask: Ask) -> Iterator[str]:
+def cells(prompt: str, ask: Ask, recall: Recall) -> Iterator[str]:
     """Yield cells until Ctrl-D; Ctrl-C drops an unfinished cell."""
-    read = _reader(prompt, ask)
+    read = _reader(prompt, ask, recall)
     while True:
         try:
             cell = read()
@@ -35,10 +37,10 @@ def cells(prompt: str, ask: Ask) -> Iterator[str]:
             yield cell
 
 
-def _reader(prompt: str, ask: Ask) -> Any:
+def _reader(prompt: str, ask: Ask, recall: Recall) -> Any:
     if sys.stdin.isatty():
         try:
-            return _session(prompt, ask)
+            return _session(prompt, ask, recall)
         except ImportError:  # a dependency of IPython, but optional
             pass
     return lambda: _read_lines(prompt if sys.stdin.isatty() else "")
@@ -63,7 +65,7 @@ def _read_lines(prompt: str) -> str:
     return "\n".join(lines)
 
 
-def _session(prompt: str, ask: Ask) -> Any:
+def _session(prompt: str, ask: Ask, recall: Recall) -> Any:
     from prompt_toolkit import PromptSession  # noqa: PLC0415  (slow, and optional)
     from prompt_toolkit.completion import Completer, Completion  # noqa: PLC0415
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
@@ -74,12 +76,20 @@ def _session(prompt: str, ask: Ask) -> Any:
             matches, start = ask(document.text, document.cursor_position)
             return (Completion(match, start - document.cursor_position) for match in matches)
 
+    class GroupHistory(FileHistory):
+        """The group's cells, and before them what was typed at this prompt on any group. Newest first."""
+
+        def load_history_strings(self) -> Iterator[str]:
+            cells = recall()
+            yield from reversed(cells)
+            yield from (line for line in super().load_history_strings() if line not in cells)
+
     session: Any = PromptSession(
         for_terminal(prompt),
         output=create_output(sys.__stdout__),  # may move the cursor; output of ranks may not
         multiline=True,
         key_bindings=_keys(),
-        history=FileHistory(_history_path()),
+        history=GroupHistory(_history_path()),
         completer=RankCompleter(),
         complete_while_typing=False,
         complete_in_thread=True,

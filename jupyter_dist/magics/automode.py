@@ -24,7 +24,7 @@ class AutoMode:
 
     def __call__(self, lines: list[str]) -> list[str]:
         """Called by IPython with every cell."""
-        lines = _with_space(lines)
+        lines = with_space(lines)
         if self.prefix is None or self._is_suspended:
             return lines
         if not goes_to_ranks(lines):
@@ -80,6 +80,6 @@ def _is_ours(line: str) -> bool:
     return re.match(r"%(dist_|dip|autodip|makedip|sync\b|timeline_|(re|un)?load_ext\b)", line) is not None
 
 
-def _with_space(lines: list[str]) -> list[str]:
+def with_space(lines: list[str]) -> list[str]:
     """`%%rank[0,1]` means `%%rank [0,1]`."""
     return [_RANK.sub("%%rank ", lines[0], count=1), *lines[1:]] if lines else lines

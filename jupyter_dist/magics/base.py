@@ -24,6 +24,8 @@ APPS = '__import__("jupyter_dist.apps.registry", fromlist=["registry"]).apps'
 class RankMagics(Magics):
     """Magics of one kernel: its shell, its group, and where its cells run by default."""
 
+    after_end = "Cells run in the kernel."  # once the group is shut down
+
     def __init__(self, shell: Any, session: Session, auto: AutoMode) -> None:
         super().__init__(shell)
         self.session = session
@@ -94,7 +96,7 @@ class RankMagics(Magics):
         self.auto.prefix = None
         if group is not None:
             self.end_group(group)
-            print("Cells run in the kernel.")
+            print(self.after_end)
 
     def end_group(self, group: Group) -> None:
         """End the group, and print it."""
@@ -154,11 +156,21 @@ class RankMagics(Magics):
 
 def start_fields(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of StartRequest for the given options of a magic."""
-    fields = {name: options.get(name) for name in ("backend", "accelerator")}
+    names = ("backend", "accelerator", "launcher", "num_nodes", "ranks_per_node")
+    fields = {name: options.get(name) for name in names}
     fields["num_ranks"] = options.get("num_processes")
+    if options.get("launcher_option"):
+        fields["launcher_options"] = dict(map(_pair, options["launcher_option"]))
     if options.get("gpu_ids"):
         fields["devices"] = parse_devices(options["gpu_ids"])
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise DistError(f"'{text}' is not an option of a launcher. Write NAME=VALUE, such as partition=gpu.")
+    return name, value
 
 
 def joined(values: Iterable[str] | None) -> str | None:

@@ -49,7 +49,7 @@ class RankNames:
         place, group = self._place(context), self._session.known
         if place is None or group is None:
             return {"completions": []}
-        rank = _first_rank(place.ranks, group.world_size)
+        rank = first_rank(place.ranks, group.world_size, group.num_nodes)
         found = self._ask(group, rank, place) or self._remembered(place)
         texts = [text for text in found["matches"] if not text.startswith("%")]
         return {
@@ -113,7 +113,8 @@ def place_of(lines: list[str], before: list[str], prefix: str | None) -> Place |
     return Place(ranks, "\n".join(lines[first:]), len("\n".join(before[first:])), everywhere)
 
 
-def _first_rank(ranks: str, world_size: int) -> int:
+def first_rank(ranks: str, world_size: int, num_nodes: int = 1) -> int:
+    """Return the first rank of an expression; rank 0 if it is not one."""
     with contextlib.suppress(JupyterDistError):
-        return parse_ranks(ranks.strip("\"'"), world_size)[0]
+        return parse_ranks(ranks.strip("\"'"), world_size, num_nodes)[0]
     return 0

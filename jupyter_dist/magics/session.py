@@ -28,6 +28,9 @@ OPTIONS = {
     "devices": ("-g", "on {place}"),
     "backend": ("--backend", "with backend {backend}"),
     "accelerator": ("--accelerator", "on {place}"),
+    "launcher": ("--launcher", "with the launcher {launcher}"),
+    "num_nodes": ("--num-nodes", "on {num_nodes} nodes"),
+    "ranks_per_node": ("--ranks-per-node", "with {ranks_per_node} ranks on each node"),
 }
 
 
@@ -95,9 +98,12 @@ class Session:
             return group, False
         wanted = name or next(name for name in self._names() if name not in living)
         defaults: dict[str, Any] = {"python": sys.executable, "cwd": os.getcwd()}
-        if num_ranks is not None and "devices" not in fields:
+        if num_ranks is not None and not fields.keys() & {"devices", "launcher", "num_nodes", "ranks_per_node"}:
             defaults["num_ranks"] = num_ranks
-        self._group = self.client.start(wanted, grace_seconds=self._grace_seconds(), **{**defaults, **fields})
+        grace_seconds = self._grace_seconds()
+        self._group = self.client.start(wanted, wait=False, grace_seconds=grace_seconds, **{**defaults, **fields})
+        if not self._group.model.get("join"):  # else its machines come when the user starts them
+            self._group.ready(show=print)
         return self._group, True
 
     def run(
@@ -192,9 +198,13 @@ class Session:
         return True
 
     def _check_same(self, group: Group, fields: dict[str, Any]) -> None:
-        has = {**group.model, "num_ranks": group.world_size}
+        num_nodes = len(group.model.get("nodes") or ()) or 1
+        shape = {"num_ranks": group.world_size, "num_nodes": num_nodes, "ranks_per_node": group.world_size // num_nodes}
+        has = {"launcher": "local", **group.model, **shape}
         has["place"] = "CPU" if has["accelerator"] == "cpu" else f"the devices {has['devices']}"
         for field, wanted in fields.items():
+            if field == "launcher_options":  # of its job, which is there
+                continue
             if wanted in ("auto", has[field]) or (wanted == "all" and has["devices"]):
                 continue
             option, what = OPTIONS[field]

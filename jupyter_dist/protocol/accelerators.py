@@ -128,9 +128,9 @@ BACKEND_CHOICES = ("auto", *dict.fromkeys(name for row in STARTABLE for name in 
 DEVICE_TYPES = tuple(dict.fromkeys(row.device_type for row in WITH_DEVICES))
 
 
-def on_loopback() -> dict[str, str]:
-    """Return variables that make all backends listen on this machine only."""
-    return {backend.interface_variable: "lo" for backend in BACKENDS.values()}
+def on_interface(name: str) -> dict[str, str]:
+    """Return variables that make all backends listen on this network interface; "lo" is this machine only."""
+    return {backend.interface_variable: name for backend in BACKENDS.values()}
 
 
 def without_devices() -> dict[str, str]:

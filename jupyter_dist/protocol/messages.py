@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
+from .machine import Devices, MemorySample
 from .models import (
-    Devices,
     ErrorBody,
     Execution,
     Field,
     Group,
     Groups,
     LogRecord,
-    MemorySample,
     Rank,
     ViewChange,
 )
-from .requests import RunRequest
+from .requests import MAX_GROUP_RANKS, CommRequest, RunRequest
 from .specs import MAX_SEQ
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class HelloMessage(TypedDict):
     server: Annotated[str, Field("The id of this server process.")]
     accepts: NotRequired[
         Annotated[
-            list[Literal["submit", "groups"]],
+            list[Literal["submit", "groups", "comm"]],
             Field("What it accepts besides the topics of version 0.1: messages of these types, these topics."),
         ]
     ]
@@ -102,6 +101,48 @@ class LogMessage(TypedDict):
     skipped: Annotated[int, Field("How many records before them were skipped because there were too many.")]
 
 
+class CommState(TypedDict):
+    """A comm of a rank as it is now: what a page needs to open it."""
+
+    comm_id: str
+    rank: int
+    execution_id: Annotated[str | None, Field("The execution whose code opened it.")]
+    target_name: NotRequired[str]
+    data: Annotated[dict[str, Any], Field("As in Jupyter's `comm_open`; of a widget the state as it is now.")]
+    metadata: NotRequired[dict[str, Any]]
+    buffers: NotRequired[Annotated[list[str], Field("In base64.")]]
+    live: Annotated[bool, Field("Whether its rank lives.")]
+    is_kept: Annotated[bool, Field("False: its state was too large to be kept.")]
+
+
+class CommNews(TypedDict):
+    """What happened to a comm: a message of a rank, or the death of one."""
+
+    seq: int
+    kind: Annotated[
+        Literal["comm_open", "comm_msg", "comm_close", "comm_done", "dead"],
+        Field("`comm_done`: the rank has handled the message `msg_id`. `dead`: the rank is, with all its comms."),
+    ]
+    rank: int
+    comm_id: NotRequired[str]
+    execution_id: NotRequired[str | None]
+    target_name: NotRequired[str]
+    data: NotRequired[dict[str, Any]]
+    metadata: NotRequired[dict[str, Any]]
+    buffers: NotRequired[Annotated[list[str], Field("In base64.")]]
+    parent: NotRequired[Annotated[str | None, Field("The `msg_id` of the message that the code was handling.")]]
+    msg_id: NotRequired[str]
+
+
+class CommsMessage(TypedDict):
+    """The comms of a group's ranks: at first all that are open, then what happens to them."""
+
+    type: Literal["comms"]
+    group: str
+    comms: NotRequired[Annotated[list[CommState], Field("All: forget others. At first, and after a lost connection.")]]
+    messages: Annotated[list[CommNews], Field("In order; after `comms`, if there are both.")]
+
+
 class MemoryMessage(TypedDict):
     """A memory sample."""
 
@@ -126,7 +167,14 @@ class ErrorMessage(TypedDict):
 
 # The messages of subscriptions, and all messages of the server.
 TopicMessage = (
-    ChangesMessage | ExecutionMessage | ViewMessage | LogMessage | MemoryMessage | DevicesMessage | ErrorMessage
+    ChangesMessage
+    | ExecutionMessage
+    | ViewMessage
+    | LogMessage
+    | CommsMessage
+    | MemoryMessage
+    | DevicesMessage
+    | ErrorMessage
 )
 ServerMessage = HelloMessage | GroupsMessage | SubmittedMessage | TopicMessage
 
@@ -157,6 +205,13 @@ class LogTopic(TypedDict):
     rank: int
 
 
+class CommsTopic(TypedDict):
+    """The widgets of a group's ranks."""
+
+    topic: Literal["comms"]
+    group: Id
+
+
 class MemoryTopic(TypedDict):
     """A group's memory; samples are taken while it is followed."""
 
@@ -171,7 +226,7 @@ class DevicesTopic(TypedDict):
 
 
 # The topics; their fields identify the subscription.
-Topic = GroupsTopic | ExecutionTopic | LogTopic | MemoryTopic | DevicesTopic
+Topic = GroupsTopic | ExecutionTopic | LogTopic | CommsTopic | MemoryTopic | DevicesTopic
 
 
 class ClientMessage(TypedDict):
@@ -179,7 +234,7 @@ class ClientMessage(TypedDict):
 
     type: Literal["subscribe", "unsubscribe"]
     topic: Annotated[
-        Literal["execution", "log", "memory", "devices", "groups"],
+        Literal["execution", "log", "comms", "memory", "devices", "groups"],
         Field("`groups` is followed from the start, whole; who subscribes to it is sent its changes."),
     ]
     group: NotRequired[Id]
@@ -198,3 +253,12 @@ class SubmitMessage(TypedDict):
         Field("The idempotency key, which the answer has, too. The same key by POST is the same cell.", maxLength=200),
     ]
     cell: RunRequest
+
+
+class CommMessage(CommRequest):
+    """A message of a page to a widget on a rank: `POST .../ranks/{rank}/comms`; only an error is answered."""
+
+    type: Literal["comm"]
+    group: Id
+    rank: Annotated[int, Field("", minimum=0, maximum=MAX_GROUP_RANKS)]
+    key: Annotated[str, Field("The answer to an invalid message has it, too.", maxLength=200)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
-from .states import ExecutionState, GroupState, RankState
+from .states import ExecutionState, GroupState, NodeState, RankState
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
@@ -26,6 +26,7 @@ class Field:
         self.keywords = keywords
 
 
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 RankSet = Annotated[str, Field(name="RankSet")]
 Output = Annotated[dict[str, Any], Field("A notebook output in nbformat.", name="IOutput")]
 
@@ -95,6 +96,7 @@ class Rank(TypedDict):
 
     rank: int
     local_rank: int
+    node: NotRequired[Annotated[int | None, Field("On several machines: the node that it runs on.")]]
     pid: int | None
     device: str
     state: RankState
@@ -104,6 +106,37 @@ class Rank(TypedDict):
     exit: RankExit | None
     message: str | None
     ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]
+
+
+class Node(TypedDict):
+    """One machine of a group over several machines."""
+
+    node: Annotated[int, Field("Its number, torchrun's GROUP_RANK.")]
+    host: Annotated[str | None, Field("The name of the machine; null until its agent has joined.")]
+    state: Annotated[
+        NodeState,
+        Field("`waiting`: its agent has not joined. `unreachable`: the link is lost. `gone`: it ended, and its ranks."),
+    ]
+    message: str | None
+    ranks: RankSet
+    address: Annotated[str | None, Field("With which it reaches the head.")]
+    interface: Annotated[str | None, Field("The network interface that its ranks use, unless `env` says otherwise.")]
+
+
+class Allocation(TypedDict):
+    """The nodes that a launcher has asked its engine for, for one group."""
+
+    launcher: str
+    state: Annotated[
+        Literal["queued", "allocated", "not_known", "ended"],
+        Field("`not_known`: the engine does not answer, which says nothing about the nodes."),
+    ]
+    text: Annotated[str, Field("A sentence: why it waits, which nodes it has, why it has ended.")]
+    job_id: str | None
+    hosts: list[str]
+    eta: Annotated[float | None, Field("When the engine expects it to start.")]
+    ends_at: Annotated[float | None, Field("When the engine ends it: its time limit.")]
+    warning: Annotated[str | None, Field("What is about to happen, such as the end of the time limit.")]
 
 
 class EndsWith(TypedDict):
@@ -135,6 +168,12 @@ class Group(TypedDict):
     ends_with: NotRequired[Annotated[EndsWith | None, Field("The processes that it ends with; null: it outlives all.")]]
     protocol: Annotated[int, Field("What its agent speaks.")]
     ranks: list[Rank]
+    launcher: NotRequired[Annotated[str, Field("What starts its node agents; `local`: there are none.")]]
+    nodes: NotRequired[Annotated[list[Node], Field("Its machines; empty for a group on the server's machine alone.")]]
+    join: NotRequired[
+        Annotated[str | None, Field("The command to run on each machine that is missing; null if none is.")]
+    ]
+    allocation: NotRequired[Annotated[Allocation | None, Field("Of its nodes; null without an engine.")]]
     running: Annotated[list[str], Field("Executions.")]
     queued: Annotated[list[str], Field("Executions.")]
 
@@ -216,6 +255,12 @@ class InputAnswered(TypedDict):
     not_asking: Annotated[RankSet, Field("Ranks that were named and ask for nothing, or for something else by now.")]
 
 
+class CommTaken(TypedDict):
+    """A message to a widget was taken."""
+
+    waits: Annotated[bool, Field("Whether its rank runs a cell, and handles the message afterwards.")]
+
+
 class Execution(TypedDict):
     """One cell that is queued, running or done on a set of ranks."""
 
@@ -280,9 +325,36 @@ class Completion(TypedDict):
     matches: list[str]
     cursor_start: int
     cursor_end: int
+    types: NotRequired[
+        Annotated[list[str], Field("Of each match: function, class, module, instance, property, keyword; or empty.")]
+    ]
+    signatures: NotRequired[Annotated[list[str], Field("Of each match that is a function or class; or empty.")]]
+
+
+class Inspection(TypedDict):
+    """What is at a cursor, in the format of Jupyter's inspect_reply."""
+
+    found: bool
+    data: Annotated[dict[str, str], Field("By MIME type; `text/plain` is what `name?` prints.")]
+    busy: Annotated[bool, Field("The rank runs a cell: it can only describe functions, classes and modules.")]
+
+
+class DebugReply(TypedDict):
+    """What one rank's debugger replies."""
+
+    rank: int
+    content: Annotated[dict[str, Any], Field("In the format of Jupyter's debug_reply.")]
+
+
+class DebugReplies(TypedDict):
+    """The replies of all ranks that were asked."""
+
+    replies: list[DebugReply]
 
 
 RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
+# Marks an output that belongs to a bundle, which shows it (docs/decisions/0019).
+PART_MIME = "application/vnd.jupyter-dist.part+json"
 
 
 class SavedGroup(TypedDict):
@@ -299,6 +371,9 @@ class SavedItem(TypedDict):
     ranks: RankSet
     output: NotRequired[Output]
     elided: NotRequired[Elided]
+    part: NotRequired[
+        Annotated[int, Field("Instead of `output`: the cell's output so many after the bundle's has it.")]
+    ]
 
 
 class RanksBundle(TypedDict):
@@ -353,86 +428,7 @@ class Script(TypedDict):
     notes: Annotated[list[str], Field("Sentences about what is left out; they stand in the script, too.")]
 
 
-# -- the machine ----------------------------------------------------------------------------------------
-
-
-class DeviceProcess(TypedDict):
-    """A process on a device; those of other users are one entry without a name."""
-
-    pid: int | None
-    name: str | None
-    memory_bytes: int | None
-    group: str | None
-    rank: int | None
-    mine: bool
-
-
-class Device(TypedDict):
-    """An accelerator; null where it does not report a value."""
-
-    accelerator: str
-    index: int
-    name: str | None
-    uuid: str | None
-    memory_used_bytes: int | None
-    memory_total_bytes: int | None
-    utilization_percent: float | None
-    temperature_celsius: float | None
-    power_watts: float | None
-    power_limit_watts: float | None
-    processes: list[DeviceProcess]
-
-
-class Host(TypedDict):
-    """The machine that the server runs on."""
-
-    cpu_percent: float
-    cpu_count: int
-    load_1m: float
-    memory_used_bytes: int
-    memory_total_bytes: int
-
-
-class Devices(TypedDict):
-    """Devices and host."""
-
-    devices: list[Device]
-    host: Host
-    processes_hidden: Annotated[bool, Field("Whether other users have processes on the devices.")]
-    problems: Annotated[list[str], Field("A sentence for each kind of device that could not be read.")]
-
-
-class PreparedProcess(TypedDict):
-    """A process that is kept to make the next start faster; it ends when memory is short."""
-
-    what: Annotated[str, Field("`forkserver`, or `agent`: one that waits for its group, with its zygote.")]
-    pid: int
-    memory_bytes: Annotated[int, Field("What n processes share counts as an n-th for each of them.")]
-
-
-class Prepared(TypedDict):
-    """What is kept to make the next start faster."""
-
-    processes: list[PreparedProcess]
-
-
-class RankMemory(TypedDict):
-    """The memory of one rank; null where its device has no such value."""
-
-    rank: int
-    resident_bytes: int
-    allocated_bytes: int | None
-    reserved_bytes: int | None
-    peak_bytes: int | None
-    device_used_bytes: int | None
-    cpu_percent: float
-
-
-class MemorySample(TypedDict):
-    """The memory of all ranks of a group at one moment."""
-
-    at: float
-    ranks: list[RankMemory]
+# -- answers ------------------------------------------------------------------------------------------
 
 
 class Versions(TypedDict):
@@ -478,12 +474,6 @@ class FreedBytes(TypedDict):
     """The freed bytes, by rank."""
 
     freed_bytes: dict[str, int]
-
-
-class Samples(TypedDict):
-    """The last minutes of a group's memory, newest last."""
-
-    samples: list[MemorySample]
 
 
 class Executions(TypedDict):

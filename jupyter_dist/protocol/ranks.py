@@ -1,4 +1,4 @@
-"""Rank expressions: `all`, `0-3,7`, `::2`, `!0`. Parsed, never evaluated.
+"""Rank expressions: `all`, `0-3,7`, `::2`, `!0`, `node:1`. Parsed, never evaluated.
 
 The TypeScript counterpart is labextension/src/model/format/ranks.ts; both run tests/vectors/rank_expressions.json.
 """
@@ -20,11 +20,12 @@ _NUMBER = r"-?[0-9]{1,7}"
 _SINGLE = re.compile(rf"({_NUMBER})\Z")
 _RANGE = re.compile(r"([0-9]{1,7})-([0-9]{1,7})\Z")
 _CANONICAL = re.compile(r"(?:[0-9]{1,7}(?:-[0-9]{1,7})?(?:,[0-9]{1,7}(?:-[0-9]{1,7})?)*)?\Z")
+_NODE = re.compile(r"node:([0-9]{1,7})\Z")
 _SLICE = re.compile(rf"({_NUMBER})?:({_NUMBER})?(?::({_NUMBER})?)?\Z")
 
 
-def parse_ranks(expression: str, world_size: int) -> tuple[int, ...]:
-    """Return the ranks that `expression` names in a group of `world_size`, sorted, each once.
+def parse_ranks(expression: str, world_size: int, num_nodes: int = 1) -> tuple[int, ...]:
+    """Return the ranks that `expression` names in a group of `world_size` on so many nodes, sorted, each once.
 
     Raises:
         JupyterDistError: `bad_ranks`, if it is malformed, names a rank that does not exist, or names none.
@@ -39,9 +40,9 @@ def parse_ranks(expression: str, world_size: int) -> tuple[int, ...]:
     chosen = set(range(world_size)) if terms[0].startswith("!") else set()
     for term in terms:
         if term.startswith("!"):
-            chosen.difference_update(_term_ranks(term[1:], expression, world_size))
+            chosen.difference_update(_term_ranks(term[1:], expression, world_size, num_nodes))
         else:
-            chosen.update(_term_ranks(term, expression, world_size))
+            chosen.update(_term_ranks(term, expression, world_size, num_nodes))
     if not chosen:
         raise _bad(f"'{expression.strip()}' names no rank.", world_size)
     return tuple(sorted(chosen))
@@ -107,7 +108,7 @@ def _terms(expression: str) -> list[str]:
     return (text[1:-1] if text.startswith("[") and text.endswith("]") else text).split(",")
 
 
-def _term_ranks(term: str, expression: str, world_size: int) -> Iterable[int]:
+def _term_ranks(term: str, expression: str, world_size: int, num_nodes: int) -> Iterable[int]:
     if term == "all":
         return range(world_size)
     if match := _SINGLE.match(term):
@@ -117,6 +118,12 @@ def _term_ranks(term: str, expression: str, world_size: int) -> Iterable[int]:
         if first > last:
             raise _bad(f"'{term}' is reversed; did you mean '{last}-{first}'?", world_size)
         return range(first, last + 1)
+    if match := _NODE.match(term):
+        node, size = int(match[1]), world_size // num_nodes
+        if node >= num_nodes:
+            nodes = "node 0" if num_nodes == 1 else f"nodes 0 to {num_nodes - 1}"
+            raise _bad(f"There is no node {node} ('{term}'): this group has {nodes}.", world_size)
+        return range(node * size, (node + 1) * size)
     if match := _SLICE.match(term):
         start, stop, step = (int(number) if number else None for number in match.groups())
         if step is not None and step < 1:

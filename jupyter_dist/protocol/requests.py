@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
 from .models import Field
 from .ranks import MAX_EXPRESSION_LENGTH, MAX_RANKS
-from .road import MAX_INPUT_CHARS
+from .road import MAX_COMM_BYTES, MAX_INPUT_CHARS
 from .specs import MAX_SEQ
 
 if TYPE_CHECKING:
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 MAX_CODE_BYTES = 16 << 20
 MAX_COMPLETE_CHARS = 1 << 20
-MAX_CPU_RANKS = 64
+MAX_CPU_RANKS = 64  # of a node
+MAX_NODES = 1024
+MAX_GROUP_RANKS = 4096
 MAX_PATH = 4096
+CHUNK_BYTES = 4 << 20  # of a file on its way to another machine
 MAX_VARIABLES = 500
 MAX_WORDS = 1000
 MAX_WORD = 128 << 10
@@ -39,6 +42,33 @@ _VARIABLES = {
     "maxProperties": MAX_VARIABLES,
     "propertyNames": {"type": "string", "maxLength": 200},
     "additionalProperties": {"type": "string", "maxLength": 32 << 10},
+}
+
+
+def _json_value(depth: int, longest: int) -> dict[str, Any]:
+    """Wide: whoever the JSON is for says in a sentence what is wrong with it."""
+    text = {"type": "string", "maxLength": longest}
+    number = {"type": "number", "minimum": -MAX_SEQ, "maximum": MAX_SEQ}
+    kinds: list[dict[str, Any]] = [text, number, {"type": "boolean"}, {"type": "null"}]
+    if depth:
+        inner = _json_value(depth - 1, longest)
+        names = {"type": "string", "maxLength": 1000}
+        kinds.append({"type": "array", "maxItems": 200, "items": inner})
+        kinds.append({"type": "object", "maxProperties": 500, "propertyNames": names, "additionalProperties": inner})
+    return {"anyOf": kinds}
+
+
+_LAUNCHER_OPTIONS = {
+    "type": "object",
+    "maxProperties": 50,
+    "propertyNames": {"type": "string", "maxLength": 100},
+    "additionalProperties": _json_value(3, 4000),
+}
+_DEBUG_MESSAGE = {
+    "type": "object",
+    "maxProperties": 20,
+    "propertyNames": {"type": "string", "maxLength": 100},
+    "additionalProperties": _json_value(4, MAX_CODE_BYTES),
 }
 _PID = {"type": "integer", "minimum": 1, "maximum": 1 << 22}
 _TICKS = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
@@ -97,8 +127,27 @@ class StartRequest(TypedDict, total=False):
     ]
     num_ranks: Annotated[
         int,
-        Field(f"CPU ranks, 1 to {MAX_CPU_RANKS}; on devices their number.", minimum=1, maximum=MAX_CPU_RANKS),
+        Field(
+            f"CPU ranks, 1 to {MAX_CPU_RANKS}; on devices their number. On several nodes those of all together.",
+            minimum=1,
+            maximum=MAX_GROUP_RANKS,
+        ),
     ]
+    launcher: Annotated[
+        str,
+        Field(
+            "What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on the "
+            "server's machine. `external`: you do, with the command in `join` of the group. "
+            "Others: see `jupyter dist launchers`.",
+            maxLength=100,
+        ),
+    ]
+    launcher_options: Annotated[
+        dict[str, Any],
+        Field("Options of the launcher by name, as `jupyter dist launchers` lists them.", schema=_LAUNCHER_OPTIONS),
+    ]
+    num_nodes: Annotated[int, Field("How many machines the ranks run on.", minimum=1, maximum=MAX_NODES)]
+    ranks_per_node: Annotated[int, Field("Ranks on each of them.", minimum=1, maximum=MAX_CPU_RANKS)]
     backend: Annotated[str, _one_of(BACKEND_CHOICES)]
     cwd: Annotated[str, Field("A directory, absolute or relative to the server's root.", maxLength=MAX_PATH)]
     notebook: Annotated[str, Field("A notebook's path; its folder is the default cwd.", maxLength=MAX_PATH)]
@@ -198,6 +247,20 @@ class RunRequest(TypedDict):
     ]
 
 
+class CommRequest(TypedDict):
+    """The body of POST .../ranks/{rank}/comms: a message to a widget."""
+
+    kind: Literal["comm_open", "comm_msg", "comm_close"]
+    content: Annotated[
+        str,
+        Field(
+            "In JSON: `comm_id`, `data`, and if needed `target_name` (of `comm_open`), `metadata`, `buffers`"
+            " (in base64) and `msg_id`, which names the message: `comm_done` has it when the code has handled it.",
+            maxLength=MAX_COMM_BYTES,
+        ),
+    ]
+
+
 class InputRequest(TypedDict):
     """The body of POST .../input: the answer to what ranks ask for."""
 
@@ -244,6 +307,25 @@ class CompleteRequest(TypedDict):
     cursor_pos: NotRequired[
         Annotated[int | None, Field("The cursor, in characters; the end.", minimum=0, maximum=MAX_COMPLETE_CHARS)]
     ]
+
+
+class InspectRequest(CompleteRequest):
+    """The body of POST .../inspect."""
+
+    detail: NotRequired[Annotated[int, Field("0: as `name?`; 1: as `name??`, with the source.", minimum=0, maximum=1)]]
+
+
+class DebugRequest(TypedDict):
+    """The body of POST .../debug."""
+
+    message: Annotated[
+        dict[str, Any],
+        Field(
+            "In the format of Jupyter's debug_request: `seq`, `type`, `command` and `arguments`.",
+            schema=_DEBUG_MESSAGE,
+        ),
+    ]
+    ranks: NotRequired[Expression]
 
 
 class RanksRequest(TypedDict, total=False):

@@ -8,13 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from .errors import bad_request
+
+if TYPE_CHECKING:
+    from typing_extensions import Required
 
 MAX_PROMPT_CHARS = 4000
 MAX_INPUT_CHARS = 10_000  # in JSON it fits into a message of the WebSocket
 MAX_MESSAGE_BYTES = 256 << 10
+MAX_COMM_BYTES = 16 << 20  # of one message of a widget, with its buffers
+MAX_COMM_ID = 200
 
 
 class InputQuestion(TypedDict):
@@ -28,6 +33,18 @@ class InputAnswer(TypedDict):
     """`input` to a rank: the answer to its question."""
 
     text: str | None  # None: there is no more input (EOFError), as after Ctrl-D in a terminal
+
+
+class CommMessage(TypedDict, total=False):
+    """`comm_open`, `comm_msg` and `comm_close`, in both directions, as in Jupyter's protocol."""
+
+    comm_id: Required[str]
+    target_name: str  # of `comm_open`
+    data: dict[str, Any]
+    metadata: dict[str, Any]
+    buffers: list[str]  # in base64
+    parent: str | None  # from a rank: the number of the message that its code was handling
+    msg_id: str | None  # to a rank: names this message; `comm_done` has it when the code has handled it
 
 
 @dataclass(frozen=True)
@@ -66,8 +83,39 @@ def _is_answer(content: dict[str, Any]) -> bool:
     return set(content) == {"text"} and (text is None or (isinstance(text, str) and len(text) <= MAX_INPUT_CHARS))
 
 
+def _is_comm(content: dict[str, Any]) -> bool:
+    types = {"target_name": str, "data": dict, "metadata": dict, "buffers": list}
+    is_typed = all(isinstance(content[name], types[name]) for name in types.keys() & content.keys())
+    names = (content.get("comm_id"), content.get("parent") or "", content.get("msg_id") or "")
+    are_ids = all(isinstance(name, str) and len(name) <= MAX_COMM_ID for name in names)
+    known = {"comm_id", "parent", "msg_id", *types}
+    return (
+        is_typed and are_ids and set(content) <= known and all(isinstance(b, str) for b in content.get("buffers", ()))
+    )
+
+
+def _is_done(content: dict[str, Any]) -> bool:
+    return set(content) == {"comm_id", "msg_id"} and all(isinstance(name, str) for name in content.values())
+
+
+_COMM = Kind(_is_comm, MAX_COMM_BYTES)
+COMM_KINDS = ("comm_open", "comm_msg", "comm_close")
+
 FROM_RANK: Mapping[str, Kind] = {
     "input": Kind(_is_question),
     "input_over": Kind(lambda content: not content),  # it waits no longer: it was interrupted
+    **dict.fromkeys(COMM_KINDS, _COMM),
+    "comm_done": Kind(_is_done),  # the code has handled that message, and its output has been sent
 }
-TO_RANK: Mapping[str, Kind] = {"input": Kind(_is_answer)}
+TO_RANK: Mapping[str, Kind] = {"input": Kind(_is_answer), **dict.fromkeys(COMM_KINDS, _COMM)}
+
+
+def checked(kind: str, content: str) -> bytes:
+    """Return the payload of a message to a rank, given its content in JSON. Raises JupyterDistError `bad_request`."""
+    payload = content.encode("utf-8", "replace")
+    try:
+        TO_RANK[kind].decode(payload)
+    except (ValueError, RecursionError) as err:
+        message = f"'content' is not that of a '{kind}': {err!s:.100}."
+        raise bad_request(message, "See docs/messaging.md, The road.") from err
+    return payload

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 from .errors import bad_request
 
 # The protocol that agents of this version speak, and the oldest that servers of this version support.
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 OLDEST_PROTOCOL_VERSION = 1
 CALL_PROTOCOL = 3  # the first whose agents take a call (requests.RankCall) instead of code
 ROAD_PROTOCOL = 4  # the first whose agents pass messages between clients and the code on ranks (road.py)
+COMM_PROTOCOL = 5  # the first whose ranks have comms: widgets are live
+LOCAL = "local"  # the launcher of groups that run where the server runs
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
+CALLBACK_ID = "callback"  # of the code of a widget, which runs while no cell does: what an interrupt names
 EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the channel to the agent
 
 S = TypeVar("S", bound="Spec")
@@ -51,7 +54,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class GroupSpec(Spec):
-    """A group to start on one node, fully resolved: no field is `auto`."""
+    """A group to start, fully resolved: no field is `auto`."""
 
     group_id: str
     name: str
@@ -59,7 +62,7 @@ class GroupSpec(Spec):
     accelerator: str  # see accelerators.py, like the backend
     backend: str
     cwd: str
-    devices: list[int] = field(default_factory=list)  # indices of the accelerator, one per local rank
+    devices: list[int] = field(default_factory=list)  # indices of the accelerator, one per rank of a node
     env: dict[str, str] = field(default_factory=dict)
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
     start_timeout_seconds: float = 120.0
@@ -68,6 +71,19 @@ class GroupSpec(Spec):
     user_journal_bytes: int = 0  # quota of the journals of all groups beside it
     key: str | None = None  # the idempotency key of its start, for the next server
     owner: dict[str, Any] | None = None  # the process that it ends with: requests.OwnerRequest
+    launcher: str = LOCAL  # what starts its node agents; see `is_on_nodes`
+    num_nodes: int = 1
+    node_lease_seconds: float = 60.0  # a node that has not heard from the head for this long ends its ranks
+
+    @property
+    def is_on_nodes(self) -> bool:
+        """Whether its ranks are processes of node agents, not of its own agent."""
+        return self.launcher != LOCAL or self.num_nodes > 1
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Return how many ranks each node has."""
+        return self.world_size // self.num_nodes
 
 
 @dataclass(frozen=True)
@@ -84,10 +100,12 @@ class RankSpec(Spec):
     backend: str
     device: str  # as torch names it
     cwd: str
-    store_path: str  # a FileStore that no process group has used
+    store_path: str  # a store that no process group has used: the path of a FileStore, or `link:NAME`
     generation: int
     env: dict[str, str] = field(default_factory=dict)  # the rank's extra environment, including torchrun's
     join_timeout_seconds: float = 60.0
+    node: int | None = None  # which of the group's machines; None: it has only one
+    store_socket: str = ""  # where the node agent takes the requests to stores `link:NAME`
 
 
 @dataclass(frozen=True)

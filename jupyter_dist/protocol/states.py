@@ -14,6 +14,8 @@ from typing import Literal
 GroupState = Literal[
     "starting", "ready", "degraded", "restarting", "ending", "dead", "unresponsive", "incompatible", "lost"
 ]
+# waiting: its agent has not joined; unreachable: the link is lost; gone: its agent ended, and its ranks with it.
+NodeState = Literal["waiting", "joined", "unreachable", "gone"]
 RankState = Literal["starting", "importing", "joining", "idle", "busy", "unresponsive", "dead"]
 ExecutionState = Literal["queued", "running", "ok", "error", "interrupted", "aborted", "lost"]
 RankStatus = ExecutionState  # of a rank's part of an execution

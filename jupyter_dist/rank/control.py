@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.rank.cells.comms import Comms
 from jupyter_dist.rank.cells.interrupt import Execution, Interrupter
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
@@ -16,19 +18,25 @@ from jupyter_dist.rank.guard.own import json, os, time, traceback
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.transport.frames import Header, pack
 
-from .cells import completion, whereabouts
+from .cells import completion, inspection, whereabouts
 from .collectives import flight, torch_compat, waiting
 from .memory import Memory
+
+if TYPE_CHECKING:
+    from .cells.debugging.dap import DebugSession
 
 
 @dataclass
 class Control:
     """The messages of docs/messaging.md, "Agent to rank", one method each."""
 
+    rank: int
+    place: str  # the group's folder, on this machine
     outbox: Outbox
     runner: Runner
     interrupter: Interrupter
     stdin: Stdin
+    comms: Comms
     memory: Memory
     namespace: dict[str, Any]
     rejoin: Callable[[str], int]  # store path -> number of models revived; main thread
@@ -36,6 +44,7 @@ class Control:
     peer_lost: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
+        self._debugger: DebugSession | None = None  # created when a page asks
         self._handlers: dict[str, Callable[[Header, bytes], None]] = {
             "execute": self._on_execute,
             "call": self._on_call,
@@ -44,6 +53,8 @@ class Control:
             "sample": self._on_sample,
             "empty_cache": self._on_empty_cache,
             "complete": self._on_complete,
+            "inspect": self._on_inspect,
+            "debug": self._on_debug,
             "rejoin": self._on_rejoin,
             "peer_lost": self._on_peer_lost,
             "ping": self._on_ping,
@@ -87,9 +98,22 @@ class Control:
         content = road.TO_RANK[header["kind"]].decode(payload)
         if header["kind"] == "input":
             self.stdin.take(header["number"], road.InputAnswer(text=content["text"]))
+        else:
+            self.comms.take(header["kind"], cast("road.CommMessage", content))
+
+    def _on_debug(self, header: Header, payload: bytes) -> None:
+        """Answer a page's debugger (cells/debugging/dap.py), now or when the debugger has answered."""
+        if self._debugger is None:
+            from .cells.debugging.dap import DebugSession
+
+            self._debugger = DebugSession(self.rank, self.place, self.runner.shell, self.runner.when_idle)
+        is_busy = self.interrupter.current is not None
+        self._debugger.handle(json.loads(payload), is_busy, lambda reply: self._answer(header, reply=reply))
 
     def _on_interrupt(self, header: Header, _: bytes) -> None:
         self.interrupter.request(header["execution_id"])
+        if self._debugger is not None:
+            self._debugger.release()
 
     def _on_sample(self, header: Header, _: bytes) -> None:
         self._answer(header, **self.memory.sample())
@@ -124,6 +148,14 @@ class Control:
             return
         shell = self.runner.shell
         self._in_main_thread(header, lambda: self._answer(header, **completion.complete(shell, code, cursor_pos)))
+
+    def _on_inspect(self, header: Header, payload: bytes) -> None:
+        code, cursor_pos = payload.decode("utf-8", "replace"), header["cursor_pos"]
+        if self.interrupter.current is not None:
+            self._answer(header, **inspection.glance(self.namespace, code, cursor_pos))
+            return
+        look = partial(inspection.look, self.runner.shell, code, cursor_pos, header["detail"])
+        self._in_main_thread(header, lambda: self._answer(header, **look()))
 
     def _on_rejoin(self, header: Header, _: bytes) -> None:
         def rejoin() -> None:

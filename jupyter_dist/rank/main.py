@@ -18,6 +18,8 @@ import torch.distributed as dist
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.cells.calls import Calls
+from jupyter_dist.rank.cells.comms import Comms
+from jupyter_dist.rank.cells.debugging.debuggers import Debuggers
 from jupyter_dist.rank.cells.interrupt import Interrupter
 from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell
@@ -90,11 +92,15 @@ class Rank:
         self._stdin = Stdin(self._outbox, self._streams, self._interrupter)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._membership)
         self._runner.memory = Memory(spec.device)
+        comms = ImportHook.in_place().context.comms = Comms(self._outbox, self._streams, self._runner)
         control = Control(
+            rank=spec.rank,
+            place=os.path.dirname(spec.store_path),
             outbox=self._outbox,
             runner=self._runner,
             interrupter=self._interrupter,
             stdin=self._stdin,
+            comms=comms,
             memory=self._runner.memory,
             namespace=namespace,
             rejoin=lambda store_path: self._membership.rejoin(store_path, namespace),
@@ -149,8 +155,10 @@ class Rank:
         self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
         self._stdin.install()
         self._runner.stdin = self._stdin
+        self._runner.debuggers = Debuggers(self._shell.user_ns, self._interrupter)
+        self._runner.debuggers.install()
         self._runner.shell = self._shell
-        self._runner.calls = Calls(self._spec.rank, self._shell.user_ns)
+        self._runner.calls = Calls(self._spec.rank, self._shell.user_ns, self._spec.store_socket)
         self._runner.surroundings = self._side.surroundings = surroundings = Surroundings()
         self._shell.restore = surroundings.restore
         descriptors.protect()

@@ -30,6 +30,7 @@ class SideThread(threading.Thread):
         self, wire: Wire, outbox: Outbox, streams: Streams, interrupter: Interrupter, control: Control
     ) -> None:
         super().__init__(name="jupyter_dist side thread", daemon=True)
+        self.pydev_do_not_trace = self.is_pydev_daemon_thread = True  # debugpy stops all other threads
         self._wire = wire
         self._outbox = outbox
         self._streams = streams

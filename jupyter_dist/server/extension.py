@@ -14,7 +14,7 @@ from jupyter_dist.protocol.requests import MAX_CPU_RANKS
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.http.jupyter import JUPYTER
 from jupyter_dist.server.http.routes import tornado_routes
-from jupyter_dist.server.service import Service, Settings, configured_launcher
+from jupyter_dist.server.service import Service, Settings, configured_spawner
 
 
 class DistApp(ExtensionApp):
@@ -35,6 +35,11 @@ class DistApp(ExtensionApp):
     ).tag(config=True)
     lease_seconds = Float(
         Settings.lease_seconds, min=10.0, help="How long a group keeps running without a Jupyter server, in seconds."
+    ).tag(config=True)
+    node_lease_seconds = Float(
+        Settings.node_lease_seconds,
+        min=4.0,
+        help="How long a node agent keeps its ranks while the link to the group's head is lost, in seconds.",
     ).tag(config=True)
     warm_environment = Bool(
         Settings.warm_environment,
@@ -63,10 +68,10 @@ class DistApp(ExtensionApp):
         help="The limit for all groups of this user together. 0: a quarter of the file system, at most 64 GiB, or 2 GiB"
         " in memory.",
     ).tag(config=True)
-    launcher = Unicode(
-        Settings.launcher,
-        help="What starts the agents of groups: 'local', or a launcher of another package (entry points"
-        " 'jupyter_dist.launchers').",
+    spawner = Unicode(
+        Settings.spawner,
+        help="What starts the agents of groups: 'local', or a spawner of another package (entry points"
+        " 'jupyter_dist.spawners').",
     ).tag(config=True)
     preload_modules = List(
         Unicode(),
@@ -99,8 +104,8 @@ class DistApp(ExtensionApp):
         configured = {field.name: getattr(self, field.name) for field in fields(Settings)}
         settings = Settings(**{**configured, "preload_modules": tuple(self.preload_modules)})
         server = self.serverapp
-        launcher = configured_launcher(settings, server.runtime_dir)
-        self.service = Service(settings, launcher, server.root_dir, self._kernel_specs)
+        spawner = configured_spawner(settings, server.runtime_dir)
+        self.service = Service(settings, spawner, server.root_dir, self._kernel_specs, self.config)
         self.settings["jupyter_dist_service"] = self.service
 
     def initialize_handlers(self) -> None:

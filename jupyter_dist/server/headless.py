@@ -31,8 +31,9 @@ from tornado.netutil import bind_sockets
 from jupyter_dist.server.http.bare import bare_application
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import PREFIX, ROUTES
-from jupyter_dist.server.launcher.launcher import Launcher
 from jupyter_dist.server.service import Service, Settings
+from jupyter_dist.server.spawner.spawner import Spawner
+from jupyter_dist.system.limits import within
 
 # How long it stays after its last client: the next command or cell finds it, and need not start one.
 LINGER_SECONDS = 5.0
@@ -49,14 +50,14 @@ REFUSALS = frozenset({b"401", b"403", b"404", b"405"})
 class HeadlessServer:
     """Reports its URL to the client that starts it, through the pipe at stdout; ends when it has no client left."""
 
-    def __init__(self, wanted: Mapping[str, Any], answer: Any, launcher: Launcher) -> None:
+    def __init__(self, wanted: Mapping[str, Any], answer: Any, spawner: Spawner) -> None:
         self._wanted = wanted
         self._answer = answer
         self._clients = os.open(wanted["clients"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._left_at: float | None = None
         self._ending = asyncio.Event()
         self._info = Path(wanted["runtime_dir"], f"jpserver-{os.getpid()}.json")
-        self._service = Service(Settings(warm_environment=False), launcher, wanted["root_dir"], _kernel_specs)
+        self._service = Service(Settings(warm_environment=False), spawner, wanted["root_dir"], _kernel_specs)
         sockets = bind_sockets(0, ADDRESS)
         self._listens = sorted({found.getsockname()[0] for found in sockets})
         self._port = sockets[0].getsockname()[1]
@@ -76,7 +77,7 @@ class HeadlessServer:
             await self._service.start()
             while not self._is_abandoned():
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._ending.wait(), LOOK_SECONDS)
+                    await within(LOOK_SECONDS, self._ending.wait())
                 if self._ending.is_set():
                     break
         finally:
@@ -170,13 +171,13 @@ async def _kernel_specs() -> Mapping[str, Any]:
     return specs
 
 
-async def _serve(wanted: Mapping[str, Any], answer: Any, launcher: Launcher) -> None:
-    await HeadlessServer(wanted, answer, launcher).run()
+async def _serve(wanted: Mapping[str, Any], answer: Any, spawner: Spawner) -> None:
+    await HeadlessServer(wanted, answer, spawner).run()
 
 
-def run(wanted: Mapping[str, Any], answer: Any, launcher: Launcher) -> None:
+def run(wanted: Mapping[str, Any], answer: Any, spawner: Spawner) -> None:
     """Serve until no client is left."""
     logging.basicConfig(level=logging.ERROR)
     if not os.path.isdir(wanted["root_dir"]):
         raise SystemExit(f"There is no folder {wanted['root_dir']}.")
-    asyncio.run(_serve(wanted, answer, launcher))
+    asyncio.run(_serve(wanted, answer, spawner))

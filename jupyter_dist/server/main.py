@@ -12,9 +12,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from jupyter_dist.server.launcher.directories import groups_directory
-from jupyter_dist.server.launcher.launcher import Launcher
-from jupyter_dist.server.launcher.local import LocalLauncher, client_environment
+from jupyter_dist.server.spawner.directories import groups_directory
+from jupyter_dist.server.spawner.local import LocalSpawner, client_environment
+from jupyter_dist.server.spawner.spawner import Spawner
 
 FORKSERVER_SECONDS = 60.0
 
@@ -25,19 +25,19 @@ def main() -> None:
     os.set_inheritable(wanted["lock"], False)  # groups outlive this server, and must not keep its lock
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    launcher = _begun(wanted)
+    spawner = _begun(wanted)
     from jupyter_dist.server import headless  # noqa: PLC0415 - it takes as long as what has begun now
 
-    headless.run(wanted, answer, launcher)
+    headless.run(wanted, answer, spawner)
 
 
-def _begun(wanted: Mapping[str, Any]) -> Launcher:
-    """Return the launcher, which has begun to import torch if the client says that a group comes next."""
-    launcher = LocalLauncher(groups_directory(wanted["runtime_dir"]), [])
-    launcher.share_imports(FORKSERVER_SECONDS, keep=False)
+def _begun(wanted: Mapping[str, Any]) -> Spawner:
+    """Return the spawner, which has begun to import torch if the client says that a group comes next."""
+    spawner = LocalSpawner(groups_directory(wanted["runtime_dir"]), [])
+    spawner.share_imports(FORKSERVER_SECONDS, keep=False)
     if (told := wanted.get("prepare")) is not None:
-        launcher.begin(told["python"], client_environment(told["environ"]))
-    return launcher
+        spawner.begin(told["python"], client_environment(told["environ"]))
+    return spawner
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def load(points: str, base: type[Any], own: Mapping[str, str]) -> dict[str, type
     What cannot be loaded is left out and named in the server's log: it must not keep the server from starting.
 
     Args:
-        points: the entry points, such as "jupyter_dist.launchers".
+        points: the entry points, such as "jupyter_dist.spawners".
         base: what each must be a subclass of.
         own: ours, as "module:class"; found also where this package is not installed.
     """

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist import __version__
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -17,9 +17,12 @@ from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments, KernelSpecs
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.groups.resolve import GroupDefaults
-from jupyter_dist.server.launcher.directories import groups_directory
-from jupyter_dist.server.launcher.launcher import Launcher
-from jupyter_dist.server.launcher.launcher import find as find_launcher
+from jupyter_dist.server.spawner.directories import groups_directory
+from jupyter_dist.server.spawner.spawner import Spawner
+from jupyter_dist.server.spawner.spawner import find as find_spawner
+
+if TYPE_CHECKING:
+    from jupyter_dist.server.launchers.registry import Launchers
 
 # Groups of a server that was killed are looked for at most this often.
 ADOPT_SECONDS = 1.0
@@ -54,6 +57,12 @@ class Cap:
                 del self._open[user]
 
 
+def _launchers(config: Any) -> Launchers:
+    from jupyter_dist.server.launchers.registry import Launchers  # noqa: PLC0415 - few servers need traitlets for them
+
+    return Launchers(config)
+
+
 def _user(handler: Any) -> str:
     # A user who only sends the token gets a new name with each request.
     return "" if handler.token_authenticated else str(handler.current_user.username)
@@ -66,26 +75,27 @@ class Settings:
     default_world_size: int = 2
     start_timeout_seconds: float = 120.0
     lease_seconds: float = 3600.0
+    node_lease_seconds: float = 60.0
     warm_environment: bool = True
     forkserver_seconds: float = 60.0
     on_server_stop: str = "keep"
     journal_bytes: int = 0
     user_journal_bytes: int = 0
-    launcher: str = "local"
+    spawner: str = "local"
     preload_modules: tuple[str, ...] = ()
     max_pages_per_user: int = 100
     max_downloads_per_user: int = 8
 
 
-def configured_launcher(settings: Settings, runtime_dir: str) -> Launcher:
-    """Return the launcher of a server.
+def configured_spawner(settings: Settings, runtime_dir: str) -> Spawner:
+    """Return the spawner of a server.
 
     Raises:
-        JupyterDistError: there is no folder for groups, or no such launcher.
+        JupyterDistError: there is no folder for groups, or no such spawner.
     """
-    launcher = find_launcher(settings.launcher)(groups_directory(runtime_dir), list(settings.preload_modules))
-    launcher.share_imports(settings.forkserver_seconds, keep=settings.warm_environment)
-    return launcher
+    spawner = find_spawner(settings.spawner)(groups_directory(runtime_dir), list(settings.preload_modules))
+    spawner.share_imports(settings.forkserver_seconds, keep=settings.warm_environment)
+    return spawner
 
 
 class Service:
@@ -93,12 +103,14 @@ class Service:
 
     version = __version__
 
-    def __init__(self, settings: Settings, launcher: Launcher, root_dir: str, kernel_specs: KernelSpecs) -> None:
-        """Create the parts."""
+    def __init__(
+        self, settings: Settings, spawner: Spawner, root_dir: str, kernel_specs: KernelSpecs, config: Any = None
+    ) -> None:
+        """Create the parts; `config` is that of traits, for launchers."""
         self.pages = Cap("pages", settings.max_pages_per_user, "DistApp.max_pages_per_user")
         self.downloads = Cap("downloads", settings.max_downloads_per_user, "DistApp.max_downloads_per_user")
         self.manager = GroupManager(
-            launcher,
+            spawner,
             Environments(kernel_specs),
             DeviceReader(),
             GroupDefaults(
@@ -106,11 +118,13 @@ class Service:
                 world_size=settings.default_world_size,
                 start_timeout_seconds=settings.start_timeout_seconds,
                 lease_seconds=settings.lease_seconds,
+                node_lease_seconds=settings.node_lease_seconds,
                 preload=list(settings.preload_modules),
                 journal_bytes=settings.journal_bytes,
                 user_journal_bytes=settings.user_journal_bytes,
             ),
             keep_warm=settings.warm_environment,
+            launchers=lambda: _launchers(config),
         )
         self._ends_groups = settings.on_server_stop == "end"
         self._adoption: asyncio.Task[None] | None = None

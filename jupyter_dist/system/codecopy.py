@@ -1,4 +1,4 @@
-"""The copy of our code that this process runs (server/launcher/code.py): its last user removes it."""
+"""The copy of our code that this process runs (server/spawner/code.py): its last user removes it."""
 
 from __future__ import annotations
 

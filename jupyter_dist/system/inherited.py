@@ -8,12 +8,18 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 _SELF = Path("/proc/self")
 # Lines of /proc/self/status that a child begins with.
 _STATUS = re.compile(
     r"^(?:[UG]id|Groups|Cap\w+|NoNewPrivs|Seccomp\w*|Sig(?:Blk|Ign)|(?:Cpus|Mems)_allowed|Umask|THP_enabled):.*$", re.M
+)
+# Credentials of a Jupyter server.
+_SECRET_NAMES = re.compile(
+    r"JUPYTER_TOKEN|JPY_\w*TOKEN|JPY_COOKIE_SECRET|JUPYTERHUB_\w*TOKEN|JUPYTER\w*_(TOKEN|PASSWORD|SECRET)"
+    r"|CONFIGPROXY_AUTH_TOKEN|JPY_PARENT_PID|JPY_SESSION_NAME"
 )
 _FILES = (
     "limits",
@@ -53,3 +59,8 @@ def inherited() -> dict[str, str]:
 def is_of_a_session(variable: str) -> bool:
     """Whether an environment variable only tells where a program was started."""
     return _OF_A_SESSION.fullmatch(variable) is not None
+
+
+def without_credentials(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return environment variables for a group: ranks run arbitrary code, and others read their output."""
+    return {name: value for name, value in environ.items() if not _SECRET_NAMES.fullmatch(name)}

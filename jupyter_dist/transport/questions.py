@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from jupyter_dist.system.limits import within
+
 A = TypeVar("A")
 
 
@@ -31,7 +33,7 @@ class Questions(Generic[A]):
         self._open[number] = answer, take
         try:
             send(number)
-            return await asyncio.wait_for(answer, timeout_seconds)
+            return await within(timeout_seconds, answer)
         finally:
             del self._open[number]
 

@@ -7,6 +7,8 @@ import socket
 from collections import deque
 from collections.abc import Iterable
 
+from jupyter_dist.system.limits import within
+
 from .frames import FrameDecoder, Header, encode_frame
 
 READ_BYTES = 1 << 18
@@ -25,7 +27,7 @@ class FrameStream:
     async def connect(cls, path: str, timeout_seconds: float) -> FrameStream:
         """Connect to a unix socket. Raises OSError (including TimeoutError) if there is no answer."""
         connection = asyncio.open_unix_connection(path)
-        return cls(*await asyncio.wait_for(connection, timeout_seconds))
+        return cls(*await within(timeout_seconds, connection))
 
     @classmethod
     async def from_socket(cls, sock: socket.socket) -> FrameStream:

@@ -1,11 +1,17 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { commandsPlugin } from './plugins/commands/commands';
+import { consolePlugin } from './plugins/console/console';
 import { completerPlugin } from './plugins/notebook/completer';
+import { debuggingPlugin } from './plugins/notebook/debugging';
 import { deletedCellsPlugin } from './plugins/notebook/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/notebook/executor';
 import { logPanelPlugin } from './plugins/shell/logpanel';
 import { attachPlugin, notebooksPlugin } from './plugins/notebook/notebooks';
+import { nodeWarningsPlugin } from './plugins/shell/nodewarnings';
 import { runningPlugin } from './plugins/shell/running';
+import { cellOffersPlugin, newNotebookPlugin, starterPlugin } from './plugins/notebook/startgroups';
+import { inspectionPlugin } from './plugins/notebook/inspection';
+import { rankKernelPlugin } from './plugins/notebook/rankkernel';
 import { rankOutputPlugin } from './plugins/notebook/rankoutput';
 import { rankPickerPlugin } from './plugins/notebook/rankpicker';
 import {
@@ -25,17 +31,25 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   groupsPlugin,
   executionsPlugin,
   notebooksPlugin,
+  starterPlugin,
   // If two plugins provide a token, JupyterLab uses the later one: the first is for when the second is disabled.
   kernelExecutorPlugin,
   executorPlugin,
   guardPlugin,
   attachPlugin,
   deletedCellsPlugin,
+  nodeWarningsPlugin,
+  cellOffersPlugin,
+  newNotebookPlugin,
   rankOutputPlugin,
   rankPickerPlugin,
+  rankKernelPlugin,
   completerPlugin,
+  inspectionPlugin,
+  debuggingPlugin,
   commandsPlugin,
   sessionDialogsPlugin,
+  consolePlugin,
   sidebarPlugin,
   logPanelPlugin,
   runningPlugin,

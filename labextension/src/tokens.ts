@@ -19,12 +19,18 @@ import type {
   ISavedItem,
   IViewItem
 } from './services/protocol';
+import type { IReadWanted, IWantedGroup } from './model/groups/wanted';
 import type { IService } from './services/service';
 
 /** Commands that one plugin registers and another runs. */
 export const CommandIDs = {
-  /** Start a group: opens the form; with args `{notebook: path}` resolves with the group that was started for it, or null. */
+  /**
+   * Start a group: opens the form; with args `{notebook: path}` resolves with the group that was started for it, or null.
+   * `{wanted: {name, ...fields of a start}}` fills it in.
+   */
   startGroup: 'jupyter-dist:start-group',
+  /** Create a notebook, and start a group for it; args: `{ranks?: number, cwd?: folder}`. */
+  newNotebook: 'jupyter-dist:new-notebook',
   /** Open the rank output panel; args: `{group: id or name, rank?: number}`. */
   openLog: 'jupyter-dist:open-log',
   /** Interrupt the ranks of the current notebook's group, or `{group, ranks?}`. */
@@ -45,6 +51,23 @@ export const CommandIDs = {
   emptyCache: 'jupyter-dist:empty-cache',
   /** Write the cells that ran on ranks as a script beside the current notebook; args: `{group}`. */
   exportScript: 'jupyter-dist:export-script',
+  /**
+   * Open a console on ranks; args: `{group: id or name, ranks?, path?: of a notebook or file, beside?: id of a widget}`.
+   */
+  openConsole: 'jupyter-dist:open-console',
+  /** Run the current prompt of the current console on ranks. */
+  runConsole: 'jupyter-dist:run-console',
+  /** Interrupt the cells of the current console on ranks. */
+  interruptConsole: 'jupyter-dist:interrupt-console',
+  /** Complete, and accept a completion, in the current console on ranks. */
+  completeConsole: 'jupyter-dist:complete-console',
+  selectCompletion: 'jupyter-dist:select-completion',
+  /** Show documentation of the name at the cursor in the current console on ranks. */
+  inspectConsole: 'jupyter-dist:inspect-console',
+  /** Run the selected text or the current line in a console on ranks; args: `{ranks?}`. */
+  runSelection: 'jupyter-dist:run-selection',
+  /** The same, on ranks that the user enters. */
+  runSelectionOn: 'jupyter-dist:run-selection-on',
   /** Show the Ranks sidebar. */
   showSidebar: 'jupyter-dist:show-sidebar',
   /** Set a target for the selected cells only. */
@@ -78,6 +101,32 @@ export interface IDistGroups {
 export const IDistGroups = new Token<IDistGroups>(
   'jupyter-dist:IDistGroups',
   'All groups of ranks on the server, with their state.'
+);
+
+/** Starts groups for notebooks in one step. */
+export interface IDistStarter {
+  /** The numbers of ranks to offer, and the one that fits the machine; the usual ones until `machine`. */
+  readonly sizes: readonly number[];
+  readonly fitting: number;
+  /** Resolves when the machine is known, or cannot be. */
+  readonly machine: Promise<void>;
+  /** Emitted when any of this may have changed. */
+  readonly changed: ISignal<IDistStarter, void>;
+  /** Whether the groups are known and none of that name runs. */
+  isMissing(name: string): boolean;
+  /** What the notebook wants to run under that name: from its metadata, or as it was when it last ran. */
+  wantedBy(notebook: INotebookModel, name: string): IReadWanted;
+  /** What starts a group like that one again. */
+  describe(group: IGroup): IWantedGroup;
+  /** Start a group; rejects with a DistError. Another name is found if the server would refuse it. */
+  start(name: string, wanted: IWantedGroup, notebook: string): Promise<IGroup>;
+  /** Start a group with so many ranks, named after the notebook. */
+  startNew(ranks: number, notebook: string): Promise<IGroup>;
+}
+
+export const IDistStarter = new Token<IDistStarter>(
+  'jupyter-dist:IDistStarter',
+  'Starts groups for notebooks in one step.'
 );
 
 /** The parts of a followed execution that changed. */
@@ -116,7 +165,7 @@ export interface IDistExecutions {
   readonly followed: ISignal<IDistExecutions, string>;
   /** Submit code; resolves when the server has queued it. */
   run(group: string, request: IRunRequest): Promise<IExecution>;
-  /** Whether it was submitted from this page, so that its output is trusted. */
+  /** Whether it was submitted from this tab, also before a reload, so that its output is trusted. */
   isOwn(execution: string): boolean;
   /** Cancel if queued, interrupt if running. */
   cancel(group: string, execution: string): Promise<void>;
@@ -135,6 +184,8 @@ export const IDistExecutions = new Token<IDistExecutions>(
 export interface IDistNotebooks {
   /** Emitted when a cell starts or ends on ranks, and when a running one is deleted or restored. */
   readonly changed: ISignal<IDistNotebooks, void>;
+  /** Emitted when a cell could not run on its group, or was lost with it. */
+  readonly refused: ISignal<IDistNotebooks, IRefusedCell>;
   /** Whether cells empty the device cache of the ranks whose memory they changed. */
   emptyCache: boolean;
   /** Asks what to do with a cell that needs all ranks and is for some; null: such cells run, and do not ask. */
@@ -156,6 +207,14 @@ export interface IDistNotebooks {
   isRunning(notebook: INotebookModel): boolean;
   /** Executions of deleted cells that are still running. */
   readonly deleted: readonly IDeletedRun[];
+}
+
+/** A cell that could not run, or was lost. */
+export interface IRefusedCell {
+  readonly notebook: INotebookModel;
+  readonly cellId: string;
+  /** The code of the error. */
+  readonly code: string;
 }
 
 /** A deleted cell that is still running. */

@@ -14,7 +14,7 @@ from typing import Any
 
 from waits import until
 
-from jupyter_dist.server.launcher.forkservers import ForkedKeeper, ForkServers, NotForkedError
+from jupyter_dist.server.spawner.forkservers import ForkedKeeper, ForkServers, NotForkedError
 from jupyter_dist.system.processes import below, read_process
 
 LINGER_SECONDS = 3600.0  # it ends with the test run (leaks.py)

@@ -127,7 +127,7 @@ class AgentClient:
         answers: list[tuple[dict, bytes]] = []
 
         def answered() -> bool:
-            answers.extend(frame for frame in self.inbox if frame[0]["id"] == number)
+            answers.extend(frame for frame in self.inbox if frame[0].get("id") == number)
             return bool(answers)
 
         self.wait(answered, timeout)

@@ -8,17 +8,6 @@ from jupyter_dist.agent.group.asking import Asking
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 
-from .harness import AgentProcess
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory):
-    process = AgentProcess(tmp_path_factory.mktemp("agent") / "g")
-    with process as client:
-        client.start(2)
-        client.close()
-        yield process
-
 
 @pytest.fixture
 def agent(process):

@@ -29,7 +29,7 @@ for step in range(100_000):
     if {collective} and step % 7 == 0: dist.all_reduce(torch.ones(4))
     if os.path.exists({flag!r} + str(rank)):
         os._exit(3)
-    time.sleep(0.002)
+    time.sleep(0.01)
 """
 
 
@@ -189,7 +189,7 @@ class Chaos:
         while self.state() not in FINAL:
             if time.monotonic() > deadline:
                 return False
-            time.sleep(0.02)
+            self.server.view("g", self.execution, wait=1)
         return True
 
     def state(self) -> str:
@@ -210,7 +210,7 @@ class Chaos:
         deadline = time.monotonic() + seconds
         while not is_so():
             assert time.monotonic() < deadline, (self.group, self.server.log()[-2000:])
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     def end(self) -> None:
         try:

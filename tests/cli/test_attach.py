@@ -81,8 +81,12 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     assert history.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_was_typed_last_time_is_there_again(group, own_runtime):
-    for typed, expected in (("'once' + ' upon'\r", "'once upon'"), ("\x1b[A\r", "'once upon'")):
+def test_the_up_arrow_shows_what_ran_on_the_group_whoever_ran_it(group, own_runtime):
+    up = "\x1b[A"
+    group.run("'a' + ' notebook'", notebook="n.ipynb", cell_id="a")
+    group.run("# launch of f")  # as clients describe their calls
+    steps = ((f"{up}\r", "'a notebook'"), ("'once' + ' upon'\r", "'once upon'"), (f"{up}{up}\r", "'a notebook'"))
+    for typed, expected in steps:
         terminal = Terminal("attach", "--ranks", "0", "--per-rank")
         terminal.until("from-shell 0>")
         terminal.type(typed)

@@ -33,6 +33,16 @@ def text_of(cell):
                 "has ended",
             ],
         ),
+        (
+            "two_nodes",
+            [
+                "node 1 of 2 has 2 of the 4 ranks",
+                "rank 3 is local rank 1 of node 1",
+                "epoch 7: mean loss 0.",
+                "the ranks of this node add up to 5",
+                "has ended",
+            ],
+        ),
         ("accelerate", ["process 1 of 2", "epoch 4: loss 0.", "% of 297 images", "'bf16'", "has ended"]),
         ("fastai", ["learning rate 0.", "Sequential: ", "fit() outside of distrib_ctx", "has ended"]),
     ],

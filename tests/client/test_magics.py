@@ -88,10 +88,13 @@ def test_output_streams_live(kernel):
 
 @pytest.fixture
 def interrupt(kernel, client):
-    """Interrupt the kernel once its cell runs on the ranks."""
+    """Interrupt the kernel once all ranks sleep in its cell."""
+
+    def sleeps(stack):
+        return any("time.sleep" in frame["code"] for frame in stack["frames"][-1:])
 
     def interrupt():
-        until(lambda: client.attach("train-it").status()["running"])
+        until(lambda: all(map(sleeps, client.attach("train-it").stacks())))
         kernel.manager.interrupt_kernel()
 
     return interrupt

@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 from jupyter_dist.server.devices.source import DeviceSource, device
-from jupyter_dist.server.launcher.local import LocalLauncher
+from jupyter_dist.server.spawner.local import LocalSpawner
 
 
-class NiceLauncher(LocalLauncher):
+class NiceSpawner(LocalSpawner):
     """Groups that leave the machine to others: their processes have a lower priority."""
 
     def command(self, arguments):

@@ -12,8 +12,8 @@ from faults.server import JupyterServer
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server import points
 from jupyter_dist.server.devices.source import DeviceSource
-from jupyter_dist.server.launcher import launcher
-from jupyter_dist.server.launcher.local import LocalLauncher
+from jupyter_dist.server.spawner import spawner
+from jupyter_dist.server.spawner.local import LocalSpawner
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "extending.md"
@@ -44,7 +44,7 @@ def server(tmp_path_factory):
     install(home, entry_points_of_docs())
     (home / "boards.json").write_text(json.dumps([{"name": "Board 9000", "celsius": 41}]))
     env = {"BOARDS": str(home / "boards.json"), "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(home)])}
-    server = JupyterServer(home, env=env, launcher="nice", on_server_stop="end")
+    server = JupyterServer(home, env=env, spawner="nice", on_server_stop="end")
     yield server
     server.end()
 
@@ -60,7 +60,7 @@ def said(view):
     ]
 
 
-def test_a_launcher_of_another_package_starts_the_groups(server, group):
+def test_a_spawner_of_another_package_starts_the_groups(server, group):
     assert said(server.run(group, "import os\nos.nice(0)")) == [("0-1", str(min(19, os.nice(0) + 5)))]
 
 
@@ -82,17 +82,17 @@ def test_an_app_of_another_package_is_set_up_on_ranks(server, group):
     assert said(view) == [("0-1", "True")]
 
 
-def test_an_unknown_launcher_is_named_with_those_that_there_are():
-    with pytest.raises(JupyterDistError, match="no launcher 'slrum'") as raised:
-        launcher.find("slrum")
-    assert raised.value.hint == "DistApp.launcher is one of: local."
-    assert launcher.find("local") is LocalLauncher
+def test_an_unknown_spawner_is_named_with_those_that_there_are():
+    with pytest.raises(JupyterDistError, match="no spawner 'slrum'") as raised:
+        spawner.find("slrum")
+    assert raised.value.hint == "DistApp.spawner is one of: local."
+    assert spawner.find("local") is LocalSpawner
 
 
-def test_a_launcher_that_cannot_be_used_here_says_why(monkeypatch):
-    monkeypatch.setattr(LocalLauncher, "problem", classmethod(lambda cls: "there is no queue. Ask your administrator."))
+def test_a_spawner_that_cannot_be_used_here_says_why(monkeypatch):
+    monkeypatch.setattr(LocalSpawner, "problem", classmethod(lambda cls: "there is no queue. Ask your administrator."))
     with pytest.raises(JupyterDistError, match="cannot be used here: there is no queue") as raised:
-        launcher.find("local")
+        spawner.find("local")
     assert raised.value.code == "bad_environment"
 
 

@@ -21,9 +21,9 @@ from answers import check_answer, check_message
 from leaks import children_of, forkservers
 from waits import PATIENCE
 
-from jupyter_dist.server.launcher.code import remove_unused
-from jupyter_dist.server.launcher.directories import groups_directory
-from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
+from jupyter_dist.server.spawner.code import remove_unused
+from jupyter_dist.server.spawner.directories import groups_directory
+from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 from jupyter_dist.system.processes import read_process
 
 TOKEN = "a-token-that-must-be-seen-nowhere"

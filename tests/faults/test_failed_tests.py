@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from waits import running
+from waits import running, until
 
 from jupyter_dist.system.processes import command_line, processes
 
@@ -73,5 +73,5 @@ def test_a_program_is_ended_without_a_wait_for_what_holds_its_output():
     code = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flush=True)"
     with running([sys.executable, "-c", code]) as program:
         child = int(program.stdout.readline())
-    assert b"sleep" in command_line(child)
+    until(lambda: b"sleep" in command_line(child))  # empty in the instant of its exec
     os.kill(child, signal.SIGKILL)

@@ -98,9 +98,9 @@ def test_megabytes_on_descriptor_2_block_nobody(pair):
 
 @pytest.fixture
 def small_disk():
-    """A disk of 4 MiB, with a path that is short enough for a socket."""
+    """A disk of 8 MiB, of which code takes three, with a path that is short enough for a socket."""
     path = Path(tempfile.mkdtemp(prefix="jd-disk-"))
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "none", path], check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "none", path], check=False)
     if mounted.returncode:
         path.rmdir()
         pytest.skip("needs the right to mount a tmpfs")
@@ -154,7 +154,7 @@ def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent
     process = make_agent(small_disk)
     client = process.client()
     client.start(2)
-    (small_disk / "ballast").write_bytes(b"x" * (2 << 20))
+    (small_disk / "ballast").write_bytes(b"x" * (6 << 20))
     execution = client.run("for n in range(100_000): print('%050d' % n)", [0])
     assert execution["state"] == "ok"
     client.wait(lambda: "not kept" in (client.group["note"] or ""))

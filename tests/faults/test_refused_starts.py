@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.launcher.local import LocalLauncher
+from jupyter_dist.server.spawner.local import LocalSpawner
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
@@ -36,13 +36,13 @@ def mounted():
 
 
 def refused(parent: Path) -> JupyterDistError:
-    launcher = LocalLauncher(parent, [])
+    spawner = LocalSpawner(parent, [])
     with pytest.raises(JupyterDistError) as raised:
-        asyncio.run(launcher.launch(sys.executable))
+        asyncio.run(spawner.launch(sys.executable))
     assert raised.value.code == "bad_directory", raised.value
     assert "JUPYTER_RUNTIME_DIR" in raised.value.hint
     assert not list(parent.glob("g-*"))
-    launcher.detach()
+    spawner.detach()
     return raised.value
 
 

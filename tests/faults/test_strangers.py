@@ -19,7 +19,7 @@ from waits import PATIENCE
 
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import ROUTES
-from jupyter_dist.server.launcher.forkservers import FOLDER_VARIABLE
+from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 
 from .server import TOKEN, JupyterServer
 

@@ -18,9 +18,9 @@ from jupyter_dist.journal.writer import segment_path
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import DamagedContentError, read_content
 from jupyter_dist.server.groups.group import ManagedGroup
-from jupyter_dist.server.launcher.directories import GroupDirectory
 from jupyter_dist.server.mirror.following import FollowedGroup
 from jupyter_dist.server.mirror.logs import log_text
+from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.transport.frames import encode_frame
 
 WORLD_SIZE = 3

@@ -16,7 +16,8 @@ from jupyter_dist.server.http.routes import ROUTES
 RIGHTS = {
     ("get", ""): "read",
     ("get", "openapi.json"): "read",
-    ("get", "environments"): "read",  # asks those Pythons for their versions that the server's kernelspecs name
+    ("get", "environments"): "read",
+    ("get", "launchers"): "read",  # runs sinfo
     ("post", "environments/{name}/warm"): "write",  # the same ones, never a path
     ("get", "devices"): "read",
     ("get", "prepared"): "read",
@@ -31,8 +32,12 @@ RIGHTS = {
     ("post", "groups/{group}/reform"): "execute",
     ("post", "groups/{group}/ranks/{rank}/kill"): "execute",
     ("post", "groups/{group}/ranks/{rank}/complete"): "execute",  # asking for attributes runs code
+    ("post", "groups/{group}/ranks/{rank}/comms"): "execute",  # a callback of a widget runs
+    ("post", "groups/{group}/debug"): "execute",
+    ("post", "groups/{group}/ranks/{rank}/inspect"): "execute",  # so does asking for their documentation
     ("post", "groups/{group}/empty-cache"): "execute",
     ("get", "groups/{group}/memory"): "read",
+    ("get", "groups/{group}/history"): "read",
     ("get", "groups/{group}/stacks"): "read",  # asks the side threads, runs no code of cells
     ("post", "groups/{group}/executions"): "execute",
     ("get", "groups/{group}/executions"): "read",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from agent.harness import AgentProcess
 from leaks import nothing_left
@@ -59,13 +61,20 @@ def test_a_hang_is_named(group, kind):
     assert group.run("dist.barrier()", [0, 1, 2, 3])["state"] == "ok"
 
 
-def test_a_rank_that_asks_for_input_is_innocent(group):
-    cell = group.submit("if rank == 0: input('go on? ')\ndist.barrier()", [0, 1, 2, 3], allow_stdin=True)
+@pytest.mark.parametrize(
+    ("asks", "text", "says"),
+    [
+        ("input('go on? ')", "yes", "where it asks for input"),
+        ("breakpoint()", "c", "rank 0 is stopped in the debugger at line 1 of cell"),
+    ],
+)
+def test_a_rank_that_asks_or_is_debugged_is_innocent(group, asks, text, says):
+    cell = group.submit(f"if rank == 0: {asks}\ndist.barrier()", [0, 1, 2, 3], allow_stdin=True)
     group.wait(lambda: verdict_of(group, cell) is not None)
     verdict = verdict_of(group, cell)
     assert (verdict["kind"], ranks_in(verdict["needed"])) == ("waits", [0])
-    assert "where it asks for input" in verdict["message"]
-    content = b'{"text": "yes"}'
+    assert says in verdict["message"]
+    content = json.dumps({"text": text}).encode()
     group.request("to_rank", content, kind="input", execution_id=cell, ranks=None, seq=None)
     assert group.ended(cell)["state"] == "ok"
 

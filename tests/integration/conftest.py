@@ -67,7 +67,7 @@ def processes_in(directory: Path) -> list[int]:
 @pytest.fixture
 def groups_path(jp_serverapp):
     """Where this server's groups live."""
-    return jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.manager._launcher._parent
+    return jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.manager._spawner._parent
 
 
 @pytest.fixture

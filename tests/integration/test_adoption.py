@@ -33,7 +33,7 @@ def server_again(jp_serverapp):
                 await group._link.close()
                 group._ending = True
                 group.directory.release()
-            app.manager._launcher.detach()
+            app.manager._spawner.detach()
         await begin_again(jp_serverapp).service.adopted()
 
     return replace
@@ -71,6 +71,8 @@ async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly
     assert texts(view)[0] == ("0-1", "".join(f"step {step}\n" for step in range(8)))
     assert texts(view)[1:] == [("0", "7\n"), ("1", "8\n")]
     assert view["execution"]["code"] == code
+    history = (await api.ask("GET", "groups/g/history"))["cells"]
+    assert [cell["code"] for cell in history[:2]] == ["x = 7\nprint('done', rank)\nx", code]
     assert texts(await api.view("g", queued)) == [("0-1", "queued\n")]
     channel.socket.close()
 
@@ -82,6 +84,9 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     await api.run("g", "hidden = 1", silent=True)
     view = await api.run("g", "print('last words')", cell_id="a", notebook="n.ipynb")
     before = await api.ask("POST", "groups/g/script", {})
+    history = await api.ask("GET", "groups/g/history")
+    assert [cell["code"] for cell in history["cells"]] == ["x = 1", "1 / 0", "print('last words')"]
+    assert (await api.ask("GET", "groups/g/history", n=1))["cells"] == history["cells"][-1:]
     assert "print('last words')\n" in before["script"]
     assert "hidden" not in before["script"]
     agent_pid = (groups_path / group["id"] / "group.json").read_text()
@@ -100,6 +105,7 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     log = await api.ask("GET", "groups/g/ranks/0/log")
     assert "last words\n" in [record.get("text") for record in log["records"]]
     assert await api.ask("POST", "groups/g/script", {}) == before
+    assert await api.ask("GET", "groups/g/history") == history
     await api.ask("DELETE", "groups/g")
     assert list(groups_path.iterdir()) == []
     deadline = time.monotonic() + PATIENCE

@@ -198,6 +198,10 @@ async def test_a_start_that_fails_says_why_and_leaves_nothing(api, nothing_left,
     if failed["state"] == "ending":
         failed = await api.ask("GET", f"groups/{group['id']}", wait=PATIENCE, not_state="ending")
     assert failed["state"] == "dead"
+    # The reason stays when the agent has ended, and with it its folder.
+    await api.until(group["id"], lambda _: not (groups_path / group["id"]).exists())
+    failed = await api.ask("GET", f"groups/{group['id']}")
+    assert failed["state"] == "dead"
     assert "Rank" in failed["error"]["message"]
     assert failed["error"]["hint"]
     status, error = await api.refused("POST", "groups/g/executions", {"code": "1"})
@@ -225,7 +229,8 @@ async def test_memory_and_the_emptied_cache(shared_api):
 async def test_code_completes_with_the_names_of_a_rank(shared_api):
     await shared_api.run("g", "if rank == 1: only_there = [1]")
     found = await shared_api.ask("POST", "groups/g/ranks/1/complete", {"code": "x = only_t + 1", "cursor_pos": 10})
-    assert found == {"matches": ["only_there"], "cursor_start": 4, "cursor_end": 10}
+    known = {"types": ["instance"], "signatures": [""]}
+    assert found == {"matches": ["only_there"], "cursor_start": 4, "cursor_end": 10, **known}
     assert (await shared_api.ask("POST", "groups/g/ranks/0/complete", {"code": "only_t"}))["matches"] == []
     assert "append" in str(await shared_api.ask("POST", "groups/g/ranks/1/complete", {"code": "only_there.ap"}))
     execution = await shared_api.submit("g", "import time\ntime.sleep(1000)", "1")

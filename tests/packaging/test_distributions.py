@@ -88,6 +88,18 @@ def test_the_wheel_has_types_points_and_no_leftovers(wheel):
     assert any(name.endswith("etc/jupyter/jupyter_server_config.d/jupyter_dist.json") for name in names)
 
 
+def test_the_wheel_brings_the_kernel_ranks(wheel):
+    found = {
+        name.partition("share/jupyter/kernels/ranks/")[2]: name for name in wheel.namelist() if "/kernels/" in name
+    }
+    assert set(found) == {"kernel.json", "logo-svg.svg", "logo-64x64.png"}
+    spec = json.loads(wheel.read(found["kernel.json"]))
+    assert (spec["display_name"], spec["interrupt_mode"]) == ("Ranks", "message")
+    assert spec["argv"][1:3] == ["-m", "jupyter_dist.kernel"]
+    assert "jupyter_dist/kernel/__main__.py" in wheel.namelist()
+    assert not [name for name in wheel.namelist() if name.startswith("jupyter_dist/kernel/spec")]
+
+
 def test_the_page_in_the_wheel_is_a_release_build_with_the_licences_of_what_it_bundles(wheel):
     page = shared_data(wheel)
     assert {"package.json", "install.json", "static/style.js"} <= set(page)

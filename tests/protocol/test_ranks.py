@@ -16,19 +16,19 @@ VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "rank_expressions.
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: repr(vector["expr"][:30]))
 def test_shared_vectors(vector):
     if vector["error"] is None:
-        ranks = parse_ranks(vector["expr"], vector["world_size"])
+        ranks = parse_ranks(vector["expr"], vector["world_size"], vector.get("num_nodes", 1))
         assert list(ranks) == vector["ranks"]
         assert format_ranks(ranks) == vector["canonical"]
     else:
         with pytest.raises(JupyterDistError) as raised:
-            parse_ranks(vector["expr"], vector["world_size"])
+            parse_ranks(vector["expr"], vector["world_size"], vector.get("num_nodes", 1))
         assert raised.value.code == "bad_ranks"
         assert raised.value.message == vector["error"]
         assert "This group has rank" in raised.value.hint
 
 
 @settings(settings.get_profile("expressions"))
-@given(st.text(max_size=40) | st.text("0123456789-,:!+ al", max_size=30), st.integers(1, 64))
+@given(st.text(max_size=40) | st.text("0123456789-,:!+ alnode", max_size=30), st.integers(1, 64))
 def test_any_text_is_a_sorted_set_of_ranks_or_one_clear_error(text, world_size):
     try:
         ranks = parse_ranks(text, world_size)

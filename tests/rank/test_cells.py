@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from rankclient import RankClient
@@ -126,14 +127,66 @@ def test_figures_are_shown_inline(shared: RankClient) -> None:
     assert shared.run("%matplotlib inline\nplt.plot([1, 2]);").outputs("display_data")
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("%matplotlib notebook", "'notebook' needs a kernel. Use %matplotlib inline or %matplotlib widget"),
+        ("%matplotlib", "Ranks have no display. Use %matplotlib inline"),
+        ("%matplotlib qt", "Ranks have no display: 'qt' is not available. Use %matplotlib inline."),
+        ("%store x", "Ranks have no %store: all of them would write the same entry."),
+        ("%edit", "Ranks have no editor. Write a file in a cell with %%writefile"),
+    ],
+)
+def test_magics_that_do_not_work_on_ranks_say_why(shared: RankClient, line: str, why: str) -> None:
+    result = shared.run(f"x = 1\n{line}")
+    (error,) = result.outputs("error")
+    assert (error["ename"], error["evalue"][: len(why)]) == ("UsageError", why)
+    assert "Traceback" not in "".join(error["traceback"])
+
+
+WITHOUT_AUTORELOAD = pytest.mark.skipif(
+    metadata.version("ipython") == "9.0.0", reason="IPython 9.0.0 was released without a part of its autoreload"
+)
+
+MAGICS_THAT_WORK = """
+from pathlib import Path
+Path('magic_module.py').write_text('def answer(): return 1')
+Path('magic_script.py').write_text('made = 5; print(__name__)')
+Path('magic_extension.py').write_text('def load_ipython_extension(ip): ip.user_ns["loaded"] = True')
+import sys; sys.path.insert(0, '')
+%load_ext magic_extension
+%load_ext autoreload
+%autoreload 2
+import magic_module
+%run magic_script.py
+"""
+
+
+@WITHOUT_AUTORELOAD
+def test_magics_that_work_on_ranks(shared: RankClient, tmp_path: Path) -> None:
+    shared.run(f"%cd -q {tmp_path}")
+    assert shared.run(MAGICS_THAT_WORK).text() == "__main__\n"
+    # Of another size: the time of a file counts in seconds for compiled code.
+    (tmp_path / "magic_module.py").write_text("def answer(): return 2  # changed")
+    assert shared.run("print(made, loaded, magic_module.answer())").text() == "5 True 2\n"
+    shared.run("%autoreload 0\nloaded = get_ipython().extension_manager.loaded")
+    shared.run("loaded -= {name for name in loaded if 'autoreload' in name}")  # as if it were not loaded, for others
+    assert "print(made, loaded, magic_module.answer())" in shared.run("%history -n").text()
+    assert "made = 5" in shared.run("%load magic_script.py").text()
+    shared.run("%cd -q -")
+
+
 def test_other_gui_is_refused(shared: RankClient) -> None:
     assert "Ranks have no display" in shared.run("%gui qt").text("stderr")
 
 
-def test_widgets_are_their_text(shared: RankClient) -> None:
-    code = "display({'application/vnd.jupyter.widget-view+json': {'model_id': 'x'}, 'text/plain': 'IntSlider()'}, raw=True)"
-    (content,) = shared.run(code).outputs("display_data")
-    assert content["data"] == {"text/plain": "IntSlider()"}
+def test_a_result_and_a_display_of_a_widget_are_alike(shared: RankClient) -> None:
+    mime = "application/vnd.jupyter.widget-view+json"
+    bundle = {"text/plain": "IntSlider()", mime: {"model_id": "x"}}
+    shared.run(f"class View:\n    def _repr_mimebundle_(self, **_): return {bundle}")
+    (shown,) = shared.run("display(View())").outputs("display_data")
+    (result,) = shared.run("View()").outputs("execute_result")
+    assert shown["data"] == result["data"] == bundle
 
 
 def test_help_is_shown_as_output(shared: RankClient) -> None:
@@ -141,11 +194,6 @@ def test_help_is_shown_as_output(shared: RankClient) -> None:
     assert "Return the number of items" in content["data"]["text/plain"]
     (content,) = shared.run("import json\njson.dumps??").outputs("display_data")
     assert "def" in content["data"]["text/plain"]
-
-
-WITHOUT_AUTORELOAD = pytest.mark.skipif(
-    metadata.version("ipython") == "9.0.0", reason="IPython 9.0.0 was released without a part of its autoreload"
-)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +209,7 @@ WITHOUT_AUTORELOAD = pytest.mark.skipif(
         ("%%writefile /tmp/jd_rank_test.py\nprint('ran', __name__)", "Writing /tmp/jd_rank_test.py\n"),
         ("%run /tmp/jd_rank_test.py", "ran __main__\n"),
         ("!rm /tmp/jd_rank_test.py", ""),
-        ("get_ipython().set_next_input('x')", ""),
+        ("get_ipython().set_next_input('x')", "# A rank cannot fill in a cell. Copy this:\nx\n"),
     ],
 )
 def test_magics(shared: RankClient, code: str, text: str) -> None:

@@ -25,6 +25,15 @@ def test_error_names_cell_and_line(shared: RankClient) -> None:
     assert "----> 2 1 / 0" in plain(result)
 
 
+def test_a_warning_names_the_cell_as_a_traceback_does(shared: RankClient) -> None:
+    first = shared.run("import warnings\ndef warns():\n    warnings.warn('inside', stacklevel=1)")
+    result = shared.run("warns()\nwarnings.warn('careful')")
+    inside, count = (each.reply["execution_id"][1:] for each in (first, result))
+    said = result.text("stderr").replace("In [", "In[")
+    assert f"Cell In[{inside}]:3: UserWarning: inside\n  warnings.warn('inside', stacklevel=1)\n" in said
+    assert f"Cell In[{count}]:2: UserWarning: careful\n  warnings.warn('careful')\n" in said
+
+
 def test_error_in_function_of_an_earlier_cell(shared: RankClient) -> None:
     first = shared.run("def fails():\n    raise ValueError('inside')").reply["execution_id"][1:]
     second = shared.run("x = 1\n\nfails()")

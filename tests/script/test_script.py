@@ -95,6 +95,8 @@ def test_without_ids_the_file_says_which_version_is_the_last():
 
 def test_the_notebook_is_found_by_its_path_or_the_end_of_it():
     cells = (("a", "x = 1", None, None, None, "deep/a.ipynb"), ("a", "y = 1", None, None, None, "b.ipynb"))
+    tried = ("c", "tried = 1", None, None, None, "console:1234/console of train")
+    assert "tried" not in written(cells[0], tried)["script"]
     assert "x = 1" in written(*cells, notebook="/home/me/deep/a.ipynb")["script"]
     assert "y = 1" in written(*cells, notebook="b.ipynb")["script"]
     with pytest.raises(JupyterDistError, match=r"2 notebooks ran.*: b.ipynb, deep/a.ipynb"):

@@ -16,15 +16,20 @@ interface IYDoc {
   on(event: 'update', slot: (update: unknown, origin: unknown, doc: unknown, transaction: { local: boolean }) => void): void;
 }
 
-/** Ticks until the test says stop. */
+/** A small square. */
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAADklEQVR4nGNogAIGyhgAgIQgAQ2AJGEAAAAASUVORK5CYII=';
+
+/** Ticks until the test says stop, and shows a figure. */
 function ticks(stop: string): string {
   return [
+    'from IPython.display import display',
     'import os, time',
     'i = 0',
     `while not os.path.exists(${JSON.stringify(lab.rootPath(stop))}):`,
     '    print("tick", i, rank)',
     '    i += 1',
-    '    time.sleep(0.5)'
+    '    time.sleep(0.5)',
+    `display({"image/png": ${JSON.stringify(PNG)}, "text/plain": "a point"}, raw=True)`
   ].join('\n');
 }
 
@@ -95,6 +100,10 @@ test('two pages see a cell live, one writes it, and the other takes over when th
     await expect(cell.prompt).toHaveText(/^\[\d+\]:$/);
     await cell.tab('Rank 1, ok').click();
     texts.push(await lab.shownText(cell));
+    // The author has written the figure for all readers, and each page shows it in its place, once.
+    await expect(cell.ranks.locator('img:visible')).toHaveCount(1);
+    await expect(cell.node.locator('img:visible')).toHaveCount(1);
+    await expect(cell.node.locator('.jp-Cell-outputArea > .jp-OutputArea-child:visible')).toHaveCount(1);
   }
   expect([await ownWrites(second), await ownWrites(third)]).toEqual([0, 0]);
   expect(texts[0]).toMatch(/^tick 0 1\ntick 1 1\n/);
@@ -112,6 +121,9 @@ test('two pages see a cell live, one writes it, and the other takes over when th
   await expect
     .poll(() => JSON.stringify(lab.readNotebook('together.ipynb').cells[1].outputs))
     .toContain('"state":"ok"');
+  for (const { outputs } of lab.readNotebook('together.ipynb').cells) {
+    expect(outputs.filter(({ data }) => data['image/png'])).toHaveLength(1); // equal on both ranks
+  }
   await second.context().close();
   await third.context().close();
 });

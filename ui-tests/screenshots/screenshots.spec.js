@@ -137,3 +137,19 @@ test('overview, error, figure, long output, panel, form', async ({ page, request
   await page.waitForTimeout(1500);
   await shoot(page, 'rank-output');
 });
+
+test('start in one click: the launcher, and a cell whose group is not running', async ({ page }) => {
+  await page.goto('/lab?reset');
+  const tile = page.locator('.jp-LauncherCard').filter({ hasText: /Notebook on \d+ ranks/ });
+  await expect(tile).toBeVisible({ timeout: 60000 });
+  await shoot(page, 'launcher', page.locator('.jp-Launcher-section').filter({ has: tile }));
+  const start = { num_ranks: 8, environment: 'torch', env: { NCCL_DEBUG: 'INFO' } };
+  lab.writeNotebook('missing.ipynb', ['x = torch.ones(3, device=device) * rank', 'print(x)'], { jupyter_dist: { group: 'train', ranks: 'all', start }, ...PYTHON });
+  await page.goto('/lab/tree/missing.ipynb?reset');
+  await expect(page.getByLabel('Run cells on')).toBeVisible({ timeout: 60000 });
+  const cell = lab.cell(page, 1);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell.node.getByRole('group', { name: 'Start the group of this cell' })).toBeVisible();
+  await shoot(page, 'missing', cell.node);
+});

@@ -35,7 +35,7 @@ function find(page: Page, source: string): { node: Locator; prompt: Locator; sum
 }
 
 /** Open a notebook whose first cell ticks, and run it. */
-async function begin(page: Page, name: string, ...others: string[]): Promise<void> {
+async function begin(page: Page, name: string, ...others: (string | object)[]): Promise<void> {
   lab.writeNotebook(`${name}.ipynb`, [ticks(`stop-${name}`), ...others]);
   await lab.openNotebook(page, `${name}.ipynb`);
   await lab.cell(page, 0).editor.click();
@@ -183,12 +183,19 @@ test('a notebook that is renamed keeps its runs, also over a reload', async ({ p
 });
 
 test('what was queued and cancelled says so', async ({ page }) => {
-  await begin(page, 'cancelled', 'print("never")');
+  // The second waits in the agent; the third, for another group, in the page.
+  const elsewhere = { source: 'print("never")', metadata: { jupyter_dist: { group: 'elsewhere', ranks: 'all' } } };
+  await begin(page, 'cancelled', 'print("never")', elsewhere);
   await lab.cell(page, 1).editor.click();
   await page.keyboard.press('Control+Enter');
   await expect(lab.cell(page, 1).summary).toContainText('queued');
+  await lab.cell(page, 2).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 2).prompt).toHaveText('[*]:');
   await interrupt(page);
   await expect(lab.cell(page, 0).summary).toContainText('interrupted');
-  await expect(lab.cell(page, 1).node).toContainText('Cancelled before it ran.');
-  await expect(lab.cell(page, 1).prompt).toHaveText('[ ]:');
+  for (const index of [1, 2]) {
+    await expect(lab.cell(page, index).node).toContainText('Cancelled before it ran.');
+    await expect(lab.cell(page, index).prompt).toHaveText('[ ]:');
+  }
 });

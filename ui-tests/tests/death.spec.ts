@@ -78,7 +78,14 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   await runCell(page, 2);
   const refused = lab.cell(page, 2).node;
   await expect(refused).toContainText(/Rank 1 was killed.*Run on the other ranks.*, replace .*, or restart/s);
-  await replace(page);
+  // From the cell that misses it, by keyboard.
+  const button = refused.getByRole('button', { name: 'Replace rank 1' });
+  await button.focus();
+  await page.keyboard.press('Enter');
+  await expect(button).toBeHidden();
+  for (const rank of [0, 1]) {
+    await expect(row(page, rank)).toHaveAttribute('data-state', 'idle');
+  }
   await runCell(page, 2);
   await expect(lab.cell(page, 2).items).toHaveText([/still 40/, /still nothing/]);
 
@@ -92,10 +99,12 @@ test('a killed rank is named in the cell, the rank output and the sidebar, and r
   await expect(node).toContainText(MEMORY);
   await expect(node).toContainText(/Run on the other ranks, replace .*, or restart/);
   await expectHelp(page, node);
+  await expect(node.getByRole('button', { name: 'Replace rank 1' })).toBeVisible();
   await command(page, 'jupyter-dist:open-log', { group: lab.GROUP, rank: 1 });
   await expectNamed(page);
   await replace(page);
   await page.getByRole('tab', { name: 'death.ipynb' }).click();
+  await expect(node.getByRole('button', { name: 'Replace rank 1' })).toBeHidden();
   await runCell(page, 2);
   await expect(lab.cell(page, 2).items).toHaveText([/still 40/, /still nothing/]);
 });

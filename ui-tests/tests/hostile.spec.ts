@@ -8,6 +8,7 @@ import * as lab from './lab';
 test.use({ ownPage: true });
 
 const MIME = 'application/vnd.jupyter-dist.ranks+json';
+const PART = 'application/vnd.jupyter-dist.part+json';
 
 /** Says who ran. */
 const run = (who: string): string =>
@@ -72,7 +73,19 @@ function bundle(depth = 1): object {
   };
 }
 
-function writeHostile(name: string): void {
+/** The same as a kernel saves it: the bundle names outputs after it, whose marks say what they were. */
+function parted(): object[] {
+  const of = 'e-000000000000';
+  const { items, ...rest } = bundle() as { items: { output: { data?: object; output_type: string } }[] };
+  const parts = items.map(({ output }, i) => {
+    const error = output.output_type === 'error' ? { error: { ename: img('part ename'), evalue: img('part evalue') } } : {};
+    return rich({ 'text/plain': `\x1b[31m${img('part traceback')}\x1b[0m`, ...output.data, [PART]: { of, part: i + 1, ...error } });
+  });
+  const named = { ...rest, items: parts.map((_, i) => ({ ranks: '0-1', part: i + 1 })) };
+  return [rich({ [MIME]: named, 'text/plain': img('fallback'), 'text/html': HTML }), ...parts];
+}
+
+function writeHostile(name: string, more: object[] = []): void {
   const data = { [MIME]: bundle(), 'text/plain': `[rank 0]\n${img('fallback')}` };
   lab.writeNotebook(
     name,
@@ -82,7 +95,8 @@ function writeHostile(name: string): void {
         // Marks in the file itself must not help.
         metadata: { trusted: true, collapsed: false },
         outputs: [{ ...rich(data), metadata: { trusted: true } }]
-      }
+      },
+      ...more
     ],
     { trusted: true }
   );
@@ -92,8 +106,8 @@ const ran = (page: Page): Promise<string[]> =>
   page.evaluate(() => (window as unknown as { __xss?: string[] }).__xss ?? []);
 
 /** Look at every tab, as a reader would. */
-async function readAll(page: Page): Promise<void> {
-  const cell = lab.cell(page, 0);
+async function readAll(page: Page, index = 0): Promise<void> {
+  const cell = lab.cell(page, index);
   await expect(cell.items.first()).toBeVisible();
   for (const tab of await cell.node.getByRole('tablist').first().getByRole('tab').all()) {
     await tab.click();
@@ -102,13 +116,16 @@ async function readAll(page: Page): Promise<void> {
 }
 
 test('nothing of a notebook that is not trusted runs', async ({ page }) => {
-  writeHostile('hostile.ipynb');
+  writeHostile('hostile.ipynb', [{ source: '"never run either"', outputs: parted() }]);
   await lab.openNotebook(page, 'hostile.ipynb');
   await readAll(page);
+  await readAll(page, 1);
+  await expect(lab.cell(page, 1).ranks.getByText(img('part traceback')).first()).toBeAttached();
+  await expect(lab.cell(page, 1).node.locator('.jp-Cell-outputArea > .jp-OutputArea-child:visible')).toHaveCount(1);
   const { node, summary } = lab.cell(page, 0);
   await expect(node.locator('.sent').first()).toContainText('shown');
   await expect(summary.first()).toContainText(img('group name'));
-  const links = await node.locator('a').evaluateAll(all => all.map(link => (link as HTMLAnchorElement).href));
+  const links = await page.locator('.jp-Notebook a').evaluateAll(all => all.map(link => (link as HTMLAnchorElement).href));
   expect(links.filter(href => href.startsWith('javascript:'))).toEqual([]);
   expect(await ran(page)).toEqual([]);
   // JupyterLab finds its own things under their names.
@@ -118,7 +135,7 @@ test('nothing of a notebook that is not trusted runs', async ({ page }) => {
     typeof (window as unknown as { jupyterapp: { commands: object } }).jupyterapp.commands
   ]);
   expect(names).toEqual(['SCRIPT', 'function', 'object']);
-  await expect(node.locator('[id="jupyterapp"], [id="jupyter-config-data"], [name="jupyterapp"]')).toHaveCount(0);
+  await expect(page.locator('.jp-Notebook').locator('[id="jupyterapp"], [id="jupyter-config-data"], [name="jupyterapp"]')).toHaveCount(0);
 });
 
 test('a trusted notebook shows its HTML as JupyterLab does, and its text as text', async ({ page }) => {

@@ -1,3 +1,4 @@
+import { Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
@@ -23,6 +24,10 @@ test('a cell asks on two ranks: one is answered, the page reloads, the other is 
   await expect(one).toHaveValue('');
   await expect(cell.items.first()).toContainText('hello Ada');
   await expect(cell.items.first()).toContainText('rank 1');
+
+  // The tab of the rank that asks is marked.
+  await expect(cell.tab('Rank 0')).toHaveAttribute('aria-label', /^Rank 0, running .*, asks for input$/);
+  await expect(cell.tab('Rank 1')).toHaveAttribute('data-asks', 'false');
 
   // Only the tab of the rank that asks has the field, beside the folded view.
   await cell.node.getByRole('tab', { name: 'Rank 1' }).click();
@@ -83,4 +88,35 @@ test('a debugger takes commands for all ranks', async ({ page }) => {
   await page.keyboard.press('Enter');
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   expect(await lab.shownText(cell)).toContain('11');
+});
+
+test('a question in two pages at once, with nobody there for a while; then a rank is killed at its prompt', async ({ page, context, request }) => {
+  lab.writeNotebook('two.ipynb', ['one = input("one? ")\ntwo = input("two? ")\nprint(one, two)']);
+  await lab.openNotebook(page, 'two.ipynb');
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+  const ask = (where: Page, name: string) => lab.cell(where, 0).node.getByRole('textbox', { name });
+  await expect(ask(page, 'ranks 0-1 ask: one?')).toBeFocused();
+  await lab.saveNotebook(page);
+  const other = await context.newPage();
+  await other.goto('/lab/workspaces/other/tree/two.ipynb?reset');
+  await lab.sessionReady(other);
+  // What one page answers is gone from the other, which kept what was typed there until then.
+  await ask(page, 'ranks 0-1 ask: one?').fill('not sent');
+  await ask(other, 'ranks 0-1 ask: one?').fill('Ada');
+  await ask(other, 'ranks 0-1 ask: one?').press('Enter');
+  for (const where of [page, other]) {
+    await expect(ask(where, 'ranks 0-1 ask: two?')).toHaveValue('');
+    await expect(ask(where, 'ranks 0-1 ask: one?')).toHaveCount(0);
+    await expect(lab.cell(where, 0).summary).toContainText('running');
+  }
+  expect((await request.post(`/jupyter-dist/api/groups/${lab.GROUP}/ranks/1/kill`, { data: {} })).ok()).toBe(true);
+  await expect(ask(page, 'rank 0 asks: two?')).toBeVisible();
+  await ask(page, 'rank 0 asks: two?').fill('Bob');
+  await ask(page, 'rank 0 asks: two?').press('Enter');
+  for (const where of [page, other]) {
+    await expect(lab.cell(where, 0).summary).toContainText('rank 1 lost');
+    await expect(lab.cell(where, 0).node.locator('.jpd-Prompt')).toHaveCount(0);
+    await expect(lab.cell(where, 0).items.filter({ hasText: 'Ada Bob' })).toHaveCount(1);
+  }
 });

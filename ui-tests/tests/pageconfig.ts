@@ -31,6 +31,25 @@ export function disable(page: Page, ...plugins: string[]): Promise<void> {
   return editPageConfig(page, { disabledExtensions: plugins });
 }
 
+/** As if this extension were not installed. */
+export async function uninstall(page: Page): Promise<void> {
+  await page.addInitScript(() => {
+    const observer = new MutationObserver(() => {
+      const node = document.getElementById('jupyter-config-data');
+      try {
+        const config = JSON.parse(node?.textContent ?? '');
+        observer.disconnect();
+        config.federated_extensions = config.federated_extensions.filter(({ name }: { name: string }) => name !== 'jupyter-dist');
+        config.disabledExtensions = config.disabledExtensions.filter((id: string) => id !== '@jupyterlab/notebook-extension:cell-executor');
+        node!.textContent = JSON.stringify(config);
+      } catch {
+        // Not all of it is here.
+      }
+    });
+    observer.observe(document, { childList: true, subtree: true, characterData: true });
+  });
+}
+
 /** Have one plugin of ours throw as it starts. */
 export async function breakPlugin(page: Page, id: string): Promise<void> {
   await page.addInitScript(broken => {

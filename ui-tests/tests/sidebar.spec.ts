@@ -38,6 +38,35 @@ test('starts a group by keyboard, and shuts it down', async ({ page }) => {
   await expect(card(page, 'train')).toHaveCount(0);
 });
 
+test('starts a group on several nodes, and shows what its launcher says', async ({ page }) => {
+  await command(page, 'jupyter-dist:start-group');
+  const form = page.getByRole('form', { name: 'Start a group of ranks' });
+  await form.getByLabel('Name').fill('wide');
+  await form.getByLabel('Runs on').selectOption({ label: 'Several nodes on this machine' });
+  await expect(form.getByText("The nodes are processes on the server's machine.")).toBeVisible();
+  await form.getByLabel('Nodes').fill('0');
+  await expect(form.getByRole('button', { name: 'Start', exact: true })).toBeDisabled();
+  await form.getByLabel('Nodes').fill('2');
+  await form.getByLabel('Ranks per node').fill('1');
+  await form.getByRole('button', { name: 'Start', exact: true }).click();
+  const wide = card(page, 'wide');
+  await expect(wide.locator('.jpd-Allocation')).toContainText('Its node agents run on localhost, localhost.');
+  await expect(wide.locator('.jpd-RankRow[data-state="idle"]')).toHaveCount(2);
+});
+
+test('warns before the engine of a group ends its nodes', async ({ page, request }) => {
+  const data = { name: 'wide', launcher: 'scripted', num_nodes: 1, ranks_per_node: 1 };
+  const started = await request.post('/jupyter-dist/api/groups', { data });
+  expect(started.status(), await started.text()).toBe(201);
+  const words = /The job is about to reach its time limit\. That is at [\d: -]+\. Save what you need\./;
+  await expect(card(page, 'wide').locator('.jpd-Allocation-warning')).toHaveText(words);
+  const notice = page.locator('.Toastify__toast').filter({ hasText: "Group 'wide'" });
+  await expect(notice).toHaveCount(1);
+  await expect(notice).toContainText(words);
+  await shutdownAll(request);
+  await expect(notice).toHaveCount(0);
+});
+
 test('escape closes the form', async ({ page }) => {
   await command(page, 'jupyter-dist:start-group');
   const form = page.getByRole('form', { name: 'Start a group of ranks' });
@@ -48,10 +77,20 @@ test('escape closes the form', async ({ page }) => {
 test("shows the server's words when a start fails", async ({ page }) => {
   await command(page, 'jupyter-dist:start-group');
   const form = page.getByRole('form', { name: 'Start a group of ranks' });
-  await form.getByText('Backend and folder').click();
+  await form.getByText('Backend, folder and variables').click();
   await form.getByLabel('Folder').fill('/no/such/folder');
   await form.getByRole('button', { name: 'Start', exact: true }).click();
   await expect(form.getByRole('alert')).toContainText('/no/such/folder');
+});
+
+test('shows which machines of a group have not joined', async ({ page, request }) => {
+  const data = { name: 'wide', launcher: 'external', num_nodes: 2, ranks_per_node: 2 };
+  const started = await request.post('/jupyter-dist/api/groups', { data });
+  expect(started.status(), await started.text()).toBe(201);
+  const nodes = card(page, 'wide').getByRole('list', { name: 'Nodes' });
+  await expect(nodes.getByRole('listitem')).toHaveText(['node:0has not joinedranks 0-1', 'node:1has not joinedranks 2-3']);
+  await expect(card(page, 'wide').getByText('0 of 2 nodes')).toBeVisible();
+  await expect(nodes).toBeVisible();
 });
 
 test('shows what each rank does, and interrupts one', async ({ page, request }) => {

@@ -32,6 +32,7 @@ class Dispatcher:
         self._journal = journal
         self._on_change = on_change
         self._execution_count = 0
+        self._held: dict[str, str | None] = {}  # cells that wait for a lost link, and the warning that they had before
 
     def take_ranks(self, ranks: list[RankProcess]) -> None:
         """Dispatch to these ranks from now on; a new generation counts its cells from 1."""
@@ -47,14 +48,18 @@ class Dispatcher:
 
         Raises:
             JupyterDistError: `rank_dead`, if it is for a rank that is gone; `key_reused`, if another cell has its id;
-                `needs_all_ranks`, if it calls what all ranks must call, and its client asks first.
+                `node_unreachable`, if the link to a rank's node is lost; `needs_all_ranks`, if it calls what all
+                ranks must call, and its client asks first.
         """
         if (known := self.queue.find(execution.id)) is not None:
             _check_same(known, execution)  # a retry: the first answer was lost
             return known
         # While the group restarts, the ranks that die now are not those that will run it.
         if self._process_group.is_formed and (dead := self._dead_ranks(execution)):
-            raise _dead_error(dead)
+            raise dead_error(dead)
+        if (reason := self._unreachable(execution)) is not None:
+            hint = "Wait until the link is back, or run on the other ranks."
+            raise JupyterDistError("node_unreachable", reason, hint)
         self._check_need(execution)
         self.queue.add(execution)
         before = self.queue.find(execution.spec.after)
@@ -86,10 +91,24 @@ class Dispatcher:
             return  # each rank's reply comes here
         for execution in self.queue.startable():
             if dead := self._dead_ranks(execution):
-                self.abort([execution], "aborted", _dead_error(dead))
+                self.abort([execution], "aborted", dead_error(dead))
+            elif (reason := self._unreachable(execution)) is not None:
+                self._hold(execution, reason)
             else:
+                execution.warning = self._held.pop(execution.id, execution.warning)
                 self._begin(execution)
         for execution in self.queue.name_waits():
+            self._on_change(execution)
+
+    def _unreachable(self, execution: Execution) -> str | None:
+        """Return why a rank of the cell cannot be reached now; None if all can."""
+        return next((reason for rank in execution.spec.ranks if (reason := self._ranks[rank].unreachable)), None)
+
+    def _hold(self, execution: Execution, reason: str) -> None:
+        """Keep a cell queued until the link is back, or its ranks are known to be dead, and say so."""
+        if execution.id not in self._held:
+            self._held[execution.id] = execution.warning
+            execution.warning = f"{reason} The cell starts when it is back."
             self._on_change(execution)
 
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
@@ -130,12 +149,17 @@ class Dispatcher:
             ended = f"The cell is '{execution.state}'." if execution.state != "running" else "The cell runs without."
             raise not_asking(ranks or execution.spec.ranks, ended)
         if ranks is not None and (dead := [self._ranks[r] for r in ranks if self._ranks[r].state == "dead"]):
-            raise _dead_error(dead)
+            raise dead_error(dead)
         answered = execution.asking.take(ranks, seq)
         for rank, asked in answered.items():
             self._ranks[rank].send({"t": "to_rank", "kind": "input", "number": asked.number}, payload)
         self._on_change(execution)
         return sorted(answered)
+
+    def running_calls(self) -> list[dict[str, Any]]:
+        """Return the calls that ranks carry out now (requests.RankCall)."""
+        calls = (execution.spec.call for execution in self.queue.in_state("running"))
+        return [call for call in calls if call is not None]
 
     def end_all(self, error: JupyterDistError) -> None:
         """End running and queued cells with this reason."""
@@ -177,7 +201,7 @@ class Dispatcher:
             message = "It is a call of a client, which prepared it for its ranks only."
             raise JupyterDistError("bad_ranks", message, "Interrupt it, and call on all ranks.")
         if dead := [self._ranks[rank] for rank in ranks if self._ranks[rank].state == "dead"]:
-            raise _dead_error(dead)
+            raise dead_error(dead)
         busy = [rank for rank in ranks if self._ranks[rank].state != "idle"]
         if busy or not self._process_group.may_begin:
             why = f"Not idle: {format_ranks(busy)}." if busy else "The process group has to be re-created first."
@@ -239,6 +263,7 @@ class Dispatcher:
 
     def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         execution.finish(state, error)
+        self._held.pop(execution.id, None)
         ranks = format_ranks(execution.spec.ranks)
         execution.end_seq = self._journal.append("end", execution_id=execution.id, state=execution.state, ranks=ranks)
         self._on_change(execution)
@@ -259,7 +284,8 @@ def _not_run_error(before: Execution) -> JupyterDistError:
     return JupyterDistError("aborted", f"Not run: {cell} before it ended with '{before.state}'.")
 
 
-def _dead_error(dead: list[RankProcess]) -> JupyterDistError:
+def dead_error(dead: list[RankProcess]) -> JupyterDistError:
+    """Return the error for what needs dead ranks."""
     first = dead[0]
     reason = first.exit["reason"] if first.exit else "is gone"
     without = format_ranks(rank.rank for rank in dead).replace(",", ",!")

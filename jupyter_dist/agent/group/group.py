@@ -10,25 +10,30 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
 from jupyter_dist.agent.processes.ending import DIE_SECONDS, end_ranks, sweep, wait_gone
 from jupyter_dist.agent.processes.environment import free_port, rank_spec
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.processes.starter import Starter
+from jupyter_dist.agent.processes.starter import Born, Starter
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import GroupSpec
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, STARTING_RANK_STATES, GroupState
+from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
+from .comms import Comms
 from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
-from .rejoin import Stores, give_up_waiting_for, rejoin
+from .rejoin import FileStores, Stores, give_up_waiting_for, rejoin
+
+if TYPE_CHECKING:
+    from jupyter_dist.agent.nodes.head import Nodes
 
 STARTS_AT_ONCE = 16
 
@@ -50,6 +55,7 @@ class Group:
         )
         self.process_group = ProcessGroup()
         self.dispatcher = Dispatcher(self.journal, self.process_group, on_execution)
+        self.comms = Comms()
         self.ranks: list[RankProcess] = []
         self.state: GroupState = "starting"
         self.generation = 0
@@ -57,11 +63,12 @@ class Group:
         self.error: JupyterDistError | None = None
         self.started_at = time.time()
         self.ready_seconds: float | None = None
-        self.stores = Stores(directory)
+        self.stores: Stores = FileStores(directory)
+        self.nodes: Nodes | None = None  # if its ranks are on several machines
         self._on_group = on_group
         self._formed: asyncio.Future[None] | None = None
         self._rejoining: asyncio.Task[None] | None = None
-        self._by_pid: dict[int, RankProcess] = {}
+        self._by_process: dict[Born, RankProcess] = {}
         self._out_of_memory = OutOfMemory()
         self._starting_since = time.monotonic()
 
@@ -69,15 +76,18 @@ class Group:
 
     def prepare(self) -> None:
         """Create the ranks of a new generation, without processes."""
+        if self.nodes is not None:
+            self.nodes.begin_generation()
         store_path = self.stores.new()
         if self._rejoining is not None:
             self._rejoining.cancel()
-        master = free_port()
+        master = free_port() if self.nodes is None else None
         self.ranks = [
             RankProcess(rank_spec(self.spec, rank, store_path, self.generation, master), self.journal, self)
             for rank in range(self.spec.world_size)
         ]
-        self._by_pid = {}
+        self._by_process = {}
+        self.comms.clear()
         self.dispatcher.take_ranks(self.ranks)
         self._on_group()
 
@@ -108,7 +118,7 @@ class Group:
             for outcome in await asyncio.gather(*starts, return_exceptions=True):
                 if isinstance(outcome, BaseException):
                     raise outcome
-            await asyncio.wait_for(self._formed, self.spec.start_timeout_seconds)
+            await within(self.spec.start_timeout_seconds, self._formed)
         except asyncio.TimeoutError as err:
             raise _too_late(self.ranks, self.spec.start_timeout_seconds) from err
         finally:
@@ -154,10 +164,10 @@ class Group:
         self.tell(f"The dead ranks could not be replaced: {error}")
         self._use_formed()
 
-    def renew_dead(self, store_path: Path) -> list[RankProcess]:
+    def renew_dead(self, store_path: str) -> list[RankProcess]:
         """Replace every dead rank by a new one without a process; return the new ranks."""
         renewed = {
-            rank.rank: RankProcess(dataclasses.replace(rank.spec, store_path=str(store_path)), self.journal, self)
+            rank.rank: RankProcess(dataclasses.replace(rank.spec, store_path=store_path), self.journal, self)
             for rank in self.ranks
             if rank.state == "dead"
         }
@@ -201,10 +211,12 @@ class Group:
         self.state = state
         self._on_group()
 
-    async def process_exited(self, pid: int, ending: Ending) -> None:
+    async def process_exited(self, born: Born, ending: Ending) -> None:
         """Handle a process that a starter reaped: if it is a rank of this generation, the rank is dead."""
-        out_of_memory = ending.signal == signal.SIGKILL and self._out_of_memory.struck()
-        if rank := self._by_pid.get(pid):
+        is_here = born.node is None
+        struck = is_here and ending.signal == signal.SIGKILL and self._out_of_memory.struck()
+        out_of_memory = struck or ending.out_of_memory
+        if rank := self._by_process.get(born):
             await rank.ended(ending, out_of_memory)
 
     # -- events of ranks (RankListener) ---------------------------------------------------------------
@@ -223,23 +235,52 @@ class Group:
         self.dispatcher.rank_replied(rank, reply)
         self._settle()
 
-    def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any]) -> None:
+    def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
         """Handle a message of the code on a rank (protocol/road.py)."""
-        self.dispatcher.rank_sent(rank, header, content)
+        if not header["kind"].startswith("comm_"):
+            self.dispatcher.rank_sent(rank, header, content)
+        elif sentence := self.comms.rank_sent(rank.rank, header["kind"], header["execution_id"], content, size):
+            rank.write(sentence)
 
     def rank_died(self, rank: RankProcess) -> None:
         """Handle the end of a rank's process."""
         if self.state != "ending" and rank in self.ranks:
-            give_up_waiting_for(rank, self.living(), self.stores.current())
+            give_up_waiting_for(rank, self.living(), self.stores)
         if self._formed is not None:
             if not self._formed.done():
                 self._formed.set_exception(_died_early(rank))
             return
+        self.comms.rank_died(rank.rank)
         self.dispatcher.rank_died(rank)
         self._settle()
         if self.state in ("ready", "degraded"):
             self.set_state("degraded" if self.living() else "dead")
             self.dispatcher.pump()
+
+    def importing(self) -> None:
+        """Show that torch is being imported where the ranks will be."""
+        for rank in self.ranks:
+            if rank.state == "starting":
+                rank.set_state("importing")
+
+    def use_nodes(self, nodes: Nodes) -> None:
+        """Have the ranks on these nodes. Called before `prepare`."""
+        self.nodes, self.stores = nodes, nodes.stores
+
+    def nodes_changed(self) -> None:
+        """Handle that the state of a node is another."""
+        self._on_group()
+
+    def running_calls(self) -> list[dict[str, Any]]:
+        """Return the calls that ranks carry out now, whose files those on other machines may ask for."""
+        return self.dispatcher.running_calls()
+
+    def nodes_reached(self, ranks: range, reason: str | None) -> None:
+        """Handle that these ranks cannot be reached, and why; or that they can again."""
+        for rank in (rank for rank in self.ranks if rank.rank in ranks):
+            rank.reached(reason)
+        if reason is None:
+            self.dispatcher.pump()  # cells that waited for the link
 
     def tell(self, text: str) -> None:
         """Show a note to users, in the group and in its journal."""
@@ -272,6 +313,8 @@ class Group:
             "started_at": self.started_at,
             "ready_seconds": self.ready_seconds,
             "ranks": [rank.model() for rank in self.ranks],
+            "nodes": [] if self.nodes is None else self.nodes.models(),
+            "join": None if self.nodes is None else self.nodes.command(),
             "running": [execution.id for execution in queue.in_state("running")],
             "queued": [execution.id for execution in queue.in_state("queued")],
             "seq": self.journal.last_seq,
@@ -288,8 +331,8 @@ class Group:
                 for fd in fds:
                     with contextlib.suppress(OSError):
                         os.close(fd)
-            self._by_pid[born.pid] = rank
-            await rank.started(born.pid, born.started)
+            self._by_process[born] = rank
+            await rank.started(born)
 
     # -- the process group --------------------------------------------------------------------------------
 

@@ -6,35 +6,52 @@ import asyncio
 import contextlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 
 REJOIN_SECONDS = 60.0
 
 
-class Stores:
-    """The FileStores that ranks use for rendezvous, each only once: files in the group's directory."""
+class Stores(Protocol):
+    """The stores that ranks use for rendezvous, each only once."""
+
+    def new(self) -> str:
+        """Return one that no process group has used, as ranks name it."""
+
+    def break_current(self) -> None:
+        """Make a rendezvous fail that cannot complete."""
+
+
+class FileStores:
+    """FileStores in the group's directory, for ranks on this machine."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._number = 0
 
-    def new(self) -> Path:
+    def new(self) -> str:
         """Return a path that no process group has used: a stale file breaks the next one."""
-        before = self.current()
+        before = self._current()
         self._number += 1
-        for stale in (before, self.current()):
+        for stale in (before, self._current()):
             stale.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # a full disk: the ranks will report it
-            self.current().touch(0o600)  # private, regardless of the umask of the ranks
-        return self.current()
+            self._current().touch(0o600)  # private, regardless of the umask of the ranks
+        return str(self._current())
 
-    def current(self) -> Path:
-        """Return the one in use, or used last."""
+    def break_current(self) -> None:
+        """Make every access to it fail: torch waits for a missing file, but not for a symlink to itself."""
+        store = self._current()
+        with contextlib.suppress(OSError):
+            store.unlink(missing_ok=True)
+            store.symlink_to(store)
+
+    def _current(self) -> Path:
         return self._directory / f"store-{self._number}"
 
 
-async def rejoin(ranks: list[RankProcess], store_path: Path) -> int:
+async def rejoin(ranks: list[RankProcess], store_path: str) -> int:
     """Make these ranks join over this store; return how many DDP models were moved to the new process group.
 
     Raises:
@@ -42,7 +59,7 @@ async def rejoin(ranks: list[RankProcess], store_path: Path) -> int:
     """
     for rank in ranks:
         rank.set_state("joining")
-    joins = (_rejoin_one(rank, str(store_path)) for rank in ranks)
+    joins = (_rejoin_one(rank, store_path) for rank in ranks)
     outcomes = await asyncio.gather(*joins, return_exceptions=True)  # wait for all: none is left half-joined
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
@@ -50,15 +67,12 @@ async def rejoin(ranks: list[RankProcess], store_path: Path) -> int:
     return sum(revived for revived in outcomes if isinstance(revived, int))
 
 
-def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], store: Path) -> None:
+def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], stores: Stores) -> None:
     """Make collectives with a dead rank fail at once, and also a rendezvous that it will not reach."""
     assert dead.exit is not None
     for rank in living:
         rank.send({"t": "peer_lost", "rank": dead.rank, "reason": dead.exit["reason"]})
-    # torch waits for a missing file, but not for a symlink to itself.
-    with contextlib.suppress(OSError):
-        store.unlink(missing_ok=True)
-        store.symlink_to(store)
+    stores.break_current()
 
 
 async def _rejoin_one(rank: RankProcess, store_path: str) -> int:

@@ -29,6 +29,7 @@ class Ending:
     signal: int | None
     peak_bytes: int | None = None  # its peak resident memory
     because: str | None = None  # a more exact reason, if known
+    out_of_memory: bool = False  # by the kernel of another machine; for this one see OutOfMemory
     killed: tuple[tuple[int, str], ...] = ()  # pid and name of the processes it had started that were ended with it
 
 

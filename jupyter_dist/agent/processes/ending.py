@@ -22,7 +22,8 @@ async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]
         for rank in _living(ranks):
             rank.send({"t": "shutdown"})
         await wait_gone(ranks, LEAVE_SECONDS)
-    killed = [f"Rank {rank.rank} did not exit in time and was killed." for rank in _living(ranks)]
+    late = [rank for rank in _living(ranks) if rank.born is not None]  # others wait for their node
+    killed = [f"Rank {rank.rank} did not exit in time and was killed." for rank in late]
     for rank in _living(ranks):
         rank.kill(None)
     await wait_gone(ranks, DIE_SECONDS)

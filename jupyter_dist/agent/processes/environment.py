@@ -6,7 +6,6 @@ import contextlib
 import os
 import resource
 import socket
-from pathlib import Path
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -17,21 +16,24 @@ RANK_FILES = 160  # our own descriptors start at 100, away from the user's (rank
 AGENT_FILES, FILES_PER_RANK = 40, 8
 
 
-def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int], generation: int = 0) -> dict[str, str]:
-    """Return the variables to add to the agent's environment for a rank. `spec.env` takes precedence."""
+def rank_environment(spec: GroupSpec, rank: int, master: tuple[str, int] | None, generation: int = 0) -> dict[str, str]:
+    """Return the variables to add to the environment of a rank's agent. `spec.env` takes precedence.
+
+    `master` is None for ranks on nodes: these know their network (nodes/head.py, nodes/member.py).
+    """
+    node, local_rank = divmod(rank, spec.ranks_per_node)
     environment = {
-        # Those of torchrun, which Fabric, Accelerate, fastai and plain scripts read. One node: rank == local_rank.
-        "RANK": str(local_rank),
+        # Those of torchrun, which Fabric, Accelerate, fastai and plain scripts read.
+        "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(spec.world_size),
-        "LOCAL_WORLD_SIZE": str(spec.world_size),
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
+        "LOCAL_WORLD_SIZE": str(spec.ranks_per_node),
+        "GROUP_RANK": str(node),
+        "GROUP_WORLD_SIZE": str(spec.num_nodes),
+        "NODE_RANK": str(node),  # torchrun does not set it, but PyTorch Lightning reads it
         "ROLE_NAME": "default",
-        "ROLE_RANK": str(local_rank),
+        "ROLE_RANK": str(rank),
         "ROLE_WORLD_SIZE": str(spec.world_size),
-        "MASTER_ADDR": master[0],
-        "MASTER_PORT": str(master[1]),
         "TORCHELASTIC_RUN_ID": spec.group_id,  # Fabric: "launched by torchrun, do not fork"
         "TORCHELASTIC_RESTART_COUNT": str(generation),
         "TORCHELASTIC_MAX_RESTARTS": "0",  # nothing restarts ranks by itself; `jupyter dist run` sets it
@@ -39,11 +41,13 @@ def rank_environment(spec: GroupSpec, local_rank: int, master: tuple[str, int], 
         "FORK_LAUNCHED": "1",  # Accelerate: end_training() must not destroy the process group
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # torchrun's default
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        **accelerators.on_loopback(),  # one machine: no backend listens beyond it
         # A buffer of this size is dumped in a few milliseconds; the default of 2000 entries takes up to 0.2 s.
         "TORCH_FR_BUFFER_SIZE": "256",
         **_device_environment(spec),
     }
+    if master is not None:  # one machine: no backend listens beyond it
+        own = {"MASTER_ADDR": master[0], "MASTER_PORT": str(master[1]), **accelerators.on_interface("lo")}
+        environment.update(own)
     return {**environment, **spec.env}
 
 
@@ -58,23 +62,25 @@ def _device_environment(spec: GroupSpec) -> dict[str, str]:
     return {visible: ",".join(map(str, spec.devices)), **backend.environment}
 
 
-def rank_spec(spec: GroupSpec, rank: int, store_path: Path, generation: int, master: tuple[str, int]) -> RankSpec:
-    """Return the spec of a rank's process. One node: rank == local_rank."""
+def rank_spec(spec: GroupSpec, rank: int, store_path: str, generation: int, master: tuple[str, int] | None) -> RankSpec:
+    """Return the spec of a rank's process."""
+    node, local_rank = divmod(rank, spec.ranks_per_node)
     return RankSpec(
         group_id=spec.group_id,
         group_name=spec.name,
         rank=rank,
-        local_rank=rank,
+        local_rank=local_rank,
         world_size=spec.world_size,
-        local_world_size=spec.world_size,
+        local_world_size=spec.ranks_per_node,
         accelerator=spec.accelerator,
         backend=spec.backend,
-        device=accelerators.device_of(spec.accelerator, rank),
+        device=accelerators.device_of(spec.accelerator, local_rank),
         cwd=spec.cwd,
-        store_path=str(store_path),
+        store_path=store_path,
         generation=generation,
         env=rank_environment(spec, rank, master, generation),
         join_timeout_seconds=spec.start_timeout_seconds,
+        node=node if spec.is_on_nodes else None,
     )
 
 

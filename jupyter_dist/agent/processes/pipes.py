@@ -21,6 +21,7 @@ class RankPipes:
     def __init__(self, keep: Callable[[str, bytes], None]) -> None:
         self._keep = keep
         self._read_ends: dict[str, int] = {}  # by stream name
+        self._is_paused = False
 
     def open(self) -> tuple[int, int]:
         """Create both pipes; return the child's ends (stdout, stderr), which the caller closes."""
@@ -34,9 +35,16 @@ class RankPipes:
         return ends[0], ends[1]
 
     def listen(self) -> None:
-        """Start passing output to `keep`."""
+        """Start passing output to `keep`, or continue."""
+        self._is_paused = False
         for name, fd in self._read_ends.items():
             asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
+
+    def pause(self) -> None:
+        """Leave output in the pipes until `listen`."""
+        self._is_paused = True
+        for fd in self._read_ends.values():
+            asyncio.get_running_loop().remove_reader(fd)
 
     def drain(self) -> None:
         """Pass on what the pipes hold now."""
@@ -57,7 +65,9 @@ class RankPipes:
         loop.call_later(GATHER_SECONDS, self._take, name, fd)
 
     def _take(self, name: str, fd: int) -> None:
-        if self._read_ends.get(name) == fd and self._drain(name, fd):
+        if self._is_paused or self._read_ends.get(name) != fd:
+            return
+        if self._drain(name, fd):
             asyncio.get_running_loop().add_reader(fd, self._on_pipe, name, fd)
 
     def _drain(self, name: str, fd: int) -> bool:

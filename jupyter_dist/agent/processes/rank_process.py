@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 import time
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -13,15 +12,15 @@ from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.specs import CALLBACK_ID, RankSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, RANK_LIFE, STARTING_RANK_STATES, RankState
-from jupyter_dist.system.processes import signal_same
 from jupyter_dist.transport.frames import Header, unpack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.stream import FrameStream
 
 from .death import Ending, LastWords, describe_companions, exit_model
 from .pipes import RankPipes
+from .starter import Born
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -44,7 +43,7 @@ class RankListener(Protocol):
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """It finished its part of an execution; all its output is in the journal."""
 
-    def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any]) -> None:
+    def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
         """Its code sent a message (protocol/road.py), which is sound."""
 
     def rank_died(self, rank: RankProcess) -> None:
@@ -59,7 +58,7 @@ class RankProcess:
         self.rank = spec.rank
         self.state: RankState = "starting"
         self.state_at = time.time()
-        self.pid: int | None = None
+        self.born: Born | None = None
         self.execution_id: str | None = None
         self.exit: models.RankExit | None = None
         self.message: str | None = None
@@ -69,6 +68,7 @@ class RankProcess:
         self.process_group: Literal["ok", "broken", "none"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
         self.ignores_interrupt = False  # interrupted seconds ago and still running its cell
+        self.unreachable: str | None = None  # why its node cannot be reached now
         self.gone = asyncio.Event()
         self.ended_with_it: tuple[tuple[int, str], ...] = ()  # pid and name of the processes it had started
         self.last_words = LastWords()
@@ -76,7 +76,6 @@ class RankProcess:
         self._listener = listener
         self._last_execution_id: str | None = None
         self._killed_because: str | None = None
-        self._started = 0
         self._mute: asyncio.TimerHandle | None = None
         self._stream: FrameStream | None = None
         self._sock: socket.socket | None = None
@@ -103,10 +102,15 @@ class RankProcess:
         stdout, stderr = self._pipes.open()
         return child.detach(), stdout, stderr
 
-    async def started(self, pid: int, started: int) -> None:
-        """Start listening to the process, which was started at that clock tick."""
+    @property
+    def pid(self) -> int | None:
+        """Return the id of its process, on its own machine; None until it has one."""
+        return None if self.born is None else self.born.pid
+
+    async def started(self, born: Born) -> None:
+        """Start listening to the process."""
         assert self._sock is not None
-        self.pid, self._started = pid, started
+        self.born = born
         self._sock.setblocking(False)
         self._stream = await FrameStream.from_socket(self._sock)
         self._reader = asyncio.create_task(self._read_frames(self._stream), name=f"rank {self.rank} reader")
@@ -121,6 +125,7 @@ class RankProcess:
             await asyncio.wait([self._reader], timeout=0.3)
         self._pipes.drain()
         self.exit = exit_model(ending, out_of_memory, self._killed_because, self.last_words.lines())
+        self.unreachable = None  # dead is more than unreachable
         self.release()
         self._questions.fail(lambda: JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
         self._forget_interrupt()
@@ -146,9 +151,9 @@ class RankProcess:
 
     def kill(self, because: str | None = None) -> None:
         """Kill it; its shim ends the processes it had started. `ended` reports its death, with `reason` if given."""
-        if self.pid is not None and self.state != "dead":
+        if self.born is not None and self.state != "dead":
             self._killed_because = because or self._killed_because
-            signal_same(self.pid, self._started, signal.SIGKILL)
+            self.born.kill()
 
     # -- asking -------------------------------------------------------------------------------------
 
@@ -171,6 +176,14 @@ class RankProcess:
             self.interrupted_at = time.monotonic()
         self.send({"t": "interrupt", "execution_id": self.execution_id})
 
+    def interrupt_callback(self) -> None:
+        """Interrupt the code of a widget, which runs while no cell does."""
+        self.send({"t": "interrupt", "execution_id": CALLBACK_ID})
+
+    def write(self, text: str) -> None:
+        """Add a line of ours to the output of its last cell."""
+        self._keep_text("stderr", f"jupyter_dist: {text}\n".encode(), self._last_execution_id)
+
     @property
     def interrupted_seconds(self) -> float:
         """Seconds since its cell was interrupted; 0 if it was not."""
@@ -184,6 +197,8 @@ class RankProcess:
         """
         if self._stream is None or self.state == "dead":
             raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
+        if self.unreachable is not None:
+            raise JupyterDistError("node_unreachable", self.unreachable, "Wait until the link is back.")
         ask = lambda number: self.send({"t": kind, "id": number, **fields}, payload)  # noqa: E731
         try:
             return await self._questions.ask(ask, timeout_seconds)
@@ -202,11 +217,22 @@ class RankProcess:
             self.state, self.message = state, message
             self._listener.rank_changed(self)
 
+    def reached(self, reason: str | None) -> None:
+        """Handle that its node cannot be reached, and why; None: it can again."""
+        self.unreachable = reason
+        if self.state == "dead" or self.state in STARTING_RANK_STATES:
+            return
+        if reason is not None:
+            self.set_state("unresponsive", reason)
+        elif self.state == "unresponsive":
+            self.set_state("busy" if self.execution_id is not None else "idle")
+
     def model(self) -> models.Rank:
         """Return the Rank of docs/api.md."""
         return {
             "rank": self.rank,
             "local_rank": self.spec.local_rank,
+            "node": self.spec.node,
             "pid": self.pid,
             "device": self.spec.device,
             "state": self.state,
@@ -273,7 +299,7 @@ class RankProcess:
         content = road.FROM_RANK[header["kind"]].decode(payload)
         if not isinstance(header["number"], int):
             raise ValueError("not a number")
-        self._listener.rank_sent(self, header, content)
+        self._listener.rank_sent(self, header, content, len(payload))
 
     def _keep(self, kind: str, payload: bytes = b"", **fields: Any) -> None:
         """Append a record of the rank to the journal. Raises ValueError if readers would reject it."""

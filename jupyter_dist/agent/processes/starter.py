@@ -11,21 +11,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.system.processes import CLEANER_SECONDS
+from jupyter_dist.system.limits import within
+from jupyter_dist.system.processes import CLEANER_SECONDS, signal_same, usage_of
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, pack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
 
 from .death import SHIM_KILLED, ZYGOTE_KILLED, Ending
-
-OnExit = Callable[[int, Ending], Coroutine[Any, Any, None]]  # pid, how it ended
 
 FORK_SECONDS = 10.0
 PREPARE_SECONDS = 300.0  # imports, which may come from a cold network file system; as long as the forkserver has
@@ -34,11 +34,24 @@ SETTLE_SECONDS = CLEANER_SECONDS + 1.0
 _BOOT = str(Path(__file__).parents[1] / "boot.py")
 
 
-class Born(NamedTuple):
-    """Identifies a rank's process; equal fields mean the same process."""
+@dataclass(frozen=True)
+class Born:
+    """A rank's process; equal fields mean the same one. Here a process of this machine (nodes/remote.py has others)."""
 
     pid: int
     started: int  # see system/processes.py
+    node: int | None = None  # the node agent that has it; None: this process has it
+
+    def kill(self) -> None:
+        """Kill it, and no process that reuses its pid."""
+        signal_same(self.pid, self.started, signal.SIGKILL)
+
+    async def usage(self) -> tuple[int, float] | None:
+        """Return its memory in bytes and its CPU time in seconds; None if it is gone or cannot be asked."""
+        return usage_of(self.pid)
+
+
+OnExit = Callable[[Born, Ending], Coroutine[Any, Any, None]]
 
 
 class Starter(Protocol):
@@ -71,7 +84,7 @@ class Zygote:
         self._forks: Questions[Born] = Questions()
         self._prepared: Questions[bool] = Questions()
         self._may_import = True
-        self._living: set[int] = set()  # ranks
+        self._living: dict[int, Born] = {}  # ranks
         self._shims: set[int] = set()
         self._ended_shims = asyncio.Event()
         self.is_lost = False
@@ -129,9 +142,9 @@ class Zygote:
 
     def _on_message(self, header: Header, payload: bytes) -> None:
         if header["t"] == "forked":
-            self._living.add(header["pid"])
+            born = self._living[header["pid"]] = Born(header["pid"], header["started"])
             self._shims.add(header["shim"])
-            self._forks.answer(header["id"], Born(header["pid"], header["started"]))
+            self._forks.answer(header["id"], born)
         elif header["t"] == "prepared":
             self._prepared.answer(header["id"], header["may_import"])
         elif header["t"] == "exited":
@@ -156,8 +169,9 @@ class Zygote:
             self._tell_exit(pid, Ending(None, signal.SIGKILL, because=ZYGOTE_KILLED))
 
     def _tell_exit(self, pid: int, ending: Ending) -> None:
-        self._living.discard(pid)
-        task = start_task(self._on_exit(pid, ending), f"exit of {pid}")
+        if (born := self._living.pop(pid, None)) is None:
+            return
+        task = start_task(self._on_exit(born, ending), f"exit of {pid}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -202,23 +216,24 @@ class FreshProcesses:
             process.terminate()
         for process, watch in list(self._shims.values()):
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(asyncio.shield(watch), SETTLE_SECONDS)
+                await within(SETTLE_SECONDS, asyncio.shield(watch))
             process.kill()
             await watch
 
     async def _watch(self, process: subprocess.Popen[bytes], sock: socket.socket, born: asyncio.Future[Born]) -> None:
-        rank, stream = None, await FrameStream.from_socket(sock)
+        stream = await FrameStream.from_socket(sock)
+        rank: Born | None = None
         with contextlib.suppress(EOFError, OSError):
             while True:
                 header, _ = await stream.recv()
                 if header["t"] == "born":
-                    rank = header["pid"]
-                    self._living.add(rank)
-                    born.set_result(Born(rank, header["started"]))
-                else:
-                    self._living.discard(header["pid"])
-                    rank = None
-                    await self._on_exit(header["pid"], ending_of(header))
+                    rank = Born(header["pid"], header["started"])
+                    self._living.add(rank.pid)
+                    born.set_result(rank)
+                elif rank is not None:
+                    self._living.discard(rank.pid)
+                    ended, rank = rank, None
+                    await self._on_exit(ended, ending_of(header))
         stream.close()
         await _exited(process.pid)
         process.wait()
@@ -227,14 +242,21 @@ class FreshProcesses:
         if not born.done():
             born.set_exception(_not_forked(f"its Python ended at once with code {process.returncode}"))
         if rank is not None:  # the shim was killed, and the kernel sends SIGKILL to the rank
-            self._living.discard(rank)
+            self._living.discard(rank.pid)
             await self._on_exit(rank, Ending(None, signal.SIGKILL, because=SHIM_KILLED))
 
 
 def ending_of(header: Header) -> Ending:
     """Return the Ending in a shim's `exited` message."""
     killed = tuple((int(pid), str(name)) for pid, name in header.get("killed", ()))
-    return Ending(header["code"], header["signal"], header.get("peak_bytes"), header.get("because"), killed)
+    return Ending(
+        header["code"],
+        header["signal"],
+        header.get("peak_bytes"),
+        header.get("because"),
+        bool(header.get("out_of_memory")),
+        killed,
+    )
 
 
 def _not_forked(reason: str) -> JupyterDistError:
@@ -247,7 +269,7 @@ async def _wait_until(condition: Callable[[], bool], changed: asyncio.Event) -> 
     while not condition() and (left := deadline - time.monotonic()) > 0:
         changed.clear()
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(changed.wait(), left)
+            await within(left, changed.wait())
 
 
 async def _exited(pid: int) -> None:

@@ -13,7 +13,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.frames import Header
 
-from .verdict import Call, Fact, Facts, State, waits_in
+from .verdict import IN_DEBUGGER, Call, Fact, Facts, State, waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -26,6 +26,7 @@ MAX_LINE = 500
 Asked = tuple[str | None, Header | None]  # which execution a rank has, and its answer
 
 _CELL = re.compile(r"<ipython-input-(\d+)-")
+_DEBUGGED_CELL = re.compile(r"/cells/\d+\.py$")  # rank/cells/debugging/dap.py
 _LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "jupyter_dist/")
 
 
@@ -94,12 +95,27 @@ def _fact(group: Group, rank: RankProcess, asked: Asked) -> Fact:
     if execution_id is None:
         may_start = threads or _has_queued(group, rank)
         return Fact(rank.rank, "idle", None, _last_cell(group, rank), begun, None, cpu_seconds, may_start)
-    if _asks(group, rank, execution_id):
-        place = f"{place_of(answer)}, where it asks for input".removeprefix(", where ")
+    if _asks(group, rank, execution_id) or any(_is_debuggers(frame) for frame in frames_of(answer)):
+        place = _asking_place(answer)
         return Fact(rank.rank, "runs", None, place, begun, execution_id, cpu_seconds)
     call = _call(answer.get("wait"))
     state: State = "runs" if call is None or threads else "waits"
     return Fact(rank.rank, state, call, place_of(answer), begun, execution_id, cpu_seconds)
+
+
+def _asking_place(answer: Header) -> str:
+    """Return where a rank waits for a user: for a command of a debugger, or for input."""
+    place = place_of(answer)
+    if any(_is_debuggers(frame) for frame in frames_of(answer)):
+        return f"{IN_DEBUGGER}{place}"
+    return f"{place}, where it asks for input".removeprefix(", where ")
+
+
+def _is_debuggers(frame: dict[str, Any]) -> bool:
+    name, file = str(frame.get("function")), str(frame.get("file"))
+    return (name == "interaction" and file.endswith("/pdb.py")) or (
+        name in ("do_wait_suspend", "_do_wait_suspend") and file.endswith("/pydevd.py")
+    )
 
 
 def _asks(group: Group, rank: RankProcess, execution_id: str) -> bool:
@@ -129,6 +145,8 @@ def _is_library(file: str) -> bool:
 def _name(file: str) -> str:
     """Return what users call a file: "cell [5]", "model.py"."""
     cell = _CELL.match(file)
+    if _DEBUGGED_CELL.search(file):
+        return "the cell"
     return f"cell [{cell[1]}]" if cell else file.rpartition("/")[2][:MAX_TEXT]
 
 

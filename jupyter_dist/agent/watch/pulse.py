@@ -79,7 +79,7 @@ class Pulse:
         await asyncio.gather(*(self._check(rank) for rank in ranks))
 
     async def _check(self, rank: RankProcess) -> None:
-        if rank.state not in ("idle", "busy", "unresponsive"):
+        if rank.state not in ("idle", "busy", "unresponsive") or rank.unreachable is not None:
             return
         execution_id = rank.execution_id
         try:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starter import Born
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.system.processes import usage_of
 from jupyter_dist.transport.tasks import start_task
 
 if TYPE_CHECKING:
-    from jupyter_dist.protocol import models
+    from jupyter_dist.protocol import machine
 
 ASK_SECONDS = 0.5
 IDLE_TICKS = 4  # idle ranks are sampled this many times less often
@@ -29,11 +29,11 @@ class Sampler:
     Idle ranks are sampled less often.
     """
 
-    def __init__(self, group: Group, on_sample: Callable[[models.MemorySample], None]) -> None:
+    def __init__(self, group: Group, on_sample: Callable[[machine.MemorySample], None]) -> None:
         self._group = group
         self._on_sample = on_sample
         self._task: asyncio.Task[None] | None = None
-        self._cpu_seen: dict[int, tuple[float, float]] = {}  # pid -> (monotonic time, CPU seconds)
+        self._cpu_seen: dict[Born, tuple[float, float]] = {}  # process -> (monotonic time, CPU seconds)
 
     def watch(self, seconds: float) -> None:
         """Sample at this interval from now on; 0 stops."""
@@ -46,7 +46,7 @@ class Sampler:
     async def _run(self, seconds: float) -> None:
         ticks = IDLE_TICKS
         while True:
-            ranks = [rank for rank in self._group.living() if rank.pid is not None]
+            ranks = [rank for rank in self._group.living() if rank.born is not None and rank.unreachable is None]
             ticks += 1
             # Idle ranks barely change, and an open page must cost next to nothing.
             if ticks >= IDLE_TICKS or any(rank.execution_id is not None for rank in ranks):
@@ -55,23 +55,23 @@ class Sampler:
                 ticks = 0
             await asyncio.sleep(seconds)
 
-    async def _sample(self, rank: RankProcess) -> models.RankMemory:
-        assert rank.pid is not None
-        row: dict[str, Any] = {"rank": rank.rank, **dict.fromkeys(DEVICE_FIELDS), **self._from_proc(rank.pid)}
+    async def _sample(self, rank: RankProcess) -> machine.RankMemory:
+        assert rank.born is not None
+        used = self._used(rank.born, await rank.born.usage())
+        row: dict[str, Any] = {"rank": rank.rank, **dict.fromkeys(DEVICE_FIELDS), **used}
         if ACCELERATORS[rank.spec.accelerator].has_devices:
             # A rank stuck in C code does not answer in time; the other numbers are still shown.
             with contextlib.suppress(JupyterDistError):
                 answer = await rank.request("sample", ASK_SECONDS)
                 row.update({name: answer.get(name) for name in DEVICE_FIELDS})
-        return cast("models.RankMemory", row)
+        return cast("machine.RankMemory", row)
 
-    def _from_proc(self, pid: int) -> dict[str, Any]:
-        usage = usage_of(pid)
+    def _used(self, born: Born, usage: tuple[int, float] | None) -> dict[str, Any]:
         if usage is None:  # it has just ended
             return {"resident_bytes": 0, "cpu_percent": 0.0}
         resident, used = usage
         now = time.monotonic()
-        then, used_then = self._cpu_seen.get(pid, (now, used))
-        self._cpu_seen[pid] = (now, used)
+        then, used_then = self._cpu_seen.get(born, (now, used))
+        self._cpu_seen[born] = (now, used)
         percent = 100 * (used - used_then) / (now - then) if now > then else 0.0
         return {"resident_bytes": resident, "cpu_percent": round(percent, 1)}

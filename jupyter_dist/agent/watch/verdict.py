@@ -21,6 +21,8 @@ MOVES_SECONDS = 0.08
 # Shapes may differ between the ranks of any other collective.
 _SAME_SHAPES = frozenset({"all_reduce", "broadcast", "reduce", "all_gather_into_tensor", "reduce_scatter_tensor"})
 
+IN_DEBUGGER = "in the debugger at "  # how the place of a rank begins that a debugger has stopped
+
 State = Literal["waits", "runs", "idle", "dead", "unknown"]
 
 
@@ -184,9 +186,14 @@ def _waits(waiting: list[Fact], now: Facts) -> models.Verdict | None:
     others = [now[rank] for rank in sorted(needed) if rank in now and now[rank].state in ("runs", "unknown", "idle")]
     if not others:
         return None
-    where = "; ".join(f"rank {fact.rank} is at {fact.place}" for fact in others[:3] if fact.place)
+    where = "; ".join(f"rank {fact.rank} {_at(fact.place)}" for fact in others[:3] if fact.place)
     text = f"{_ranks(others)} {_has(others)} not called it yet{': ' if where else ''}{where}."
     return _verdict("waits", "busy", waiting, others, text)
+
+
+def _at(place: str) -> str:
+    line = place.removeprefix(IN_DEBUGGER)
+    return f"is at {line}" if line == place else f"is stopped in the debugger at {line}".removesuffix(" at ")
 
 
 def _verdict(

@@ -30,11 +30,12 @@ class Attach(CellCommand):
     def act(self) -> int:
         """Run cells until Ctrl-D; errors of ranks are shown as output."""
         group = self.client.attach(self.options.group)
-        ranks = format_ranks(parse_ranks(self.options.ranks, group.world_size))
+        ranks = format_ranks(parse_ranks(self.options.ranks, group.world_size, group.num_nodes))
         if sys.stdin.isatty():
             print(f"{shown(group)}. Ctrl-C interrupts the ranks, Ctrl-D detaches.")
         first = expand_ranks(ranks)[0]
-        for cell in cells(f"{group.name} {ranks}> ", lambda code, position: completions(group, first, code, position)):
+        prompt = f"{group.name} {ranks}> "
+        for cell in cells(prompt, lambda code, at: completions(group, first, code, at), lambda: recalled(group)):
             if not self._run(group, cell):
                 return 1
         if sys.stdin.isatty():
@@ -59,3 +60,11 @@ def completions(group: Group, rank: int, code: str, position: int) -> tuple[list
     except JupyterDistError:
         return [], position
     return answer["matches"], answer["cursor_start"]
+
+
+def recalled(group: Group) -> list[str]:
+    """Return the code of the cells that ran on the group, oldest first; none if its server does not tell."""
+    try:
+        return [cell["code"] for cell in group.history()]
+    except JupyterDistError:
+        return []

@@ -14,12 +14,14 @@ from jupyter_dist.client.blocking.report import ending_text, sample_if_any, stac
 
 def start_fields(options: argparse.Namespace) -> dict[str, Any]:
     """Return the fields of StartRequest; by default ranks use this interpreter and folder."""
-    names = ("num_ranks", "devices", "accelerator", "backend", "environment", "python", "cwd")
+    shape = ("num_ranks", "launcher", "num_nodes", "ranks_per_node", "devices", "accelerator", "backend")
+    names = (*shape, "environment", "python", "cwd")
     fields = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     fields["cwd"] = os.path.abspath(fields.get("cwd", os.getcwd()))
     if "environment" not in fields:
         fields.setdefault("python", sys.executable)
-    return fields | ({"env": dict(options.env)} if options.env else {})
+    given = {"env": dict(options.env), "launcher_options": dict(options.launcher_option)}
+    return fields | {name: value for name, value in given.items() if value}
 
 
 class Start(Command):
@@ -35,7 +37,10 @@ class Start(Command):
 
     def act(self) -> int:
         """Start the group and wait until its ranks are ready."""
-        group = self.client.start(self.options.name, **start_fields(self.options))
+        group = self.client.start(self.options.name, wait=False, **start_fields(self.options))
+        if join := group.model.get("join"):
+            print(f"Run this on each of the machines, by whatever starts commands there:\n  {join}", file=sys.stderr)
+        group.ready(show=lambda text: print(text, file=sys.stderr))
         text = f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s."
         if self.client.is_private:
             text += f" {ending_text(group.model, is_private=True)}"

@@ -16,6 +16,7 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES, MAX_CPU_RANKS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
+from jupyter_dist.system.limits import within
 
 from .answers import bounded, group_line, log_text, page, result_text, variables_text, verdict
 
@@ -89,7 +90,7 @@ class Tool:
         waits = arguments.get("wait_seconds", DEFAULT_WAIT_SECONDS) if "wait_seconds" in self.properties else 0
         limit = ANSWER_SECONDS + waits
         try:
-            return await asyncio.wait_for(self.act(client, arguments, max_chars), limit)
+            return await within(limit, self.act(client, arguments, max_chars))
         except asyncio.TimeoutError as err:
             message = f"{self.name} did not end within {limit:g} s."
             raise JupyterDistError("timed_out", message, "Ask verdict what the ranks wait for.") from err
@@ -172,7 +173,7 @@ async def variables(client: AsyncClient, arguments: Arguments, max_chars: int) -
 
 async def _names(group: AsyncGroup, ranks: str, prefix: str, max_chars: int) -> str:
     lines = []
-    for rank in parse_ranks(ranks, group.world_size):
+    for rank in parse_ranks(ranks, group.world_size, group.num_nodes):
         found = await group.complete(prefix, rank=rank)
         lines.append(f"rank {rank}: {', '.join(found['matches'])}")
     return bounded("\n".join(lines), max_chars, "Name one rank, or a prefix.")

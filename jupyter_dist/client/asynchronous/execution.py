@@ -13,6 +13,7 @@ from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import TimedOutError
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
+from jupyter_dist.system.limits import within
 
 if TYPE_CHECKING:
     from .group import AsyncGroup
@@ -59,7 +60,7 @@ class AsyncExecution:
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         if (feed := self._feed) is not None:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(feed.over.wait(), timeout_seconds)
+                await within(timeout_seconds, feed.over.wait())
             if feed.ended:
                 return self._result_of(feed)
         while True:
@@ -130,11 +131,11 @@ async def _first(feed: ExecutionFeed) -> None:
     while not (feed.over.is_set() or feed.view.items) and (left := deadline - time.monotonic()) > 0:
         feed.changed.clear()
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(feed.changed.wait(), left)
+            await within(left, feed.changed.wait())
     feed.changed.set()
 
 
 async def _pause(feed: ExecutionFeed, seconds: float) -> None:
     """Wait to batch changes, but not for the end."""
     with contextlib.suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(feed.over.wait(), seconds)
+        await within(seconds, feed.over.wait())

@@ -12,10 +12,11 @@ from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.servers import own_process
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
+from jupyter_dist.system.limits import within
 
 from .execution import AsyncExecution
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .client import AsyncClient
 
 POLL_SECONDS = 30
+SHOW_SECONDS = 1  # while what a launcher says is shown
 SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
 _SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
@@ -50,6 +52,11 @@ class AsyncGroup:
         """Return the number of ranks."""
         return int(self.model["world_size"])
 
+    @property
+    def num_nodes(self) -> int:
+        """Return the number of machines that its ranks are on."""
+        return len(self.model.get("nodes") or ()) or 1
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} '{self.name}': {self.world_size} ranks, {self.model['state']}>"
 
@@ -58,10 +65,19 @@ class AsyncGroup:
         self.model = await self._ask("GET")
         return self.model
 
-    async def ready(self, not_state: str = "starting") -> AsyncGroup:
-        """Wait until it has left that state. Raises JupyterDistError if it is not ready then."""
+    async def ready(self, not_state: str = "starting", show: Callable[[str], None] | None = None) -> AsyncGroup:
+        """Wait until it has left that state. Raises JupyterDistError if it is not ready then.
+
+        Args:
+            not_state: the state.
+            show: called with what a launcher says while its engine finds nodes, each time it says something else.
+        """
+        seconds, shown = POLL_SECONDS if show is None else SHOW_SECONDS, None
         while (state := self.model["state"]) in (not_state, "unresponsive"):
-            self.model = await self._ask("GET", params={"wait": POLL_SECONDS, "not_state": state})
+            allocation = self.model.get("allocation")
+            if show is not None and allocation and allocation["text"] != shown:
+                show(shown := allocation["text"])
+            self.model = await self._ask("GET", params={"wait": seconds, "not_state": state})
             if state == "unresponsive" == self.model["state"]:
                 break
         if self.model["state"] in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES:
@@ -119,7 +135,7 @@ class AsyncGroup:
         finally:
             call.close()
 
-    async def memory(self) -> models.MemorySample:
+    async def memory(self) -> machine.MemorySample:
         """Return a new MemorySample of docs/api.md.
 
         Raises:
@@ -129,7 +145,7 @@ class AsyncGroup:
         async with self.client.channel.following(feed):
             while feed.sample is None:
                 try:
-                    await asyncio.wait_for(feed.wait(), SAMPLE_SECONDS)
+                    await within(SAMPLE_SECONDS, feed.wait())
                 except asyncio.TimeoutError:
                     raise TimedOutError(f"Group '{self.name}' did not report its memory.", _SEE_STATE) from None
         return feed.sample
@@ -145,15 +161,34 @@ class AsyncGroup:
         found: models.Completion = await self._ask("POST", *path, body=body, timeout_seconds=COMPLETE_SECONDS)
         return found
 
+    async def inspect(
+        self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0
+    ) -> models.Inspection:
+        """Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
+
+        A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
+
+        Raises:
+            JupyterDistError: if the rank cannot answer at once.
+        """
+        body, path = {"code": code, "cursor_pos": cursor_pos, "detail": detail}, ("ranks", str(rank), "inspect")
+        found: models.Inspection = await self._ask("POST", *path, body=body, timeout_seconds=COMPLETE_SECONDS)
+        return found
+
+    async def history(self, number: int = 500) -> list[machine.HistoryCell]:
+        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""
+        answer: machine.History = await self._ask("GET", "history", params={"n": number})
+        return answer["cells"]
+
     async def interrupt(self, ranks: str = "all") -> models.Interrupted:
         """Interrupt running cells; the ranks keep their variables."""
         answer: models.Interrupted = await self._ask("POST", "interrupt", body={"ranks": ranks})
         return answer
 
-    async def restart(self) -> AsyncGroup:
-        """Restart all ranks in new processes; returns when they are ready."""
+    async def restart(self, *, wait: bool = True) -> AsyncGroup:
+        """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
         self.model = await self._once("restart")
-        return await self.ready("restarting")
+        return await self.ready("restarting") if wait else self
 
     async def replace(self) -> AsyncGroup:
         """Start new processes for dead ranks; the others keep theirs. Returns when they have joined."""
@@ -162,7 +197,7 @@ class AsyncGroup:
 
     async def kill(self, rank: int) -> AsyncGroup:
         """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
-        (chosen,) = parse_ranks(str(rank), self.world_size)
+        (chosen,) = parse_ranks(str(rank), self.world_size, self.num_nodes)
         self.model = await self._once("ranks", str(chosen), "kill")
         return self
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import InputAnswered, InputPrompt
 from jupyter_dist.protocol.ranks import format_ranks
@@ -38,6 +39,11 @@ class Execution:
     def id(self) -> str:
         """Return the id of the execution."""
         return self._execution.id
+
+    @property
+    def model(self) -> models.Execution:
+        """Return its last known state (docs/api.md, Execution)."""
+        return self._execution.model
 
     def done(self) -> bool:
         """Whether it has ended."""

@@ -10,7 +10,7 @@ from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine, models
 
 from .asking import Ask, asker
 from .execution import Execution, Show
@@ -122,6 +122,19 @@ class Group:
         """Return the number of ranks."""
         return self._group.world_size
 
+    @property
+    def num_nodes(self) -> int:
+        """Return the number of machines that its ranks are on."""
+        return self._group.num_nodes
+
+    def ready(self, show: Callable[[str], None] | None = None) -> Group:
+        """Wait until its ranks are ready; raises JupyterDistError if its start failed.
+
+        `show` is called with what a launcher says while its engine finds nodes.
+        """
+        self._loop.run(self._group.ready(show=show))
+        return self
+
     def run(
         self,
         code: str,
@@ -199,7 +212,7 @@ class Group:
         """Fetch the Group of docs/api.md."""
         return self._loop.run(self._group.status())
 
-    def memory(self) -> models.MemorySample:
+    def memory(self) -> machine.MemorySample:
         """Return a new MemorySample of docs/api.md."""
         return self._loop.run(self._group.memory())
 
@@ -211,13 +224,27 @@ class Group:
         """
         return self._loop.run(self._group.complete(code, cursor_pos, rank))
 
+    def inspect(self, code: str, cursor_pos: int | None = None, rank: int = 0, *, detail: int = 0) -> models.Inspection:
+        """Return what a rank knows about the name at the cursor, as `name?` shows it; `name??` with `detail=1`.
+
+        A rank that runs a cell answers at once: with `busy`, and only for functions, classes and modules.
+
+        Raises:
+            JupyterDistError: if the rank cannot answer at once.
+        """
+        return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
+
+    def history(self, number: int = 500) -> list[machine.HistoryCell]:
+        """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""
+        return self._loop.run(self._group.history(number))
+
     def interrupt(self, ranks: str = "all") -> models.Interrupted:
         """Interrupt running cells; the ranks keep their variables."""
         return self._loop.run(self._group.interrupt(ranks))
 
-    def restart(self) -> Group:
-        """Restart all ranks in new processes; returns when they are ready."""
-        self._loop.run(self._group.restart())
+    def restart(self, *, wait: bool = True) -> Group:
+        """Restart all ranks in new processes; returns when they are ready, or at once, and cells wait for them."""
+        self._loop.run(self._group.restart(wait=wait))
         return self
 
     def replace(self) -> Group:

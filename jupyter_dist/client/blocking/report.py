@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from jupyter_dist.client.results.bundle import rank_label
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import TimedOutError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 
@@ -17,7 +17,7 @@ STACK_WORDS = {"waits": "waits", "runs": "runs", "idle": "idle", "dead": "dead",
 
 
 def status_text(
-    group: models.Group, sample: models.MemorySample | None, mode: str, devices: Iterable[models.Device] = ()
+    group: models.Group, sample: machine.MemorySample | None, mode: str, devices: Iterable[machine.Device] = ()
 ) -> str:
     """Return a line per rank: state, process, device, memory; name and size of the device from `GET devices`."""
     memory = {entry["rank"]: entry for entry in sample["ranks"]} if sample else {}
@@ -28,9 +28,20 @@ def status_text(
         device = by_index.get(index) if index is not None else None
         place = _place(group, rank, device["name"] if device else None)
         lines.append(_rank_line(rank, memory.get(rank["rank"]), place, device))
+    lines += _node_lines(group)
     error = group["error"]["message"] if group["error"] else None
     lines += [text for text in (group["note"], error, mode) if text]
     return "\n".join(lines)
+
+
+def _node_lines(group: models.Group) -> Iterator[str]:
+    for node in group.get("nodes") or ():
+        where = f" {node['host']} ({node['interface'] or node['address']})" if node["host"] else ""
+        yield f"Node {node['node']}:{where} {node['state']}, ranks {node['ranks']}. {node['message'] or ''}".rstrip()
+    if allocation := group.get("allocation"):
+        yield " ".join(filter(None, (f"{allocation['launcher']}:", allocation["text"], allocation["warning"])))
+    if group.get("join"):
+        yield f"Run this on each machine that is missing:\n  {group['join']}"
 
 
 def stacks_text(stacks: Iterable[models.RankStack]) -> str:
@@ -73,7 +84,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def sample_if_any(group: Group) -> models.MemorySample | None:
+def sample_if_any(group: Group) -> machine.MemorySample | None:
     """Return a new sample of the group's memory; None if its agent does not answer."""
     if group.model["state"] in GONE_GROUP_STATES | UNREACHABLE_GROUP_STATES:
         return None
@@ -102,7 +113,7 @@ def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:
     return "\n".join(lines)
 
 
-def _rank_line(rank: models.Rank, memory: models.RankMemory | None, place: str, device: models.Device | None) -> str:
+def _rank_line(rank: models.Rank, memory: machine.RankMemory | None, place: str, device: machine.Device | None) -> str:
     parts = [f"  rank {rank['rank']}: {rank['state']}", f"pid {rank['pid']}", place]
     if memory is not None and memory["allocated_bytes"] is not None:
         allocated, total = memory["allocated_bytes"], device["memory_total_bytes"] if device else None

@@ -34,7 +34,7 @@ async def push(group: AsyncGroup, values: Mapping[str, Any], ranks: str) -> None
 async def scatter(group: AsyncGroup, name: str, parts: Sequence[Any], ranks: str) -> None:
     """Set a variable to a different part on each rank."""
     _check_names([name])
-    chosen = parse_ranks(ranks, group.world_size)
+    chosen = parse_ranks(ranks, group.world_size, group.num_nodes)
     _check_parts(name, parts, len(chosen))
     await _hand_out(group, {rank: {name: part} for rank, part in zip(chosen, parts, strict=True)}, ranks)
 
@@ -43,7 +43,7 @@ async def gather(group: AsyncGroup, names: Sequence[str], ranks: str) -> dict[in
     """Return the values of expressions, by rank."""
     for name in names:
         _check_expression(name)
-    chosen = parse_ranks(ranks, group.world_size)
+    chosen = parse_ranks(ranks, group.world_size, group.num_nodes)
     with exchange_folders() as folders:
         segments = await _collect(group, names, chosen, folders)
         found = {rank: await asyncio.to_thread(_read, segment) for rank, segment in segments.items()}
@@ -54,8 +54,8 @@ async def gather(group: AsyncGroup, names: Sequence[str], ranks: str) -> dict[in
 async def broadcast(group: AsyncGroup, name: str, src: int, ranks: str) -> None:
     """Set a variable to its value on one of the ranks; this process never opens it."""
     _check_names([name])
-    source = parse_ranks(str(src), group.world_size)[0]
-    others = [rank for rank in parse_ranks(ranks, group.world_size) if rank != source]
+    source = parse_ranks(str(src), group.world_size, group.num_nodes)[0]
+    others = [rank for rank in parse_ranks(ranks, group.world_size, group.num_nodes) if rank != source]
     if not others:
         return
     with exchange_folders() as folders:

@@ -17,6 +17,7 @@ from tornado.httpclient import HTTPClientError
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.messages import ClientMessage, ServerMessage, SubmitMessage, SubmittedMessage
+from jupyter_dist.system.limits import within
 
 from .feeds import ExecutionFeed, Feed, Followed, Key, message_key, topic_key
 from .http import ADOPT_POLL_SECONDS, Api, as_timeout
@@ -61,7 +62,7 @@ class Channel:
             self._open()
             self._unsent.append(message)
             self._send_submits()
-            return await asyncio.wait_for(answer, SUBMIT_SECONDS)
+            return await within(SUBMIT_SECONDS, answer)
         except asyncio.TimeoutError:
             return None
         finally:

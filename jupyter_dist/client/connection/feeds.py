@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.machine import MemorySample
 from jupyter_dist.protocol.messages import (
     ClientMessage,
     ExecutionMessage,
@@ -15,7 +16,7 @@ from jupyter_dist.protocol.messages import (
     Topic,
     ViewMessage,
 )
-from jupyter_dist.protocol.models import Execution, LogRecord, MemorySample
+from jupyter_dist.protocol.models import Execution, LogRecord
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 from .liveview import LiveView

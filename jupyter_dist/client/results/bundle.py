@@ -47,25 +47,33 @@ def _saved(item: Item) -> SavedItem:
 def mime_bundle(bundle: RanksBundle) -> dict[str, Any]:
     """Return the MIME bundle to display: the bundle, and text for frontends that cannot show it."""
     lines = list(text_lines(bundle, MAX_FALLBACK_LINES))
-    return {RANKS_MIME: bundle, "text/plain": _bounded(lines)}
+    return {RANKS_MIME: bundle, "text/plain": bounded(lines)}
 
 
 def text_lines(bundle: RanksBundle, max_lines: int | None = None) -> Iterator[str]:
-    """Return all output in blocks, each under a label of its ranks.
-
-    If there are more than `max_lines`, each of several blocks keeps its share of them.
-    """
-    blocks = _blocks(bundle["items"])
-    share = None
-    if max_lines is not None and sum(len(lines) + 1 for _, lines in blocks) > max_lines and len(blocks) > 1:
-        share = max(MIN_BLOCK_LINES, max_lines // len(blocks) - 2)
+    """Return all output in blocks, each under a label of its ranks; see `bounded_blocks`."""
+    blocks = bounded_blocks(bundle["items"], max_lines)
     for ranks, lines in blocks:
         yield f"[{rank_label(ranks)}]"
-        yield from lines if share is None else _ends(lines, share)
+        yield from lines
+    if end := end_text(bundle, is_bare=not blocks):
+        yield end
+
+
+def end_text(bundle: RanksBundle, *, is_bare: bool) -> str:
+    """Return what the text ends with: why the cell was lost, or that there was no output."""
     if error := bundle.get("error"):
-        yield f"[{bundle['state']}] {error['message']}"
-    elif not blocks:
-        yield f"[{rank_label(bundle['ranks'])}] {bundle['state']}"
+        return f"[{bundle['state']}] {error['message']}"
+    return f"[{rank_label(bundle['ranks'])}] {bundle['state']}" if is_bare else ""
+
+
+def bounded_blocks(items: Iterable[Item], max_lines: int | None) -> list[tuple[str, list[str]]]:
+    """Return the text of items by ranks; if there are more than `max_lines`, each of several blocks keeps its share."""
+    blocks = _blocks(items)
+    if max_lines is None or len(blocks) < 2 or sum(len(lines) + 1 for _, lines in blocks) <= max_lines:
+        return blocks
+    share = max(MIN_BLOCK_LINES, max_lines // len(blocks) - 2)
+    return [(ranks, _ends(lines, share)) for ranks, lines in blocks]
 
 
 def _blocks(items: Iterable[Item]) -> list[tuple[str, list[str]]]:
@@ -106,11 +114,11 @@ def without_ansi(text: str) -> str:
     return _ANSI.sub("", text)
 
 
-def _bounded(lines: list[str]) -> str:
+def bounded(lines: list[str], max_lines: int = MAX_FALLBACK_LINES, max_chars: int = MAX_FALLBACK_CHARS) -> str:
     """Return the first and last lines, because an error is at the end."""
-    text = "\n".join(_ends(lines, MAX_FALLBACK_LINES))
-    half = MAX_FALLBACK_CHARS // 2
-    return text if len(text) <= MAX_FALLBACK_CHARS else f"{text[:half]}\n...\n{text[-half:]}"
+    text = "\n".join(_ends(lines, max_lines))
+    half = max_chars // 2
+    return text if len(text) <= max_chars else f"{text[:half]}\n...\n{text[-half:]}"
 
 
 def _ends(lines: list[str], max_lines: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Shows a growing result: one updated output in a notebook, lines in a terminal."""
+"""Shows a growing result: outputs of a notebook, lines in a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TextIO
 
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
-from .bundle import item_text, mime_bundle, rank_label
+from .bundle import item_text, rank_label
+from .outputs import BundleOutputs, emit_display, in_notebook
 from .result import Result
 
 # How long output of one rank waits for the same output of the others.
@@ -22,37 +23,19 @@ def show_live(*, states: bool = True) -> Callable[[Result], None]:
     return NotebookDisplay(states) if in_notebook() else TextDisplay(sys.stdout)
 
 
-def in_notebook() -> bool:
-    """Whether output goes to a Jupyter frontend."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return shell is not None and hasattr(shell, "kernel")
-
-
 class NotebookDisplay:
-    """One display of the folded bundle, replaced by each new state."""
+    """The output in a notebook of a Python kernel, by IPython's displays."""
 
     def __init__(self, states: bool) -> None:
         self._states = states
-        self._display_id: str | None = None
-        self._shown: tuple[object, ...] = ()
+        self._show = BundleOutputs(emit_display)
         self._verdict = VerdictLine(sys.stderr)
 
     def __call__(self, result: Result) -> None:
         """Show the current state."""
-        from IPython.display import display  # noqa: PLC0415  (scripts do not load IPython)
-
-        state = (result.execution, result.folded)
-        if state == self._shown or not (self._states or result.folded):
-            return
-        self._shown = state
-        bundle = mime_bundle(result.bundle())
-        if self._display_id is None:
-            self._display_id = f"jupyter-dist-{result.id}"
-            display(bundle, raw=True, display_id=self._display_id)
-        else:
-            display(bundle, raw=True, display_id=self._display_id, update=True)
-        self._verdict.update(result)
+        if self._states or result.folded:
+            self._show(result)
+            self._verdict.update(result)
 
 
 class VerdictLine:

@@ -12,6 +12,8 @@ from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 from .bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
+from .numbers import condense
+from .outputs import BundleOutputs, emit_display, in_notebook
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,18 @@ class Result:
         """Return all output, folded and labelled."""
         return "\n".join(text_lines(self.bundle()))
 
+    @property
+    def condensed(self) -> str:
+        """Return all output, with lines of several ranks that differ in numbers only as one: mean, deviation, range."""
+        written: list[str] = []
+        last = ""
+        for one in condense(self.folded):
+            ranks, text = one if isinstance(one, tuple) else (one["ranks"], item_text(one))
+            written += [f"[{rank_label(ranks)}]"] if ranks != last else []
+            written.append(text.removesuffix("\n"))
+            last = ranks
+        return "\n".join(written)
+
     def __getitem__(self, rank: int) -> RankResult:
         """Return the result of one rank."""
         if rank not in self.ranks:
@@ -144,6 +158,12 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result of {rank_label(self.execution['ranks'])} of '{self.group['name']}': {self.state}>"
+
+    def _ipython_display_(self) -> None:
+        """Called by IPython: in a notebook, show it as a cell on ranks."""
+        if self.is_shown or not in_notebook():
+            raise NotImplementedError  # IPython shows one of the forms below
+        BundleOutputs(emit_display)(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {"text/plain": repr(self)} if self.is_shown else mime_bundle(self.bundle())

@@ -209,7 +209,8 @@ class DipMagics(RankMagics):
     def seen(self, ranks: Iterable[str]) -> Callable[[Result], None]:
         """Show the output of those ranks, and errors of all ranks, because they fail the cell."""
         expression = self.existing(",".join(ranks))
-        chosen = set(parse_ranks(expression, self.session.group().world_size)) if expression else set()
+        group = self.session.group()
+        chosen = set(parse_ranks(expression, group.world_size, group.num_nodes)) if expression else set()
         show = show_live()
         return lambda result: show(_only(result, chosen))
 

@@ -23,8 +23,15 @@ VARIABLES = "torch, dist, rank, local_rank, world_size, device, gpu_id"
 def init_parser() -> MagicParser:
     """Return the parser of `%dist_init`."""
     parser = MagicParser("%dist_init", description="Start this notebook's group, or attach to it if it is running.")
+    parser.add_argument("number", nargs="?", type=int, help="the same as -n")
     parser.add_argument("-n", "--num-processes", "--num-ranks", type=int, help="number of ranks (default: 2)")
-    parser.add_argument("-a", "--master-addr", default="localhost", help="ignored: only this machine is supported")
+    parser.add_argument("-a", "--master-addr", default="localhost", help="ignored: the server's machine")
+    parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
+    parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
+    parser.add_argument("--launcher", help="what starts the node agents: slurm; external: you do")
+    parser.add_argument(
+        "--launcher-option", action="append", metavar="NAME=VALUE", help="an option of the launcher: partition=gpu"
+    )
     parser.add_argument("-g", "--gpu-ids", "--devices", nargs="+", help="devices: 0,1,3")
     parser.add_argument("-t", "--timeout", help="ignored: there is no time limit")
     parser.add_argument("--name", help="name of the group (default: the notebook's name)")
@@ -52,6 +59,7 @@ def shutdown_parser() -> MagicParser:
 def reset_parser() -> MagicParser:
     """Return the parser of `%dist_reset`."""
     parser = MagicParser("%dist_reset")
+    parser.add_argument("number", nargs="?", type=int, help="the same as -n")
     parser.add_argument("-n", "--nuclear", action="store_true", help="ignored: other processes are never ended here")
     return parser
 
@@ -67,6 +75,8 @@ def restart_parser() -> MagicParser:
 class DistMagics(RankMagics):
     """Cells on ranks."""
 
+    after_init = "Cells now run on all ranks; %dist_mode -d runs them in the kernel, %%rank [0,2] selects ranks."
+
     def __init__(self, shell: Any, session: Session, auto: AutoMode, names: RankNames) -> None:
         super().__init__(shell, session, auto)
         self._names = names
@@ -78,11 +88,17 @@ class DistMagics(RankMagics):
         """Start this notebook's group, or attach to it if it is running; from now on cells run on its ranks."""
         options = init_parser().parse(line)
         if options.master_addr not in LOCAL_ADDRESSES:
-            raise DistError(f"There are no ranks on '{options.master_addr}': a group runs on one machine. Omit -a.")
+            raise DistError(
+                f"Ranks meet on the server's machine or on node 0, not on '{options.master_addr}'. Omit -a."
+            )
+        if options.num_processes is None:
+            options.num_processes = options.number
         wanted = {**vars(options), "gpu_ids": joined(options.gpu_ids)}
         group, started = self.start(options.name, wanted, DEFAULT_RANKS)
         self.auto.prefix = AUTO_PREFIX
-        if started:
+        if join := group.model.get("join"):
+            print(f"Group '{group.name}' starts when its machines have joined. Run this on each of them:\n  {join}")
+        elif started:
             print(f"Group '{group.name}': {group.world_size} ranks ready after {group.model['ready_seconds']:.1f} s.")
             self.print_ending(group)
             print(f"Every rank has {VARIABLES}.")
@@ -91,7 +107,7 @@ class DistMagics(RankMagics):
         print(devices_line(group.model))
         if group.model["state"] != "ready":
             print(status_text(group.status(), None, ""))
-        print("Cells now run on all ranks; %dist_mode -d runs them in the kernel, %%rank [0,2] selects ranks.")
+        print(self.after_init)
 
     @cell_magic
     @sentences

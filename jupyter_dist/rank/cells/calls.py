@@ -12,6 +12,7 @@ from jupyter_dist.objects import files
 from jupyter_dist.rank.guard.own import os
 
 from . import scripts
+from .farfiles import FarFiles
 
 INTERRUPTIBLE = True
 
@@ -21,8 +22,9 @@ Call = dict[str, Any]  # requests.RankCall
 class Calls:
     """The calls of one rank, a method each."""
 
-    def __init__(self, rank: int, namespace: dict[str, Any]) -> None:
+    def __init__(self, rank: int, namespace: dict[str, Any], store_socket: str = "") -> None:
         self._rank = str(rank)
+        self._far = FarFiles(store_socket, self._rank) if store_socket else None
         self._namespace = namespace
         self._ways = {"set": self._set, "get": self._get, "call": self._call, "script": self._script}
 
@@ -31,26 +33,33 @@ class Calls:
         self._ways[call["do"]](call)
 
     def _set(self, call: Call) -> None:
-        self._namespace.update(files.load(self._file(call)))
+        self._namespace.update(self._given(call))
 
     def _get(self, call: Call) -> None:
         values = {name: eval(f"({name})", self._namespace) for name in call["names"]}  # noqa: S307  (the user's own)
         self._save(values, call)
 
     def _call(self, call: Call) -> None:
-        given = files.load(self._file(call))
+        given = self._given(call)
         self._save({"value": given["function"](*given["args"], **given["kwargs"])}, call)
 
     def _script(self, call: Call) -> None:
         scripts.run(call["argv"], call.get("path"), call.get("module"))
 
-    def _file(self, call: Call) -> str:
-        """Return the path of the file for this rank."""
+    def _given(self, call: Call) -> dict[str, Any]:
+        """Return what is in the file for this rank."""
         paths: dict[str, str] = call["files"]
-        return paths[self._rank] if self._rank in paths else paths["all"]
+        path = paths[self._rank] if self._rank in paths else paths["all"]
+        if self._far is None:
+            return files.load(path)
+        with self._far.here(path) as copy:
+            return files.load(copy)
 
     def _save(self, values: dict[str, Any], call: Call) -> None:
         """Write a file named after this rank, or write over the one with kept pages that the client offers."""
         folders: list[str] = call["folders"]
+        if self._far is not None and not os.path.isdir(folders[0]):
+            self._far.deliver(values, folders)
+            return
         warm = os.path.join(folders[0], f"warm-{self._rank}")
         files.save(values, [os.path.join(folder, self._rank) for folder in folders], warm)

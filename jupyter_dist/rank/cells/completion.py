@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import provisionalcompleter, rectify_completions
 
+from .inspection import kind_of, signature_of, static_attribute, static_value
 from .shell import RankShell
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.models import Completion
 
 MAX_MATCHES = 2000
+MAX_SIGNATURES = 50  # each takes up to 0.1 ms, and users read the first ones
 
 # The name before the cursor, unless it is an attribute.
+_BASE = re.compile(r"[\w.]*\Z")  # of an attribute; versions of IPython complete more or less of it
 _NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*)?\Z")
 
 
@@ -24,7 +28,27 @@ def complete(shell: RankShell, code: str, cursor_pos: int) -> Completion:
         found = list(rectify_completions(code, shell.Completer.completions(code, cursor_pos)))[:MAX_MATCHES]
     start = found[0].start if found else cursor_pos
     end = found[0].end if found else cursor_pos
-    return _answer([match.text for match in found], start, end)
+    matches = [match.text for match in found]
+    answer = _answer(matches, start, end)
+    answer["types"], answer["signatures"] = _described(shell.user_ns, code[:start], matches)
+    return answer
+
+
+def _described(namespace: dict[Any, Any], before: str, matches: list[str]) -> tuple[list[str], list[str]]:
+    """Return types and signatures of matches. Properties are not evaluated for that."""
+    base = _BASE.search(before)
+    assert base is not None
+    owner, dot, part = base[0].rpartition(".")
+    if dot and not any("." in match for match in matches):
+        found = static_value(namespace, owner)
+        values = [static_attribute(found, part + match) for match in matches]
+    else:
+        values = [static_value(namespace, base[0] + match) for match in matches]
+    kinds = [
+        "keyword" if keyword.iskeyword(match) else kind_of(value) for match, value in zip(matches, values, strict=True)
+    ]
+    signatures = [signature_of(value) for value in values[:MAX_SIGNATURES]]
+    return kinds, signatures + [""] * (len(matches) - len(signatures))
 
 
 def names(namespace: dict[Any, Any], code: str, cursor_pos: int) -> Completion:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bdb
 import ctypes
 import platform
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
 # gloo itself says "typically caused by a remote worker crashing".
 _RE_CREATE = "The process group must be re-created; variables are kept."
+_PORT = re.compile(r"(?<=\]):\d+")
 _BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {_RE_CREATE}"
 
 
@@ -106,14 +108,14 @@ class Interrupter:
     def _is_user_code(self, frame: FrameType | None) -> bool:
         """Whether KeyboardInterrupt would be raised in a cell's code, not in ours, which it would damage."""
         while frame is not None:
-            if self._calls_user_code(frame):
+            if self.calls_user_code(frame):
                 return True
             if _is_guarded(frame.f_globals):
                 return False
             frame = frame.f_back
         return False
 
-    def _calls_user_code(self, frame: FrameType) -> bool:
+    def calls_user_code(self, frame: FrameType) -> bool:
         """Whether it is a cell's own frame, or the one from which we call a user's function or script (calls.py)."""
         return frame.f_globals is self._user_globals or frame.f_globals.get("__name__") == _CALLS
 
@@ -121,7 +123,7 @@ class Interrupter:
         """Raise a KeyboardInterrupt that was deferred while our own code ran (called when that is done)."""
         if self._deferred and threading.current_thread() is self._main and self.current is not None:
             frame: FrameType | None = sys._getframe()
-            while frame is not None and not self._calls_user_code(frame):
+            while frame is not None and not self.calls_user_code(frame):
                 frame = frame.f_back
             if frame is not None:
                 self._deferred = False
@@ -166,7 +168,8 @@ class Interrupter:
             return error
         known = self._peer_news.wait(PEER_NEWS_SECONDS)
         reason = self._lost_peer if known else "Another rank left this collective: it died or was interrupted"
-        return RuntimeError(f"{reason}. {_RE_CREATE}\n(torch said: {error})")
+        # Without the port of the connection, which differs between ranks: the error of all of them is shown once.
+        return RuntimeError(f"{reason}. {_RE_CREATE}\n(torch said: {_PORT.sub('', str(error))})")
 
     # -- side thread --------------------------------------------------------------------------------
 

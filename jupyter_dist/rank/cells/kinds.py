@@ -5,6 +5,7 @@ The agent asks before a cell that uses one is sent to some ranks (agent/group/ne
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 from weakref import ref
 
@@ -19,31 +20,38 @@ KINDS = {
     ("Trainer", "transformers"): "trainer",
     ("Accelerator", "accelerate"): "accelerator",
 }
-# By the id of a type, with a reference that tells whether that is still it: classes of cells are few, and a rank has
-# thousands of values. A dictionary by type would call the hash of its metaclass, and keep it alive.
+# By the id of a type; a reference forgets it when the type is gone. A dictionary by type would call the hash of its
+# metaclass, and keep it alive.
 _known: dict[int, tuple[ref[type], str | None]] = {}
 _get_name = type.__dict__["__name__"].__get__
 _get_module = type.__dict__["__module__"].__get__
 
 
 def kinds_of(namespace: dict[Any, Any]) -> dict[str, str]:
-    """Return the kind by name. No code of the values, their classes or metaclasses runs."""
-    found: dict[str, str] = {}
-    for name, value in list(namespace.items()):
-        kind = _kind(type(value))
-        if kind is not None and type(name) is str and not name.startswith("_") and len(found) < MAX_NAMES:
-            found[name] = kind
-    return found
+    """Return the kind by name. No code of the values, their classes or metaclasses runs.
+
+    It runs after every cell, and each cell of the past has left names of IPython's (`_i1`). Most ranks have no such
+    class, which one look at the types of all values tells.
+    """
+    values = list(namespace.values())  # holds the types, too, so that an id means one type
+    ids = set(map(id, map(type, values)))
+    if not ids <= _known.keys():
+        for value in values:
+            _learn(type(value))
+    if all(_known[key][1] is None for key in ids):
+        return {}
+    names = ((name, value) for name, value in list(namespace.items()) if type(name) is str and not name.startswith("_"))
+    found = ((name, _learn(type(value))) for name, value in names)
+    return dict(islice(((name, kind) for name, kind in found if kind is not None), MAX_NAMES))
 
 
-def _kind(cls: type) -> str | None:
-    known = _known.get(id(cls))
-    if known is None or known[0]() is not cls:
-        if len(_known) > 1000:
-            _known.clear()
+def _learn(cls: type) -> str | None:
+    key = id(cls)
+    if key not in _known:
         names = map(_names, type.__dict__["__mro__"].__get__(cls))
-        known = _known[id(cls)] = (ref(cls), next((KINDS[name] for name in names if name in KINDS), None))
-    return known[1]
+        kind = next((KINDS[name] for name in names if name in KINDS), None)
+        _known[key] = (ref(cls, lambda _: _known.pop(key, None)), kind)
+    return _known[key][1]
 
 
 def _names(cls: type) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionResult
 
+from jupyter_dist.protocol.specs import CALLBACK_ID
 from jupyter_dist.rank.collectives.process_group import Membership
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
@@ -23,6 +24,7 @@ from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
 from .calls import Calls
+from .debugging.debuggers import Debuggers
 from .interrupt import Execution, Interrupter
 from .kinds import kinds_of
 from .shell import RankShell
@@ -42,6 +44,7 @@ class Runner:
     calls: Calls  # and this
     surroundings: Surroundings  # and this
     stdin: Stdin  # and this
+    debuggers: Debuggers  # and this
 
     def __init__(
         self,
@@ -78,6 +81,11 @@ class Runner:
         if self._outbox.in_child:
             _emit_in_child(msg_type, content)
             return
+        if self._outbox.capture is not None:
+            self._streams.flush()
+            check_size(encode_content(content))
+            self._outbox.show_captured(self._outbox.capture, msg_type, content)
+            return
         if msg_type in REPLACEABLE:
             self._streams.keep_order()
         else:
@@ -94,6 +102,29 @@ class Runner:
         self._interrupter.safe_point()
 
     # -- main thread --------------------------------------------------------------------------------
+
+    def call_back(self, execution_id: str | None, work: Callable[[], None]) -> None:
+        """Call code that a cell has left behind; its output and its error belong to that execution.
+
+        It does not count as a cell: the agent may send one meanwhile, which runs afterwards. While none waits, an
+        interrupt is for CALLBACK_ID.
+        """
+        before, self._outbox.execution_id = self._outbox.execution_id, execution_id
+        execution = Execution(CALLBACK_ID, self.shell.execution_count, True, "")
+        if self._interrupter.current is None:
+            self._interrupter.current = execution
+        try:
+            work()
+        except BaseException as err:  # the boundary to user code
+            self._leave_if_child(1)
+            self._failed(err)
+        finally:
+            self._leave_if_child(0)
+            if self._interrupter.current is execution:
+                self._interrupter.current = None
+            self._streams.flush()
+            self._outbox.flush_text()
+            self._outbox.execution_id = before
 
     def _next(self) -> None:
         while self._work and self._task is None:
@@ -122,6 +153,7 @@ class Runner:
         self._streams.flush()
         self._outbox.flush_text()
         self._outbox.execution_id = execution.execution_id
+        self._interrupter.current = execution  # a callback before it may have set another
         self._streams.begin_cell()
         self._interrupter.begin_cell()
         self._membership.begin_cell()
@@ -183,6 +215,7 @@ class Runner:
         """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
             stop_timer_of_cell,
+            self.debuggers.end_cell,
             self.stdin.end_cell,
             self.surroundings.restore,
             lambda: self._after_cell(execution, result),

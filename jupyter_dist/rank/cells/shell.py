@@ -32,6 +32,23 @@ DEFAULT_CACHE_SIZE = 1000  # IPython's default: how many results Out[] keeps
 
 _PLAIN_CHARACTERS = 20_000  # for a longer cell, parsing twice is slower than the transformation
 
+_WIDGETS = ("widget", "ipympl")  # figures that are widgets (ipympl)
+_NEED_PAGE = ("notebook", "nbagg")
+
+_PDB_IS_ON = "%pdb is on, but nobody can answer the debugger here: the program that ran this cell takes no questions.\n"
+
+
+def _no_editor(*_: Any, **__: Any) -> None:
+    raise UsageError("Ranks have no editor. Write a file in a cell with %%writefile, or in JupyterLab.")
+
+
+def _no_store(_: str) -> None:
+    """Refuse: all ranks would write the same entries of one database."""
+    message = (
+        "Ranks have no %store: all of them would write the same entry. Use torch.save() with a file for each rank."
+    )
+    raise UsageError(message)
+
 
 def _transforms(manager: TransformerManager) -> tuple[list[Any], ...]:
     return manager.cleanup_transforms, manager.line_transforms, manager.token_transformers
@@ -103,9 +120,16 @@ class RankShell(CompatibleShell):
         """Do not change the zygote's environment; `begin` sets the rank's."""
 
     def init_hooks(self) -> None:
-        """Show the text of `?` and %less as an output."""
+        """Show the text of `?` and %less as an output; there is no editor."""
         super().init_hooks()
+        tracebacks.name_cells_in_warnings(self)
         self.set_hook("show_in_pager", page.as_hook(self._show_page), 99)
+        self.set_hook("editor", _no_editor, 0)
+
+    def init_magics(self) -> None:
+        """Have %store say why it is not there."""
+        super().init_magics()
+        self.register_magic_function(_no_store, "line", "store")
 
     def _show_page(self, text: Any, *_: Any, **__: Any) -> None:
         data = text if isinstance(text, dict) else {"text/plain": text}
@@ -119,15 +143,25 @@ class RankShell(CompatibleShell):
 
     def enable_gui(self, gui: str | None = None) -> None:
         """Refuse GUI event loops: figures are shown inline."""
-        if gui not in (None, "inline"):
+        if gui not in (None, "inline", *_WIDGETS):
             raise UsageError(f"Ranks have no display: '{gui}' is not available. Use %matplotlib inline.")
+
+    def enable_matplotlib(self, gui: str | None = None) -> Any:
+        """Refuse figures that need a display, or the kernel's own connection to the page."""
+        if gui is None or gui in _NEED_PAGE:
+            shown = f"'{gui}' needs a kernel" if gui else "Ranks have no display"
+            raise UsageError(f"{shown}. Use %matplotlib inline or %matplotlib widget: figures are shown in the cell.")
+        if gui not in ("inline", "agg", *_WIDGETS):
+            raise UsageError(f"Ranks have no display: '{gui}' is not available. Use %matplotlib inline.")
+        return super().enable_matplotlib(gui)
 
     def ask_exit(self) -> None:
         """Refuse `exit` and `quit`."""
         raise SystemExit("a rank runs until its group is shut down or restarted")
 
     def set_next_input(self, s: str, replace: bool = False) -> None:
-        """Do nothing: ranks cannot fill in the next cell."""
+        """Show it: ranks cannot fill in the next cell."""
+        sys.stdout.write(f"# A rank cannot fill in a cell. Copy this:\n{s}\n")
 
     # -- running ------------------------------------------------------------------------------------
 
@@ -195,6 +229,8 @@ class RankShell(CompatibleShell):
         """Send the current exception as one `error` output."""
         error, trace = _current_error(exc_tuple)
         self._send_error(error, trace, exception_only)
+        if self.call_pdb and not exception_only and not isinstance(error, (SyntaxError, UsageError)):
+            self._debug()
 
     def showsyntaxerror(self, filename: str | None = None, running_compiled_code: bool = False) -> None:
         """Send a cell's syntax error, which has no traceback."""
@@ -206,6 +242,16 @@ class RankShell(CompatibleShell):
         if "_oh" not in self.user_ns or "_dh" not in self.user_ns:
             self.init_user_ns()
 
+    def _debug(self) -> None:
+        """Open the debugger where an error was raised (`%pdb on`), if a user can answer it."""
+        execution = self.interrupter.current
+        if execution is None or execution.interrupt_at is not None:
+            return
+        if execution.allow_stdin:
+            self.debugger(force=True)
+        else:
+            sys.stderr.write(_PDB_IS_ON)
+
     def _send_error(self, error: BaseException, trace: TracebackType | None, bare: bool) -> None:
         self.restore()
         error, trace = self.interrupter.explain(error, trace)
@@ -214,7 +260,8 @@ class RankShell(CompatibleShell):
 
 
 # rich, fastprogress and pandas recognize a notebook by this name. Unlike ipykernel's shell, ours has no IPKernelApp in
-# its config, which would make tqdm.auto and others choose widgets; ranks have none.
+# its config, which would make tqdm.auto and others choose widgets: text of equal ranks is
+# folded, and is in every log.
 RankShell.__name__ = RankShell.__qualname__ = "ZMQInteractiveShell"
 InteractiveShellABC.register(RankShell)
 

@@ -15,6 +15,7 @@ from jupyter_dist.rank.guard.own import threading
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
 
+from .debugging import debuggers
 from .interrupt import Execution, Interrupter
 
 INTERRUPTIBLE = True  # cells wait here
@@ -25,10 +26,27 @@ _NOBODY = (
     "Nobody can answer {name}() here: the program that ran this cell takes no questions. Run the cell in a notebook or "
     "a terminal, set the value as a variable first, or have the program answer (allow_stdin in the docs)."
 )
+_NOBODY_DEBUGS = (
+    "Nobody can answer the debugger here: the program that ran this cell takes no questions. Run the cell in a "
+    "notebook or a terminal, or have the program answer (allow_stdin in the docs)."
+)
 _NO_CELL = "{name}() can only ask while a cell runs."
 _IN_CHILD = "{name}() cannot ask in a child process of a rank. Ask before the process starts."
 _INTERRUPTED = "The cell was interrupted: it gets no more input."
 _ENDED = "The cell has ended: it gets no more input."
+
+
+class NobodyDebugsError(StdinNotImplementedError):
+    """Nobody answers a debugger. One line: the debugger has shown where it is, and its own frames say nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(_NOBODY_DEBUGS)
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+NobodyDebugsError.__name__ = StdinNotImplementedError.__name__
 
 
 @dataclass
@@ -81,7 +99,7 @@ class Stdin:
         if execution is None:
             raise StdinNotImplementedError(_NO_CELL.format(name=name))
         if not execution.allow_stdin:
-            raise StdinNotImplementedError(_NOBODY.format(name=name))
+            raise NobodyDebugsError() if debuggers.at_prompt() else StdinNotImplementedError(_NOBODY.format(name=name))
         if execution.interrupt_at is not None:  # debuggers catch KeyboardInterrupt, and ask again
             raise EOFError(_INTERRUPTED)
         return execution

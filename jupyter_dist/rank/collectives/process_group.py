@@ -14,7 +14,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.guard.own import os, time
 
-from . import flight, nccl, torch_compat, unhang, waits
+from . import flight, linkstore, nccl, torch_compat, unhang, waits
 from .gloo_sockets import GlooSockets
 
 REJOIN_SECONDS = 10.0
@@ -42,17 +42,15 @@ class Membership:
         """Join the other ranks; blocks until all have joined. Raises what torch raises.
 
         Args:
-            store_path: a FileStore that no process group has used.
+            store_path: a store that no process group has used (linkstore.py).
             timeout_seconds: how long to wait for the others; the spec's by default.
         """
-        folder = os.path.dirname(store_path)
-        if not os.path.isdir(folder):  # torch would try to open the file until the timeout
-            raise FileNotFoundError(f"the folder of the store is gone: {folder}")
+        linkstore.check_reachable(store_path)
         self._store_path = store_path
         torch_compat.use_device(self._spec.device)
         dist.set_debug_level_from_env()
         torch_compat.keep_records()
-        store = dist.FileStore(store_path, self._spec.world_size)
+        store = linkstore.store_at(store_path, self._spec)
         if timeout_seconds is not None:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
         dist.init_process_group(
@@ -112,7 +110,7 @@ class Membership:
         else:
             self._abort()
         if self._meets:  # the rendezvous can never complete
-            unhang.break_store(self._store_path)
+            self._break_store()
 
     def meets_over(self, store_path: str | None) -> None:
         """Note that user code is creating the process group over this store; None when that is done."""
@@ -150,7 +148,7 @@ class Membership:
         """Free the main thread if it waits in a collective (side thread); return True if connections were broken."""
         if self._meets and unhang.main_thread_sleeps():
             self._break()
-            unhang.break_store(self._store_path)
+            self._break_store()
             return True
         if self._spec.backend != "gloo":
             return self._unhang_device()
@@ -165,13 +163,20 @@ class Membership:
         if store is not None:
             unhang.break_connections([store])
         elif in_torch and was_broken:  # the connections are cut already, so it waits in the store (as new_group does)
-            unhang.break_store(self._store_path)
+            self._break_store()
         elif in_torch and not self._break_collectives():
             self._broken_since = None
         return self._broken_since is not None or store is not None
 
     def _break_collectives(self) -> int:
         return unhang.break_connections(self._sockets.connections())
+
+    def _break_store(self) -> None:
+        if self._store_path.startswith(linkstore.PREFIX):
+            with contextlib.suppress(RuntimeError, OSError):  # the node agent is gone, and ends this rank
+                linkstore.LinkStore(self._spec.store_socket, self._store_path).close()
+        else:
+            unhang.break_store(self._store_path)
 
     def _unhang_device(self) -> bool:
         # The main thread's state says nothing here: it spins while it waits for a device.

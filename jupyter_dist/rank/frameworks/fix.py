@@ -7,9 +7,24 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
+
+
+class RankComms(Protocol):
+    """What fixes use of the rank's comms (cells/comms.py)."""
+
+    manager: Any
+
+    def publish(self, kind: str, comm_id: str, content: dict[str, Any], buffers: list[Any] | None) -> None:
+        """Send a message of a comm."""
+
+    def enter(self, widget: Any) -> None:
+        """Have output go to an Output widget."""
+
+    def leave(self, widget: Any) -> None:
+        """End that."""
 
 
 class RankContext:
@@ -18,6 +33,7 @@ class RankContext:
     def __init__(self) -> None:
         self.world_size = 1
         self.device = "cpu"
+        self.comms: RankComms | None = None
         self.meet: Callable[[float | None], AbstractContextManager[Any]] | None = None  # see meeting.py
         self._write: Callable[[str], None] | None = None
         self._unwritten: list[str] = []

@@ -10,14 +10,14 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from . import accelerate, fastai, lightning, torch
+from . import accelerate, fastai, lightning, torch, widgets
 from .fix import Fix, RankContext
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 # Of other packages in the ranks' Python: each is named like the module it is for, and is not loaded before that is.
 ENTRY_POINTS = "jupyter_dist.framework_fixes"
-FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FIXES, **fastai.FIXES}
+FIXES: dict[str, list[Fix]] = {**torch.FIXES, **lightning.FIXES, **accelerate.FIXES, **fastai.FIXES, **widgets.FIXES}
 
 
 class ImportHook(MetaPathFinder):

@@ -19,9 +19,6 @@ from .ipython_compat import finish_result
 
 Emit = Callable[[str, dict[str, Any]], None]  # message type, Jupyter content
 
-# Ranks have no comms: a widget is shown as its text, not as a broken view.
-_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-
 
 class RankDisplayPublisher(DisplayPublisher):
     """Publishes what `display()` and `clear_output()` send."""
@@ -41,8 +38,6 @@ class RankDisplayPublisher(DisplayPublisher):
         for name, value in (("data", data), ("metadata", metadata or {})):
             if not isinstance(value, dict):
                 raise TypeError(f"{name} must be a dict, got {type(value).__name__}")
-        if len(data) > 1:
-            data = {kind: value for kind, value in data.items() if kind != _WIDGET_VIEW}
         content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
         self.emit("update_display_data" if update else "display_data", content)
 

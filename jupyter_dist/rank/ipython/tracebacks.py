@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import inspect
 import sys
+import warnings
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
@@ -23,7 +24,7 @@ MAX_LINES = 200
 MAX_CHAIN = 20  # chained exceptions
 KEPT_CHAIN = 8  # exceptions kept at each end of a longer chain
 
-_MACHINERY = (
+MACHINERY = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,  # all of rank/
     os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep,
 )
@@ -62,6 +63,20 @@ def prepare(shell: Any) -> None:
         dist.all_reduce(None)
     except Exception as err:  # wrong arguments: it computes nothing
         error_content(shell, err, err.__traceback__, bare=False)
+
+
+def name_cells_in_warnings(shell: Any) -> None:
+    """Have warnings name a cell as tracebacks do, and not by the name of its code, which is no file."""
+    plain = warnings.formatwarning
+
+    def formatted(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        text = plain(message, category, filename, lineno, line)
+        name = shell.compile.format_code_name(filename)
+        return text.replace(f"{filename}:", f"{name[0]} {name[1]}:", 1) if name else text
+
+    warnings.formatwarning = formatted
 
 
 def safe_message(error: BaseException) -> str:
@@ -164,7 +179,7 @@ def _user_part(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
     """Return the traceback without IPython's and our frames, and how many frames were left out."""
     steps = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_MACHINERY):
+        if not trace.tb_frame.f_code.co_filename.startswith(MACHINERY):
             steps.append(trace)
         trace = trace.tb_next
     num_left_out = max(0, len(steps) - 2 * KEPT_FRAMES) if len(steps) > MAX_FRAMES else 0
@@ -188,7 +203,7 @@ def before(trace: TracebackType | None, package: str) -> TracebackType | None:
     while step is not None and not step.tb_frame.f_code.co_filename.startswith(folder):
         steps.append(step)
         step = step.tb_next
-    reaches_user = any(not entry.tb_frame.f_code.co_filename.startswith(_MACHINERY) for entry in steps)
+    reaches_user = any(not entry.tb_frame.f_code.co_filename.startswith(MACHINERY) for entry in steps)
     return _rebuild(steps) if reaches_user else trace
 
 

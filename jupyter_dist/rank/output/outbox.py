@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jupyter_dist.rank.guard.own import os, threading
 from jupyter_dist.transport.frames import Header, encode_frame
 
+from .capture import Capture
 from .wire import Wire
 
 BATCH_BYTES = 1 << 16  # this much text is sent without waiting for the flush timer
@@ -39,6 +40,7 @@ class Outbox:
         self.execution_id: str | None = None  # the running execution, or the last one
         self.order = threading.RLock()  # held from reading a stream's buffer until its text was passed to `write`
         self.busy = False  # a cell runs: the side thread flushes on a timer and need not be woken
+        self.capture: Capture | None = None  # the Output widget that has what is written
         self._wire = wire
         self._pid = os.getpid()
         self._segments: deque[tuple[str, bytes | memoryview] | PendingOutput] = deque()
@@ -110,6 +112,14 @@ class Outbox:
         elif first and not self.busy:
             self._wire.wake()
 
+    def show_captured(self, capture: Capture, msg_type: str, content: dict[str, Any]) -> None:
+        """Add a display to an Output widget, after the text that was written before it."""
+        with self._lock:
+            self._move_text()
+            self._wire.put(capture.output(msg_type, content))
+        self._wire.send()
+        self._wire.wait_for_room()
+
     def log(self, line: str) -> None:
         """Add a line to the rank's log that is not part of any cell's output."""
         self.send({"t": "stream", "execution_id": None, "name": "stderr"}, line.encode())
@@ -155,7 +165,11 @@ class Outbox:
 
     def _append_text(self, name: str, parts: list[bytes | memoryview]) -> None:
         header = {"t": "stream", "execution_id": self.execution_id, "name": name}
-        self._wire.put(encode_frame(header, parts[0] if len(parts) == 1 else b"".join(parts)))
+        text = parts[0] if len(parts) == 1 else b"".join(parts)
+        if self.capture is not None:
+            self._wire.put(self.capture.text(name, bytes(text)))
+            return
+        self._wire.put(encode_frame(header, text))
         self._unsynced = True
 
     # -- agreeing with the agent --------------------------------------------------------------------

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import importlib.util
 import os
+import sys
 
 # None of these computes, starts a thread or uses a device when it is imported.
 _NEEDED = (
@@ -49,6 +50,9 @@ OPTIONAL = ("numpy", "torch._dynamo", "matplotlib")
 LATE = ("torch._dynamo", "matplotlib")
 
 
+INLINE_BACKEND = "module://matplotlib_inline.backend_inline"
+
+
 def preload(extra_modules: list[str], *, also_late: bool = True) -> None:
     """Import torch, IPython and `extra_modules`, and create the shell.
 
@@ -80,6 +84,16 @@ def _import_found(names: list[str]) -> None:
     for name in names:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
+    if "matplotlib" in sys.modules:
+        _find_backends()
+
+
+def _find_backends() -> None:
+    """Have matplotlib look once for its backends in all installed packages: for each rank it is most of its start."""
+    validate = getattr(importlib.import_module("matplotlib.rcsetup"), "validate_backend", None)
+    if validate is not None:
+        with contextlib.suppress(ValueError):  # matplotlib_inline is missing; a rank says so when it sets its backend
+            validate(INLINE_BACKEND)
 
 
 def _optional() -> list[str]:

@@ -91,8 +91,7 @@ class Imported:
         self.lacks_late = False
         with contextlib.suppress(Exception):
             preload_late()
-        gc.collect()
-        gc.freeze()
+        _share()
         if (reason := _why_unsafe()) is not None:
             raise RuntimeError(reason)
 
@@ -103,7 +102,16 @@ class Imported:
         from jupyter_dist.rank.ipython import tracebacks
 
         tracebacks.prepare(RankShell.prepare())
-        gc.freeze()
+        _share()
+
+
+def _share() -> None:
+    """Leave what is there to all ranks: neither the garbage collector nor a rank's start must write to its pages."""
+    from jupyter_dist.rank.guard import surroundings
+
+    surroundings.inherit()
+    gc.collect()
+    gc.freeze()
 
 
 def import_all(modules: list[str], *, also_late: bool = True) -> Imported:
@@ -117,8 +125,7 @@ def import_all(modules: list[str], *, also_late: bool = True) -> Imported:
         report: Header = {"t": "failed", "ename": type(err).__name__, "evalue": str(err)[:4000]}
         return Imported(report, traceback.format_exc().encode())
     reason = _why_unsafe()
-    gc.collect()
-    gc.freeze()  # the garbage collector must not write to pages that the ranks share
+    _share()
     report = {
         "t": "warm",
         "seconds": time.monotonic() - started,

@@ -13,10 +13,11 @@ from typing import Any, TypeVar, cast
 
 import psutil
 
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server import points
+from jupyter_dist.system.limits import within
 
 from .nvml import process_owner
 from .source import ENTRY_POINTS, DeviceSource
@@ -39,7 +40,7 @@ def find_sources() -> dict[str, DeviceSource]:
 class HostReader:
     """Reads the host through psutil; the first `cpu_percent` is the average since the process started."""
 
-    def read(self) -> models.Host:
+    def read(self) -> machine.Host:
         """Return the host's load and memory."""
         memory = psutil.virtual_memory()
         return {
@@ -78,7 +79,7 @@ class TimedSource:
             raise JupyterDistError("timed_out", message, hint)
         self._asked = future = _in_thread(ask)
         try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), self._seconds)
+            return await within(self._seconds, asyncio.shield(asyncio.wrap_future(future)))
         except asyncio.TimeoutError as err:
             message = f"The {self.label} devices cannot be read: the driver did not answer within {self._seconds:g} s."
             raise JupyterDistError("timed_out", message, hint) from err
@@ -102,7 +103,7 @@ class DeviceReader:
         self._host = host or HostReader()
         self._owner_of_pid = owner_of_pid
         self._lock = asyncio.Lock()
-        self._reading: tuple[list[dict[str, Any]], models.Host, list[str]] | None = None
+        self._reading: tuple[list[dict[str, Any]], machine.Host, list[str]] | None = None
         self._read_at = float("-inf")
 
     async def indices(self, accelerator: str = "auto") -> dict[str, list[int]]:
@@ -115,7 +116,7 @@ class DeviceReader:
         counts = await asyncio.gather(*(source.count() for source in asked))
         return {source.name: list(range(count)) for source, count in zip(asked, counts, strict=True)}
 
-    async def read(self, rank_of_pid: RankOfPid) -> models.Devices:
+    async def read(self, rank_of_pid: RankOfPid) -> machine.Devices:
         """Return devices and host; only the user's own processes are named."""
         async with self._lock:
             if self._reading is None or time.monotonic() - self._read_at > FRESH_SECONDS:
@@ -126,14 +127,14 @@ class DeviceReader:
         hidden = any(process["pid"] is None for device in shown for process in device["processes"])
         return {"devices": shown, "host": host, "processes_hidden": hidden, "problems": problems}
 
-    async def _read(self) -> tuple[list[dict[str, Any]], models.Host, list[str]]:
+    async def _read(self) -> tuple[list[dict[str, Any]], machine.Host, list[str]]:
         found = await asyncio.gather(*(source.read() for source in self._sources), return_exceptions=True)
         devices = [device for part in found if not isinstance(part, BaseException) for device in part]
         problems = [part.message for part in found if isinstance(part, JupyterDistError)]
         return devices, await asyncio.to_thread(self._host.read), problems
 
-    def _with_owners(self, device: dict[str, Any], rank_of_pid: RankOfPid) -> models.Device:
-        own: list[models.DeviceProcess] = []
+    def _with_owners(self, device: dict[str, Any], rank_of_pid: RankOfPid) -> machine.Device:
+        own: list[machine.DeviceProcess] = []
         others_bytes, others = 0, 0
         for process in device["processes"]:
             owner = self._owner_of_pid(process["pid"])
@@ -163,7 +164,7 @@ class DeviceReader:
                     "mine": False,
                 }
             )
-        return cast("models.Device", {**device, "processes": own})
+        return cast("machine.Device", {**device, "processes": own})
 
 
 def _in_thread(ask: Callable[[], T]) -> concurrent.futures.Future[T]:

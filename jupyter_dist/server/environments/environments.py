@@ -16,7 +16,8 @@ from typing import Any, cast
 
 from jupyter_dist.protocol import accelerators, models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.server.launcher.local import agent_environment
+from jupyter_dist.server.spawner.local import agent_environment
+from jupyter_dist.system.limits import within
 
 from .requirements import problem
 
@@ -182,7 +183,7 @@ async def _run_probe(candidate: Environment) -> dict[str, Any]:
     except OSError as err:
         return {"problem": f"{candidate.python} cannot be started: {err.strerror}. Choose another Python."}
     try:
-        out, err_text = await asyncio.wait_for(process.communicate(), PROBE_SECONDS)
+        out, err_text = await within(PROBE_SECONDS, process.communicate())
     except asyncio.TimeoutError:
         return {"problem": f"{candidate.python} did not answer within {PROBE_SECONDS:g} s. Start it in a terminal."}
     finally:

@@ -20,7 +20,10 @@ SIMILAR_WINDOW = 8  # rows searched for a similar one
 BEYOND_SIMILAR = 4  # an equal unit this far after a similar row is a coincidence
 BACK_WINDOW = 16
 
-_NUMBERS = re.compile(r"(?:\d[eE][-+]?\d|nan|inf|[\d\u2580-\u259f#=>.:+\-\s])+")
+# A unit of time may change with the number before it.
+_NUMBERS = re.compile(
+    r"(?:(?<=\d)\s?(?:[num\u00b5\u03bc]?s|min|h)\b|\d[eE][-+]?\d|nan|inf|[\d\u2580-\u259f#=>.:+\-\s])+"
+)
 _SIGNIFICANT = re.compile(r"\w{2}")
 
 # Ids are (ordinal, rank) of the unit that created the variant, so live and rebuilt views have the same ids.

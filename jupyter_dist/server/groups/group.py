@@ -5,36 +5,49 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
+import logging
 import secrets
-import signal
-from collections.abc import Iterator
-from typing import Any
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.sound import is_sound
-from jupyter_dist.protocol import models, road
+from jupyter_dist.protocol import machine, models, road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
-from jupyter_dist.protocol.specs import CALL_PROTOCOL, ROAD_PROTOCOL, ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.specs import CALL_PROTOCOL, COMM_PROTOCOL, ROAD_PROTOCOL, ExecutionSpec, GroupSpec
 from jupyter_dist.server.folding.views import View
-from jupyter_dist.server.launcher.process import AgentProcess
+from jupyter_dist.server.launchers.allocation import Allocation, Wanted
 from jupyter_dist.server.mirror.following import FollowedGroup
 from jupyter_dist.server.mirror.logs import LogReader, concerned_ranks
 from jupyter_dist.server.script.writer import write_script
+from jupyter_dist.server.spawner.process import AgentProcess
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, Header
+from jupyter_dist.transport.tasks import start_task
 
+from .ending import end_agent, end_keeper
+from .nodes import GroupNodes
 from .resolve import checked_owner
 
-SHUTDOWN_SECONDS = 20.0
-GONE_SECONDS = 10.0
+if TYPE_CHECKING:
+    from jupyter_dist.server.launchers.launcher import Launcher
+
+log = logging.getLogger(__name__)
+
 _SAME_KEY = "The cell may still run. A retry with the same key does not run it twice."
 _LOOK_FIRST = "The cell may still be running: check the group's executions before you run it again."
 
 
 class ManagedGroup(FollowedGroup):
     """A group as the manager has it: what is known of it, and its operations."""
+
+    _nodes: GroupNodes | None = None
+    _following_nodes: asyncio.Task[None] | None = None
 
     # -- life -----------------------------------------------------------------------------------------
 
@@ -83,13 +96,13 @@ class ManagedGroup(FollowedGroup):
         keeper = AgentProcess.find(self.directory.path, process and process.parent, "keeper")
         try:
             killed = await self._end_agent(process)
-            if keeper is not None and not await keeper.wait(GONE_SECONDS):  # it ends what ranks had started
-                keeper.signal(signal.SIGKILL)
+            await end_keeper(keeper)
         finally:
             for held in (process, keeper):
                 if held is not None:
                     held.close()
         await self._link.close()
+        killed += await self._release_nodes()
         self.directory.remove()
         self.status.silence = None
         self.status.update(state="dead")
@@ -97,25 +110,69 @@ class ManagedGroup(FollowedGroup):
         return killed
 
     async def _end_agent(self, process: AgentProcess | None) -> list[str]:
-        """End the agent's process gracefully, or kill it. Raises JupyterDistError if that fails."""
-        killed: list[str] = []
-        asked = self._link.answers
-        if asked:
-            with contextlib.suppress(JupyterDistError):
-                answer, _ = await self._link.request("shutdown", timeout_seconds=SHUTDOWN_SECONDS)
-                killed = list(answer["killed"])
-        if process is None or (asked and await process.wait(GONE_SECONDS)):
-            return killed
-        process.ask_to_end()
-        if not asked and await process.wait(GONE_SECONDS):
-            return killed
-        process.signal(signal.SIGKILL)
-        if await process.wait(GONE_SECONDS):
-            return [*killed, "The group's agent did not exit in time and was killed."]
-        self._ending = False
-        self.connect()
-        message = f"The agent of group '{self.name}' (process {process.pid}) cannot be ended: it hangs in the kernel."
-        raise JupyterDistError("timed_out", message, "It may be waiting for a disk or a device. Try again later.")
+        try:
+            return await end_agent(self._link, process, self.name)
+        except JupyterDistError:
+            self._ending = False
+            self.connect()
+            raise
+
+    # -- nodes ----------------------------------------------------------------------------------------
+
+    async def launch_nodes(self, launcher: Launcher, options: Mapping[str, Any], env: Mapping[str, str]) -> None:
+        """Have a launcher start the node agents of the group, which has just been started.
+
+        Raises:
+            JupyterDistError: `bad_request`, `launcher_failed` or `timed_out`.
+        """
+        spec, command = self.status.fields["spec"], shlex.split(self.status.fields["join"])
+        wanted = Wanted(
+            group_id=self.id,
+            name=self.name,
+            directory=self.directory.path,
+            num_nodes=spec["num_nodes"],
+            command=tuple(command),
+            env=env,
+            cwd=spec["cwd"],
+            options=options,
+            files=(Path(command[-1]),),
+        )
+        self.take_allocation(await launcher.submit(wanted))
+
+    def take_allocation(self, allocation: Allocation) -> None:
+        """Follow what happens to the group's nodes; the server's first look, or an adopted job."""
+        self._nodes = GroupNodes(allocation)
+        self._show_nodes()
+        following = self._nodes.follow(self._show_nodes, self._nodes_failed)
+        self._following_nodes = start_task(following, f"nodes of {self.id}")
+
+    def _show_nodes(self) -> None:
+        assert self._nodes is not None
+        before, self.status.allocation = self.status.allocation, self._nodes.model()
+        if (warning := self.status.allocation["warning"]) and warning != (before and before["warning"]):
+            log.warning("jupyter_dist: group '%s': %s", self.name, warning)
+        self._changed()
+
+    async def _nodes_failed(self, why: str) -> None:
+        """End a group whose nodes will never be complete; one that was is told by its agents."""
+        assert self._nodes is not None
+        if self.status.told_state != "starting" or self._ending:
+            return
+        await self._stop_tasks()
+        await self._nodes.release()
+        with self.agent_process() or contextlib.nullcontext() as process:
+            await self._end_agent(process)
+        await self._link.close()
+        error = JupyterDistError("start_failed", f"The nodes of group '{self.name}' did not start. {why}")
+        self.status.silence = None
+        self.status.update(state="dead", error=error.to_dict(), join=None)
+        self._show_nodes()
+
+    async def _release_nodes(self) -> list[str]:
+        if self._following_nodes is not None:
+            self._following_nodes.cancel()
+            await asyncio.gather(self._following_nodes, return_exceptions=True)
+        return await self._nodes.release() if self._nodes is not None else []
 
     # -- cells ----------------------------------------------------------------------------------------
 
@@ -133,11 +190,11 @@ class ManagedGroup(FollowedGroup):
             raise JupyterDistError("too_large", message, "Put the data into a file.")
         self.status.check_takes_cells()
         if "call" in fields:
-            self._check_takes_calls()
+            self._check_speaks(CALL_PROTOCOL, "take calls")
         if self.status.protocol < ROAD_PROTOCOL:  # its ranks refuse to ask, and say why
             fields.pop("allow_stdin", None)
             fields.pop("ask_first", None)
-        chosen = list(parse_ranks(ranks, self.world_size))
+        chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
         spec = ExecutionSpec(execution_id=_execution_id(key), ranks=chosen, **fields)
         try:
             await self._ask("execute", payload, take=self._on_submitted, execution=spec.sparse())
@@ -148,10 +205,11 @@ class ManagedGroup(FollowedGroup):
         self.executions.set_code(spec.execution_id, code)
         return self.executions.get(spec.execution_id)
 
-    def _check_takes_calls(self) -> None:
-        if self.status.protocol < CALL_PROTOCOL:
-            message = f"Group '{self.name}' was started by an older version, which has no calls."
-            raise JupyterDistError("incompatible", message, "Start a new group, or run code instead.")
+    def _check_speaks(self, protocol: int, what: str) -> None:
+        """Raise JupyterDistError `incompatible` if the group's agent is of a version before that protocol."""
+        if self.status.protocol < protocol:
+            message = f"Group '{self.name}' was started by an older version of jupyter_dist, which cannot {what}."
+            raise JupyterDistError("incompatible", message, "Start a new group.")
 
     async def answer_input(
         self, execution_id: str, text: str | None, ranks: str | None = None, seq: int | None = None
@@ -168,16 +226,31 @@ class ManagedGroup(FollowedGroup):
             JupyterDistError: `not_asking`, `rank_dead`, `bad_request`, `bad_ranks`, `incompatible`, ...
         """
         self.executions.get(execution_id)
-        if self.status.protocol < ROAD_PROTOCOL:
-            message = f"Group '{self.name}' was started by an older version, whose ranks cannot ask."
-            raise JupyterDistError("incompatible", message, "Start a new group.")
-        chosen = None if ranks is None else list(parse_ranks(ranks, self.world_size))
+        self._check_speaks(ROAD_PROTOCOL, "ask for input")
+        chosen = None if ranks is None else list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
         payload = road.TO_RANK["input"].encode(road.InputAnswer(text=text))
         fields = {"kind": "input", "execution_id": execution_id, "ranks": chosen, "seq": seq}
         answer, _ = await self._ask("to_rank", payload, **fields)
         answered = list(answer["ranks"])
         left = [] if chosen is None else [rank for rank in chosen if rank not in answered]
         return {"answered": format_ranks(answered), "not_asking": format_ranks(left)}
+
+    async def fetch_comms(self) -> Header:
+        """Return all open comms, with their state. Raises JupyterDistError `incompatible`, ..."""
+        self._check_speaks(COMM_PROTOCOL, "show widgets")
+        answer, _ = await self._ask("comms")
+        return answer
+
+    async def send_comm(self, rank: int, kind: str, content: str) -> models.CommTaken:
+        """Send a message to a widget of a rank, which handles it when no cell runs there.
+
+        Raises:
+            JupyterDistError: `unknown_rank`, `not_found`, `rank_dead`, `bad_request`, `incompatible`, ...
+        """
+        self.check_rank(rank)
+        self._check_speaks(COMM_PROTOCOL, "show widgets")
+        answer, _ = await self._ask("to_rank", road.checked(kind, content), kind=kind, ranks=[rank])
+        return {"waits": bool(answer["waits"])}
 
     async def execution(self, execution_id: str) -> models.Execution:
         """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
@@ -193,8 +266,9 @@ class ManagedGroup(FollowedGroup):
             JupyterDistError: `bad_ranks`, `group_not_ready`, `rank_dead`, `incompatible`, ...
         """
         self.executions.get(execution_id)
-        chosen = list(parse_ranks(ranks, self.world_size))
-        await self._ask_newer("extend", take=self._on_execution, execution_id=execution_id, ranks=chosen)
+        chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
+        self._check_speaks(ROAD_PROTOCOL, "give a running cell more ranks")
+        await self._ask("extend", take=self._on_execution, execution_id=execution_id, ranks=chosen)
 
     async def cancel(self, execution_id: str) -> None:
         """Cancel a queued execution, interrupt a running one."""
@@ -203,7 +277,7 @@ class ManagedGroup(FollowedGroup):
 
     async def interrupt(self, ranks: str) -> models.Interrupted:
         """Interrupt the cells that run on these ranks."""
-        answer, _ = await self._ask("interrupt", ranks=list(parse_ranks(ranks, self.world_size)))
+        answer, _ = await self._ask("interrupt", ranks=list(parse_ranks(ranks, self.world_size, self.status.num_nodes)))
         found: models.Interrupted = {
             "interrupted": format_ranks(answer["interrupted"]),
             "idle": format_ranks(answer["idle"]),
@@ -214,7 +288,7 @@ class ManagedGroup(FollowedGroup):
 
     async def empty_cache(self, ranks: str) -> dict[str, int]:
         """Collect garbage and empty the device caches of these ranks; return the freed bytes by rank."""
-        chosen = list(parse_ranks(ranks, self.world_size))
+        chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
         answer, _ = await self._ask("empty_cache", ranks=chosen)
         return dict(answer["freed_bytes"])
 
@@ -228,26 +302,39 @@ class ManagedGroup(FollowedGroup):
         position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
         payload = code.encode("utf-8", "replace")
         answer, _ = await self._ask("complete", payload, rank=rank, cursor_pos=position)
-        return {
+        found: models.Completion = {
             "matches": answer["matches"],
             "cursor_start": answer["cursor_start"],
             "cursor_end": answer["cursor_end"],
         }
+        if "types" in answer:  # groups of older versions do not know them
+            found["types"], found["signatures"] = answer["types"], answer["signatures"]
+        return found
+
+    async def inspect(self, rank: int, code: str, cursor_pos: int | None, detail: int) -> models.Inspection:
+        """Return what a rank knows about the name at the cursor. Raises like `complete`, and `incompatible`."""
+        self.check_rank(rank)
+        position = len(code) if cursor_pos is None else min(cursor_pos, len(code))
+        payload = code.encode("utf-8", "replace")
+        self._check_speaks(ROAD_PROTOCOL, "inspect names")
+        answer, _ = await self._ask("inspect", payload, rank=rank, cursor_pos=position, detail=detail)
+        return {"found": answer["found"], "data": answer["data"], "busy": answer["busy"]}
+
+    async def debug(self, ranks: str, message: dict[str, Any]) -> models.DebugReplies:
+        """Pass a debug_request of Jupyter's to the debuggers of these ranks. Raises as `inspect`."""
+        chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
+        self._check_speaks(COMM_PROTOCOL, "be debugged")
+        payload = json.dumps(message).encode()
+        answers = await asyncio.gather(*(self._ask("debug", payload, rank=rank) for rank in chosen))
+        return {
+            "replies": [{"rank": rank, "content": a["reply"]} for rank, (a, _) in zip(chosen, answers, strict=True)]
+        }
 
     async def stacks(self) -> list[models.RankStack]:
         """Return the Python stacks of all ranks, equal ones once."""
-        answer, _ = await self._ask_newer("stacks")
+        self._check_speaks(ROAD_PROTOCOL, "show stacks")
+        answer, _ = await self._ask("stacks")
         return list(answer["stacks"])
-
-    async def _ask_newer(self, t: str, **fields: Any) -> tuple[Header, bytes]:
-        """Ask what agents of older versions do not know. Raises JupyterDistError `incompatible` if this is one."""
-        try:
-            return await self._ask(t, **fields)
-        except JupyterDistError as err:
-            if err.code != "bad_request" or not err.message.startswith("Unknown request"):
-                raise
-            message = f"Group '{self.name}' was started by an older version, which cannot do this."
-            raise JupyterDistError("incompatible", message, "Start a new group.") from err
 
     async def view(self, execution_id: str) -> View:
         """Return the view of an execution."""
@@ -269,6 +356,10 @@ class ManagedGroup(FollowedGroup):
         """Return the newest log records after `seq`, and how many were skipped."""
         self.check_rank(rank)
         return (await self._history.ring(rank)).after(seq)
+
+    async def history(self, number: int) -> list[machine.HistoryCell]:
+        """Return the last cells that ran, oldest first; also those that ran before a restart of the ranks."""
+        return await self._history.cells(number)
 
     async def script(self, notebook: str | None, cells: str | None) -> models.Script:
         """Return the cells that ran on ranks as a script for torchrun (docs/api.md, Script).

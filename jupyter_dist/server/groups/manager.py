@@ -10,22 +10,27 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import LOCAL
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environment, Environments
-from jupyter_dist.server.launcher.directories import GroupDirectory
-from jupyter_dist.server.launcher.launcher import Launcher, check_usable
-from jupyter_dist.server.launcher.local import client_environment
+from jupyter_dist.server.launchers.allocation import STATE_FILE
 from jupyter_dist.server.mirror.following import Topic
+from jupyter_dist.server.spawner.directories import GroupDirectory
+from jupyter_dist.server.spawner.local import agent_environment, client_environment
+from jupyter_dist.server.spawner.spawner import Spawner, check_usable
 from jupyter_dist.system.memory import proportional_bytes
 from jupyter_dist.system.processes import descendants
 
 from .group import ManagedGroup
-from .resolve import GroupDefaults, WantedGroup, build_spec, resolve_spec
+from .resolve import EXTERNAL, GroupDefaults, WantedGroup, build_spec, resolve_spec
 from .warm import WarmAgents
+
+if TYPE_CHECKING:
+    from jupyter_dist.server.launchers.registry import Launchers
 
 log = logging.getLogger(__name__)
 
@@ -43,18 +48,21 @@ Listener = Callable[[Topic], None]
 class GroupManager:
     """Groups by id and by name."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a server, each once
         self,
-        launcher: Launcher,
+        spawner: Spawner,
         environments: Environments,
         devices: DeviceReader,
         defaults: GroupDefaults,
         keep_warm: bool,
+        launchers: Callable[[], Launchers],
     ) -> None:
         self.environments = environments
         self.devices = devices
         self.server_id = f"s-{secrets.token_hex(6)}"
-        self._launcher = launcher
+        self._spawner = spawner
+        self._make_launchers = launchers
+        self._made_launchers: Launchers | None = None
         self._defaults = defaults
         self._groups: dict[str, ManagedGroup] = {}
         self._starting: dict[str, asyncio.Event] = {}  # by name; set when that start has succeeded or failed
@@ -68,7 +76,7 @@ class GroupManager:
 
     async def adopt(self) -> None:
         """Adopt the groups that another server left, whether alive or not; known ones are kept."""
-        directories = [found for found in self._launcher.directories() if found.group_id not in self._groups]
+        directories = [found for found in self._spawner.directories() if found.group_id not in self._groups]
         found = await asyncio.gather(*map(self._adopt_one, directories), return_exceptions=True)
         for directory, outcome in zip(directories, found, strict=True):
             if isinstance(outcome, Exception):  # an error in one group must not hide the others
@@ -88,8 +96,17 @@ class GroupManager:
             log.warning("jupyter_dist: group '%s' (%d ranks) %s.", group.name, group.world_size, what)
         leave = (group.shutdown() if end_groups else group.detach() for group in groups)
         await asyncio.gather(*leave, return_exceptions=True)
+        if self._made_launchers is not None:
+            await self._made_launchers.detach()
         self._groups.clear()
-        self._launcher.detach()
+        self._spawner.detach()
+
+    @property
+    def launchers(self) -> Launchers:
+        """Return the launchers, which are imported when they are first needed."""
+        if self._made_launchers is None:
+            self._made_launchers = self._make_launchers()
+        return self._made_launchers
 
     # -- finding --------------------------------------------------------------------------------------
 
@@ -151,13 +168,18 @@ class GroupManager:
         indices = await self.devices.indices(request.accelerator)
         while request.name in self._starting:  # who is told that the name is taken can attach to its group
             await self._starting[request.name].wait()
+        launcher = None if request.launcher in (LOCAL, EXTERNAL) else self.launchers.get(request.launcher)
         fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
+        options = launcher.check(request.launcher_options, fields["num_nodes"]) if launcher else {}
         name = fields["name"]
         self._starting[name] = asyncio.Event()
         try:
             group = await self._warm.claim(_of_client(environment, request.environ))
             try:
                 await group.start(build_spec(group.id, {**fields, "key": key}), _environment_shown(environment))
+                if launcher is not None:
+                    variables = {**_of_client(environment, request.environ).env, **fields["env"]}
+                    await group.launch_nodes(launcher, options, agent_environment(self._defaults.preload, variables))
             except BaseException:
                 await group.shutdown()
                 raise
@@ -179,9 +201,9 @@ class GroupManager:
         """Keep an agent ready for the next start in this environment."""
         await self._warm.warm(await self.environments.listed(name))
 
-    async def prepared(self) -> list[models.PreparedProcess]:
+    async def prepared(self) -> list[machine.PreparedProcess]:
         """Return what is kept to make the next start faster, with its memory."""
-        return await asyncio.to_thread(_with_memory, self._warm.agents(), self._launcher)
+        return await asyncio.to_thread(_with_memory, self._warm.agents(), self._spawner)
 
     async def prepare(self, python: str, environ: str) -> None:
         """Start the agent that a client's first start will claim, and read the devices, before it asks for them."""
@@ -197,7 +219,7 @@ class GroupManager:
         for sentence in killed:
             log.warning("jupyter_dist: group '%s': %s", group.name, sentence)
         self._groups.pop(group.id, None)
-        self._launcher.reap_soon()
+        self._spawner.reap_soon()
         self.notify(("groups",))
         return killed
 
@@ -216,8 +238,8 @@ class GroupManager:
     # -- inside -----------------------------------------------------------------------------------------
 
     async def _launch(self, environment: Environment, *, is_spare: bool = False) -> ManagedGroup:
-        check_usable(type(self._launcher))
-        launch = self._launcher.launch_spare if is_spare else self._launcher.launch
+        check_usable(type(self._spawner))
+        launch = self._spawner.launch_spare if is_spare else self._spawner.launch
         directory = await launch(environment.python, environment.env)
         group = ManagedGroup(directory, self.server_id, self.notify)
         try:
@@ -239,8 +261,18 @@ class GroupManager:
             await self._end_unclaimed(group)
             return
         await group.adopt(content, ADOPT_SECONDS)  # no request waits longer for an agent that does not respond
+        self._adopt_nodes(group)
         self._groups[group.id] = group
         self.notify(("groups",))
+
+    def _adopt_nodes(self, group: ManagedGroup) -> None:
+        if not (group.directory.path / STATE_FILE).exists():
+            return
+        try:
+            if (allocation := self.launchers.adopt(group.directory.path)) is not None:
+                group.take_allocation(allocation)
+        except JupyterDistError as err:
+            log.warning("jupyter_dist: group '%s': %s", group.name, err)
 
     async def _end_unclaimed(self, group: ManagedGroup) -> None:
         """End a waiting agent whose server is gone, or remove its files."""
@@ -278,9 +310,9 @@ class GroupManager:
         return (f"Did you mean '{near[0]}'? " if near else "") + f"Running groups: {', '.join(names[:20])}."
 
 
-def _with_memory(agents: list[int], launcher: Launcher) -> list[models.PreparedProcess]:
+def _with_memory(agents: list[int], spawner: Spawner) -> list[machine.PreparedProcess]:
     waiting = [("agent", pid, [pid, *descendants(pid)]) for pid in agents]
-    kept = [*waiting, *(("forkserver", pid, [pid]) for pid in launcher.forkservers())]
+    kept = [*waiting, *(("forkserver", pid, [pid]) for pid in spawner.forkservers())]
     return [{"what": what, "pid": pid, "memory_bytes": sum(map(proportional_bytes, all_))} for what, pid, all_ in kept]
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.requests import MAX_CPU_RANKS
-from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.protocol.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
+from jupyter_dist.protocol.specs import LOCAL, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.system.processes import read_process
 
@@ -20,7 +20,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 # The agent sets torchrun's variables; a wrong value would keep the group from starting.
 RESERVED_ENV = frozenset(
-    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"}
     | {row.visible_devices for row in WITH_DEVICES if row.visible_devices}
     | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE"}
     | {"JUPYTER_DIST_AGENT_PID", "JUPYTER_DIST_PRELOAD"}
@@ -28,7 +28,8 @@ RESERVED_ENV = frozenset(
 # torchelastic's other variables would point torch to a store and an agent that do not exist.
 RESERVED_PREFIX = "TORCHELASTIC_"
 FREE_OF_PREFIX = frozenset({"TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID"})  # torchrun's options set them
-# Backends have no authentication, so a group must not be reachable from other machines.
+EXTERNAL = "external"  # the user starts the node agents
+# Backends have no authentication, so a group on one machine must not be reachable from others.
 NETWORK_ENV = frozenset(
     name for backend in BACKENDS.values() for name in (backend.interface_variable, *backend.address_variables)
 )
@@ -45,6 +46,7 @@ class GroupDefaults:
     preload: list[str] = field(default_factory=list)
     journal_bytes: int = 0
     user_journal_bytes: int = 0
+    node_lease_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class WantedGroup:
     accelerator: str = "auto"
     devices: list[int] | int | str | None = None
     num_ranks: int | None = None
+    launcher: str = LOCAL
+    launcher_options: dict[str, Any] = field(default_factory=dict)
+    num_nodes: int | None = None
+    ranks_per_node: int | None = None
     backend: str = "auto"
     cwd: str | None = None
     notebook: str | None = None
@@ -84,16 +90,25 @@ def resolve_spec(
     Raises:
         JupyterDistError: naming the field that is wrong.
     """
-    accelerator = _accelerator(request, environment, indices)
-    devices = _devices(request, indices[accelerator.name]) if accelerator.has_devices else []
+    on_nodes = _is_on_nodes(request)
+    if on_nodes:
+        accelerator = _accelerator_of_nodes(request, environment)
+        num_nodes, per_node, devices = _nodes(request, accelerator, defaults)
+    else:
+        num_nodes, accelerator = 1, _accelerator(request, environment, indices)
+        devices = _devices(request, indices[accelerator.name]) if accelerator.has_devices else []
+        per_node = len(devices) or _num_ranks(request, defaults)
     return {
         "name": _name(request.name, taken_names),
-        "world_size": len(devices) or _num_ranks(request, defaults),
+        "world_size": num_nodes * per_node,
+        "launcher": request.launcher,
+        "num_nodes": num_nodes,
+        "node_lease_seconds": defaults.node_lease_seconds,
         "accelerator": accelerator.name,
         "backend": _backend(request.backend, accelerator),
         "cwd": _cwd(request, defaults.root_dir),
         "devices": devices,
-        "env": _env(request.env),
+        "env": _env(request.env, on_nodes=on_nodes),
         "preload": defaults.preload,
         "start_timeout_seconds": defaults.start_timeout_seconds,
         "lease_seconds": defaults.lease_seconds,
@@ -135,6 +150,62 @@ def _accelerator(request: WantedGroup, environment: Environment, indices: Mappin
         message = f"This machine has no {wanted.label} device."
         raise JupyterDistError("bad_devices", message, "Choose accelerator 'cpu'.")
     return wanted
+
+
+def _is_on_nodes(request: WantedGroup) -> bool:
+    """Whether the group has node agents. Raises JupyterDistError `bad_request` if the fields do not fit together."""
+    if request.launcher_options and request.launcher in (LOCAL, EXTERNAL):
+        message = f"The launcher '{request.launcher}' has no options."
+        raise bad_request(message, "Leave out 'launcher_options', or choose another launcher.")
+    if request.launcher != LOCAL:
+        return True
+    if (request.num_nodes or 1) > 1:
+        message = f"'num_nodes' is {request.num_nodes}, but the launcher 'local' starts ranks on one machine only."
+        raise bad_request(
+            message, "Choose another launcher, such as 'slurm', or 'external' to start the node agents yourself."
+        )
+    if request.ranks_per_node is not None:
+        raise bad_request("'ranks_per_node' is for groups on nodes.", "Use 'num_ranks', or another 'launcher'.")
+    return False
+
+
+def _accelerator_of_nodes(request: WantedGroup, environment: Environment) -> Accelerator:
+    """Return that of the nodes: `auto` is the CPU, because the server does not see their devices."""
+    wanted = CPU if request.accelerator == "auto" else ACCELERATORS[request.accelerator]
+    if wanted is CPU and request.devices is not None:
+        hint = f"Set 'accelerator' to {labels()} by its name, or leave out 'devices'."
+        raise JupyterDistError("bad_devices", "'devices' was given, but the ranks would run on the CPU of nodes.", hint)
+    if wanted.has_devices and wanted.name not in environment.accelerators:
+        message = f"The torch of {environment.python} has no {wanted.label}."
+        raise JupyterDistError("bad_environment", message, "Choose another environment, or accelerator 'cpu'.")
+    return wanted
+
+
+def _nodes(request: WantedGroup, accelerator: Accelerator, defaults: GroupDefaults) -> tuple[int, int, list[int]]:
+    """Return the number of nodes, the ranks of each, and the devices that each uses."""
+    num_nodes, per_node = request.num_nodes or 1, request.ranks_per_node
+    devices = request.devices if isinstance(request.devices, list) else []
+    if isinstance(request.devices, str) or request.devices == -1:
+        message = "The server does not know how many devices the nodes have."
+        raise JupyterDistError("bad_devices", message, "Give 'devices' as a list or a count, the same on each node.")
+    if per_node is None and request.devices is not None:
+        per_node = len(devices) or int(request.devices if isinstance(request.devices, int) else 0)
+    if per_node is None and request.num_ranks is not None:
+        per_node, rest = divmod(request.num_ranks, num_nodes)
+        if rest or not per_node:
+            message = f"{request.num_ranks} ranks cannot be divided evenly among {num_nodes} nodes."
+            raise bad_request(message, "Each node has the same number: give 'ranks_per_node' instead of 'num_ranks'.")
+    per_node = defaults.world_size if per_node is None else per_node
+    if request.num_ranks is not None and request.num_ranks != num_nodes * per_node:
+        message = f"'num_ranks' is {request.num_ranks}, but {num_nodes} nodes with {per_node} ranks have others."
+        raise bad_request(message, "Give only 'num_nodes' and 'ranks_per_node'.")
+    if not 1 <= per_node <= MAX_CPU_RANKS or num_nodes * per_node > MAX_GROUP_RANKS:
+        limits = f"At most {MAX_CPU_RANKS} ranks on a node and {MAX_GROUP_RANKS} in a group are possible."
+        raise bad_request(f"{num_nodes} nodes with {per_node} ranks each were requested.", limits)
+    if accelerator.has_devices and devices and len(devices) != per_node:
+        message = f"'devices' names {len(devices)} devices of each node, but each has {per_node} ranks."
+        raise JupyterDistError("bad_devices", message, "There is one rank per device.")
+    return num_nodes, per_node, (devices or list(range(per_node))) if accelerator.has_devices else []
 
 
 def _why_on_cpu(environment: Environment, indices: Mapping[str, Sequence[int]]) -> str:
@@ -234,13 +305,13 @@ def _cwd(request: WantedGroup, root_dir: str) -> str:
     return str(resolved)
 
 
-def _env(env: dict[str, str]) -> dict[str, str]:
+def _env(env: dict[str, str], *, on_nodes: bool) -> dict[str, str]:
     for name, value in env.items():
         if not _ENV_NAME.match(name) or "\0" in value:
             raise bad_request(f"'env' has an invalid name: '{name[:60]}'.", "Use only letters, digits and '_'.")
         if name in RESERVED_ENV or (name.startswith(RESERVED_PREFIX) and name not in FREE_OF_PREFIX):
             raise bad_request(f"'env' cannot set {name}.", "The group sets it for every rank.")
-        if name in NETWORK_ENV:
+        if name in NETWORK_ENV and not on_nodes:
             hint = "A group runs on one machine and uses loopback; other interfaces would be open to anyone."
             raise bad_request(f"'env' cannot set {name}.", hint)
     return dict(env)

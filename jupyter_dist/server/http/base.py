@@ -32,6 +32,7 @@ STATUS_OF_CODE = {
     "method_not_allowed": 405,
     "group_not_ready": 409,
     "rank_dead": 409,
+    "node_unreachable": 409,
     "name_taken": 409,
     "key_reused": 409,
     "not_asking": 409,
@@ -43,6 +44,7 @@ STATUS_OF_CODE = {
     "internal": 500,
     "server_gone": 503,
     "agent_unreachable": 503,
+    "launcher_failed": 503,
     "timed_out": 504,
 }
 CODE_OF_STATUS = {400: "bad_request", 401: "forbidden", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}

@@ -8,11 +8,15 @@ from typing import Any
 
 from jupyter_dist.server.http.page.channel import ChannelHandler
 from jupyter_dist.server.http.rest.executions import (
+    CommsHandler,
     CompleteHandler,
+    DebugHandler,
     ExecutionHandler,
     ExecutionsHandler,
     ExtendHandler,
+    HistoryHandler,
     InputHandler,
+    InspectHandler,
     ScriptHandler,
 )
 from jupyter_dist.server.http.rest.groups import (
@@ -32,6 +36,7 @@ from jupyter_dist.server.http.rest.logs import LogDownloadHandler, LogHandler
 from jupyter_dist.server.http.rest.machine import (
     DevicesHandler,
     EnvironmentsHandler,
+    LaunchersHandler,
     OpenApiHandler,
     PreparedHandler,
     RootHandler,
@@ -49,6 +54,7 @@ ROUTES: tuple[Route, ...] = (
     Route("environments", EnvironmentsHandler),
     Route("environments/{name}/warm", WarmHandler),
     Route("devices", DevicesHandler),
+    Route("launchers", LaunchersHandler),
     Route("prepared", PreparedHandler),
     Route("groups", GroupsHandler),
     Route("groups/{group}", GroupHandler),
@@ -59,6 +65,9 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/reform", ReformHandler),
     Route("groups/{group}/ranks/{rank}/kill", KillHandler),
     Route("groups/{group}/ranks/{rank}/complete", CompleteHandler),
+    Route("groups/{group}/ranks/{rank}/inspect", InspectHandler),
+    Route("groups/{group}/ranks/{rank}/comms", CommsHandler),
+    Route("groups/{group}/debug", DebugHandler),
     Route("groups/{group}/empty-cache", EmptyCacheHandler),
     Route("groups/{group}/memory", MemoryHandler),
     Route("groups/{group}/stacks", StacksHandler),
@@ -66,6 +75,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/executions/{execution}", ExecutionHandler),
     Route("groups/{group}/executions/{execution}/input", InputHandler),
     Route("groups/{group}/executions/{execution}/extend", ExtendHandler),
+    Route("groups/{group}/history", HistoryHandler),
     Route("groups/{group}/script", ScriptHandler),
     Route("groups/{group}/ranks/{rank}/log", LogHandler),
     Route("groups/{group}/ranks/{rank}/log/download", LogDownloadHandler),

@@ -17,11 +17,13 @@ from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.server.folding.viewstore import ViewStore
-from jupyter_dist.server.launcher.directories import GroupDirectory
-from jupyter_dist.server.launcher.process import AgentProcess
+from jupyter_dist.server.spawner.directories import GroupDirectory
+from jupyter_dist.server.spawner.process import AgentProcess
+from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
+from .comms import CommFeed
 from .executions import Executions, is_final
 from .history import History
 from .link import PACKED_PROTOCOL, AgentLink
@@ -49,6 +51,7 @@ class FollowedGroup:
         self.id = directory.group_id
         self.executions = Executions(self.id)
         self.memory = MemorySamples()
+        self.comms = CommFeed()
         self.status = GroupStatus()
         self._notify = notify
         self._link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
@@ -68,6 +71,7 @@ class FollowedGroup:
             "group": self._on_group,
             "execution": self._on_execution,
             "sample": self._on_sample,
+            "comms": self._on_comms,
             "dropped": self._on_dropped,
         }
 
@@ -118,6 +122,7 @@ class FollowedGroup:
         await self._follow(since)
         if self._watchers:
             await self._link.request("watch", seconds=WATCH_SECONDS)
+        self._notify(("comms", self.id))
 
     def connect(self) -> None:
         """Attach in the background; retry while the agent is alive."""
@@ -130,7 +135,7 @@ class FollowedGroup:
         self.status.take_remains(group_json)
         self.connect()
         try:
-            await asyncio.wait_for(self._found.wait(), seconds)
+            await within(seconds, self._found.wait())
         except asyncio.TimeoutError:
             self.mark_silent()
 
@@ -346,11 +351,16 @@ class FollowedGroup:
     def _on_dropped(self, header: Header, payload: bytes) -> None:
         log.error("jupyter_dist: group '%s': %s", self.name, header["error"]["message"])
 
+    def _on_comms(self, header: Header, payload: bytes) -> None:
+        self.comms.feed(header)
+        self._notify(("comms", self.id))
+
     def _on_sample(self, header: Header, payload: bytes) -> None:
         self.memory.add(header["sample"])
         self._notify(("memory", self.id))
 
     def _on_lost(self) -> None:
+        self.comms.reset()
         if not self._ending and self.status.told_state != "warm":
             self.connect()
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jupyter_dist.journal.reader import execution_records, rank_page
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.folding.viewstore import Record
-from jupyter_dist.server.launcher.directories import GroupDirectory
 from jupyter_dist.server.script.runs import Run
+from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.transport.frames import FrameDecoder, Header
 
 from .executions import Executions
@@ -22,6 +22,7 @@ from .pastruns import Codes, journal_runs, needed_runs, run_of
 
 MAX_VIEW_BYTES = 64 << 20  # records read for a view: far more than it shows
 FETCH_SECONDS = 30.0
+MAX_HISTORY_CHARS = 4 << 20
 
 
 class History:
@@ -84,6 +85,30 @@ class History:
             codes.add(run.execution_id, self._executions.code(run.execution_id))
         return runs, codes.found
 
+    async def cells(self, number: int) -> list[machine.HistoryCell]:
+        """Return the last cells that ran, oldest first, as many as asked for and as fit into MAX_HISTORY_CHARS."""
+        if self._link.answers:
+            begun = [m for m in self._executions.all() if m["started_at"] is not None and not m["silent"]]
+            begun.sort(key=lambda model: self._executions.begin_seq(model["id"]) or 0)
+            runs, codes = [run_of(model) for model in begun], dict[str, str]()
+        else:
+            runs, codes = await asyncio.to_thread(journal_runs, self._directory.journal_path, self._is_sound)
+        found: list[machine.HistoryCell] = []
+        left = MAX_HISTORY_CHARS
+        for run in reversed(runs):
+            code = codes[run.execution_id] if run.execution_id in codes else await self._code(run.execution_id)
+            left -= len(code)
+            if len(found) == number or left < 0:
+                break
+            if not _is_note(code):
+                found.append(_history_cell(run, code))
+        return found[::-1]
+
+    async def _code(self, execution_id: str) -> str:
+        if self._link.answers and not self._executions.has_code(execution_id):
+            await self.fetch_code(execution_id)
+        return self._executions.code(execution_id)
+
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> models.LogPage:
         """Return the page of docs/api.md."""
         records, more = await self._page(rank, before, max_bytes)
@@ -128,3 +153,19 @@ class History:
 
     def _sound(self, records: Iterable[Record]) -> list[Record]:
         return [record for record in records if self._is_sound(record[0])]
+
+
+def _is_note(code: str) -> bool:
+    """Whether there is nothing in it to run again: calls of clients have a comment as their code."""
+    return all(not line.strip() or line.lstrip().startswith("#") for line in code.splitlines())
+
+
+def _history_cell(run: Run, code: str) -> machine.HistoryCell:
+    return {
+        "execution_id": run.execution_id,
+        "execution_count": run.count,
+        "ranks": run.ranks,
+        "notebook": run.notebook,
+        "cell_id": run.cell_id,
+        "code": code,
+    }

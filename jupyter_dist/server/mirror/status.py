@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
+from jupyter_dist.protocol.specs import LOCAL
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
+from jupyter_dist.system.limits import within
 
 _FROM_SPEC = ("name", "accelerator", "backend", "devices", "world_size", "cwd")
 _FROM_STATUS = (
@@ -23,6 +25,7 @@ _FROM_STATUS = (
     "error",
     "lease_seconds",
     "ranks",
+    "join",
     "ends_with",
 )
 
@@ -38,6 +41,7 @@ class GroupStatus:
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {"state": "warm", "seq": 0}
         self.protocol = 0  # protocol version of its agent
+        self.allocation: models.Allocation | None = None  # of its nodes, which its agent does not know
         self.silence: JupyterDistError | None = None  # shown while the agent does not respond
 
     @property
@@ -61,14 +65,20 @@ class GroupStatus:
         return min(int(self.fields["spec"]["world_size"]), MAX_RANKS)
 
     @property
+    def num_nodes(self) -> int:
+        """Return the number of machines that the ranks are on."""
+        return int(self.fields["spec"].get("num_nodes", 1))
+
+    @property
     def is_gone(self) -> bool:
         """Whether it will never take cells again."""
         return self.state in GONE_GROUP_STATES
 
     @property
     def pids(self) -> dict[int, int]:
-        """Return its ranks by process id."""
-        return {rank["pid"]: rank["rank"] for rank in self.fields.get("ranks", []) if rank["pid"] is not None}
+        """Return its ranks on this machine by process id."""
+        here = [rank for rank in self.fields.get("ranks", []) if rank.get("node") is None]
+        return {rank["pid"]: rank["rank"] for rank in here if rank["pid"] is not None}
 
     def model(self, group_id: str, running: list[str], queued: list[str]) -> models.Group:
         """Return the Group of docs/api.md, with the ids of its unfinished executions."""
@@ -78,7 +88,11 @@ class GroupStatus:
             "environment": self.fields.get("environment") or {},
             "protocol": self.protocol,
             **{field: spec[field] for field in _FROM_SPEC},
+            "launcher": spec.get("launcher", LOCAL),
+            "nodes": self.fields.get("nodes") or [],
             **{field: self.fields.get(field) for field in _FROM_STATUS},
+            "allocation": self.allocation,
+            **({"join": None} if self.allocation else {}),  # the launcher runs it
             "running": running,
             "queued": queued,
         }
@@ -101,7 +115,8 @@ class GroupStatus:
         """Mark the group as lost: its agent has ended, and its ranks with it."""
         self.silence = None
         dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
-        self.update(state="lost", error=error.to_dict(), ranks=dead)
+        gone = [{**node, "state": "gone"} for node in self.fields.get("nodes") or ()]
+        self.update(state="lost", error=error.to_dict(), ranks=dead, nodes=gone, join=None)
 
     def take_remains(self, group_json: dict[str, Any]) -> None:
         """Fill in from group.json, which is all that is known of a group whose agent cannot be reached."""
@@ -136,20 +151,20 @@ class MemorySamples:
     """A ring of MemorySamples (docs/api.md), newest last."""
 
     def __init__(self) -> None:
-        self._samples: deque[models.MemorySample] = deque(maxlen=MAX_SAMPLES)
+        self._samples: deque[machine.MemorySample] = deque(maxlen=MAX_SAMPLES)
 
-    def add(self, sample: models.MemorySample) -> None:
+    def add(self, sample: machine.MemorySample) -> None:
         """Add a sample, and drop old ones."""
         self._samples.append(sample)
         oldest = time.time() - KEEP_SECONDS
         while self._samples and self._samples[0]["at"] < oldest:
             self._samples.popleft()
 
-    def all(self) -> list[models.MemorySample]:
+    def all(self) -> list[machine.MemorySample]:
         """Return all samples."""
         return list(self._samples)
 
-    def latest(self) -> models.MemorySample | None:
+    def latest(self) -> machine.MemorySample | None:
         """Return the newest sample."""
         return self._samples[-1] if self._samples else None
 
@@ -176,7 +191,7 @@ class Changes:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.add(waiter)
             try:
-                await asyncio.wait_for(waiter, left)
+                await within(left, waiter)
             except asyncio.TimeoutError:
                 return is_so()
             finally:

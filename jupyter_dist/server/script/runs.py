@@ -16,6 +16,9 @@ from .translate import Plain, commented, to_python
 RANK_NAMES = ("rank", "local_rank", "world_size", "device", "gpu_id", "__rank__", "__world_size__", "dist", "torch")
 _GIVEN = frozenset((*RANK_NAMES, *dir(builtins), "display", "__name__", "__file__"))
 
+# In place of a notebook's path: a code console of a page.
+CONSOLE = "console:"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -46,9 +49,12 @@ class Cell:
 def of_notebook(runs: Sequence[Run], wanted: str | None) -> list[Run]:
     """Return the runs of a notebook: the one with that path, or a part of it; without one, the only one there is.
 
+    Cells of consoles are left out.
+
     Raises:
         JupyterDistError: `bad_request` or `not_found`, naming the notebooks that ran cells.
     """
+    runs = [run for run in runs if not (run.notebook or "").startswith(CONSOLE)]
     known = {run.notebook for run in runs if run.notebook}
     listed = ", ".join(sorted(known)) or "none"
     if wanted is None:

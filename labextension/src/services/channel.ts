@@ -11,7 +11,10 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { DistError } from './errors';
 import { KnownGroups } from './knowngroups';
 import type {
+  ICommMessage,
+  ICommRequest,
   IErrorBody,
+  IErrorMessage,
   IExecution,
   IGroup,
   IRunRequest,
@@ -44,6 +47,9 @@ export interface ITopicSubscription extends IDisposable {
 
 /** The server closes a connection that sends a larger message. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;
+
+/** A message to a widget that is refused is refused soon. */
+const MAX_REFUSALS = 200;
 
 /** A cell is answered at once; after this time, the connection is probably lost. */
 const SUBMIT_MS = 10000;
@@ -137,6 +143,29 @@ export class Channel implements IDisposable {
   }
 
   /**
+   * Send a message to a widget. False if it cannot be sent here: the caller sends it by REST. `refused` is called if the
+   * server does not pass it on.
+   */
+  sendComm(
+    group: string,
+    rank: number,
+    kind: ICommRequest['kind'],
+    content: string,
+    key: string,
+    refused: (error: DistError) => void
+  ): boolean {
+    const message: ICommMessage = { type: 'comm', key, group, rank, kind, content };
+    if (!this.connected || !this._accepts.includes(message.type) || !this._send(message)) {
+      return false;
+    }
+    this._refusals.set(key, refused);
+    if (this._refusals.size > MAX_REFUSALS) {
+      this._refusals.delete(this._refusals.keys().next().value!);
+    }
+    return true;
+  }
+
+  /**
    * One cycle of the poll, which lasts as long as the connection. A connection
    * that never opened rejects, and the poll backs off.
    */
@@ -190,11 +219,22 @@ export class Channel implements IDisposable {
       this._onSubmitted(message);
       return;
     }
-    if (message.type === 'error' && message.request?.type === 'submit') {
-      this._pending.get(String(message.request.key))?.reject(new DistError(message.error));
-      return;
+    if (message.type !== 'error' || !this._onRefused(message)) {
+      this._dispatch(message);
     }
-    this._dispatch(message);
+  }
+
+  /** Handle the error for a message that was not a subscription; false if it is for one. */
+  private _onRefused({ error, request }: IErrorMessage): boolean {
+    const key = String(request?.key);
+    if (request?.type === 'submit') {
+      this._pending.get(key)?.reject(new DistError(error));
+    } else if (request?.type === 'comm') {
+      this._refusals.get(key)?.(new DistError(error));
+    } else {
+      return false;
+    }
+    return true;
   }
 
   private _dispatch(message: TopicMessage): void {
@@ -297,6 +337,8 @@ export class Channel implements IDisposable {
   /** The cells that were sent and not answered, by their key. */
   private _pending = new Map<string, PromiseDelegate<IExecution | null>>();
   private _poll: Poll<void, Error>;
+  /** For the last messages to widgets, by their key. */
+  private _refusals = new Map<string, (error: DistError) => void>();
   private _settings: ServerConnection.ISettings;
   private _socket: WebSocket | null = null;
   private _topics = new Map<string, ITopicEntry>();
@@ -320,8 +362,9 @@ function topicKey(topic: Topic): string {
       return JSON.stringify(['execution', topic.group, topic.execution]);
     case 'log':
       return JSON.stringify(['log', topic.group, topic.rank]);
+    case 'comms':
     case 'memory':
-      return JSON.stringify(['memory', topic.group]);
+      return JSON.stringify([topic.topic, topic.group]);
     case 'groups':
     case 'devices':
       return JSON.stringify([topic.topic]);
@@ -336,8 +379,9 @@ function messageKey(message: TopicMessage): string | null {
       return JSON.stringify(['execution', message.group, message.execution_id]);
     case 'log':
       return JSON.stringify(['log', message.group, message.rank]);
+    case 'comms':
     case 'memory':
-      return JSON.stringify(['memory', message.group]);
+      return JSON.stringify([message.type, message.group]);
     case 'devices':
       return '["devices"]';
     case 'error':

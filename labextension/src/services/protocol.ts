@@ -87,6 +87,8 @@ export interface IRankExit {
 export interface IRank {
   rank: number;
   local_rank: number;
+  /** On several machines: the node that it runs on. */
+  node?: number | null;
   pid: number | null;
   device: string;
   state: RankState;
@@ -99,6 +101,39 @@ export interface IRank {
   message: string | null;
   /** Its cell still runs seconds after an interrupt. */
   ignores_interrupt?: boolean;
+}
+
+/** One machine of a group over several machines. */
+export interface INode {
+  /** Its number, torchrun's GROUP_RANK. */
+  node: number;
+  /** The name of the machine; null until its agent has joined. */
+  host: string | null;
+  /** `waiting`: its agent has not joined. `unreachable`: the link is lost. `gone`: it ended, and its ranks. */
+  state: 'waiting' | 'joined' | 'unreachable' | 'gone';
+  message: string | null;
+  ranks: RankSet;
+  /** With which it reaches the head. */
+  address: string | null;
+  /** The network interface that its ranks use, unless `env` says otherwise. */
+  interface: string | null;
+}
+
+/** The nodes that a launcher has asked its engine for, for one group. */
+export interface IAllocation {
+  launcher: string;
+  /** `not_known`: the engine does not answer, which says nothing about the nodes. */
+  state: 'queued' | 'allocated' | 'not_known' | 'ended';
+  /** A sentence: why it waits, which nodes it has, why it has ended. */
+  text: string;
+  job_id: string | null;
+  hosts: string[];
+  /** When the engine expects it to start. */
+  eta: number | null;
+  /** When the engine ends it: its time limit. */
+  ends_at: number | null;
+  /** What is about to happen, such as the end of the time limit. */
+  warning: string | null;
 }
 
 /** What ends a group besides a request. */
@@ -136,6 +171,14 @@ export interface IGroup {
   /** What its agent speaks. */
   protocol: number;
   ranks: IRank[];
+  /** What starts its node agents; `local`: there are none. */
+  launcher?: string;
+  /** Its machines; empty for a group on the server's machine alone. */
+  nodes?: INode[];
+  /** The command to run on each machine that is missing; null if none is. */
+  join?: string | null;
+  /** Of its nodes; null without an engine. */
+  allocation?: IAllocation | null;
   /** Executions. */
   running: string[];
   /** Executions. */
@@ -222,6 +265,12 @@ export interface IInputAnswered {
   not_asking: RankSet;
 }
 
+/** A message to a widget was taken. */
+export interface ICommTaken {
+  /** Whether its rank runs a cell, and handles the message afterwards. */
+  waits: boolean;
+}
+
 /** One cell that is queued, running or done on a set of ranks. */
 export interface IExecution {
   id: string;
@@ -294,6 +343,31 @@ export interface ICompletion {
   matches: string[];
   cursor_start: number;
   cursor_end: number;
+  /** Of each match: function, class, module, instance, property, keyword; or empty. */
+  types?: string[];
+  /** Of each match that is a function or class; or empty. */
+  signatures?: string[];
+}
+
+/** What is at a cursor, in the format of Jupyter's inspect_reply. */
+export interface IInspection {
+  found: boolean;
+  /** By MIME type; `text/plain` is what `name?` prints. */
+  data: Record<string, string>;
+  /** The rank runs a cell: it can only describe functions, classes and modules. */
+  busy: boolean;
+}
+
+/** What one rank's debugger replies. */
+export interface IDebugReply {
+  rank: number;
+  /** In the format of Jupyter's debug_reply. */
+  content: Record<string, unknown>;
+}
+
+/** The replies of all ranks that were asked. */
+export interface IDebugReplies {
+  replies: IDebugReply[];
 }
 
 /** The group that a saved cell ran on. */
@@ -308,6 +382,8 @@ export interface ISavedItem {
   ranks: RankSet;
   output?: IOutput;
   elided?: IElided;
+  /** Instead of `output`: the cell's output so many after the bundle's has it. */
+  part?: number;
 }
 
 /** The MIME bundle of a rank cell. */
@@ -371,6 +447,50 @@ export interface IScript {
   notebook: string | null;
   /** Sentences about what is left out; they stand in the script, too. */
   notes: string[];
+}
+
+/** The versions of the server. */
+export interface IVersions {
+  jupyter_dist: string;
+  protocol: number;
+  api: number;
+}
+
+/** All environments, and the default for a start. */
+export interface IEnvironments {
+  environments: IEnvironment[];
+  default: string;
+}
+
+/** An answer without fields. */
+export interface INothing {
+}
+
+/** All groups, oldest first. */
+export interface IGroups {
+  groups: IGroup[];
+}
+
+/** A sentence for each process that had to be killed. */
+export interface IShutdown {
+  killed: string[];
+}
+
+/** The ranks that were running a cell. */
+export interface IInterrupted {
+  interrupted: RankSet;
+  idle: RankSet;
+  unresponsive?: RankSet;
+}
+
+/** The freed bytes, by rank. */
+export interface IFreedBytes {
+  freed_bytes: Record<string, number>;
+}
+
+/** The executions of a group, newest last. */
+export interface IExecutions {
+  executions: IExecution[];
 }
 
 /** A process on a device; those of other users are one entry without a name. */
@@ -448,53 +568,52 @@ export interface IMemorySample {
   ranks: IRankMemory[];
 }
 
-/** The versions of the server. */
-export interface IVersions {
-  jupyter_dist: string;
-  protocol: number;
-  api: number;
-}
-
-/** All environments, and the default for a start. */
-export interface IEnvironments {
-  environments: IEnvironment[];
-  default: string;
-}
-
-/** An answer without fields. */
-export interface INothing {
-}
-
-/** All groups, oldest first. */
-export interface IGroups {
-  groups: IGroup[];
-}
-
-/** A sentence for each process that had to be killed. */
-export interface IShutdown {
-  killed: string[];
-}
-
-/** The ranks that were running a cell. */
-export interface IInterrupted {
-  interrupted: RankSet;
-  idle: RankSet;
-  unresponsive?: RankSet;
-}
-
-/** The freed bytes, by rank. */
-export interface IFreedBytes {
-  freed_bytes: Record<string, number>;
-}
-
 /** The last minutes of a group's memory, newest last. */
 export interface ISamples {
   samples: IMemorySample[];
 }
 
-/** The executions of a group, newest last. */
-export interface IExecutions {
-  executions: IExecution[];
+/** A cell that ran on ranks of a group. */
+export interface IHistoryCell {
+  execution_id: string;
+  execution_count: number | null;
+  ranks: RankSet;
+  notebook: string | null;
+  cell_id: string | null;
+  code: string;
+}
+
+/** The cells that ran on a group, whoever ran them, oldest first. */
+export interface IHistory {
+  cells: IHistoryCell[];
+}
+
+/** An option of a launcher. */
+export interface ILauncherOption {
+  name: string;
+  label: string;
+  help: string;
+  kind: 'text' | 'integer' | 'flag' | 'words' | 'object';
+  /** Values that are known to work; empty: anything. */
+  choices: string[];
+  /** Whether most users need it: forms show it first. */
+  common: boolean;
+}
+
+/** A launcher, and what it says of itself. */
+export interface ILauncherStatus {
+  /** The name in start requests. */
+  name: string;
+  label: string;
+  usable: boolean;
+  /** What is free, or why it cannot be used here. */
+  text: string;
+  options: ILauncherOption[];
+}
+
+/** All launchers. */
+export interface ILaunchers {
+  launchers: ILauncherStatus[];
 }
 
 /** The body of POST .../owners: a process that the group ends with. */
@@ -519,8 +638,16 @@ export interface IStartRequest {
   accelerator?: string;
   /** Devices: a list of indices, a count, -1 or "all". */
   devices?: number[] | number | 'all';
-  /** CPU ranks, 1 to 64; on devices their number. */
+  /** CPU ranks, 1 to 64; on devices their number. On several nodes those of all together. */
   num_ranks?: number;
+  /** What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on the server's machine. `external`: you do, with the command in `join` of the group. Others: see `jupyter dist launchers`. */
+  launcher?: string;
+  /** Options of the launcher by name, as `jupyter dist launchers` lists them. */
+  launcher_options?: Record<string, unknown>;
+  /** How many machines the ranks run on. */
+  num_nodes?: number;
+  /** Ranks on each of them. */
+  ranks_per_node?: number;
   /** One of auto, nccl, gloo, xccl. */
   backend?: string;
   /** A directory, absolute or relative to the server's root. */
@@ -579,6 +706,13 @@ export interface IRunRequest {
   empty_cache?: boolean;
 }
 
+/** The body of POST .../ranks/{rank}/comms: a message to a widget. */
+export interface ICommRequest {
+  kind: 'comm_open' | 'comm_msg' | 'comm_close';
+  /** In JSON: `comm_id`, `data`, and if needed `target_name` (of `comm_open`), `metadata`, `buffers` (in base64) and `msg_id`, which names the message: `comm_done` has it when the code has handled it. */
+  content: string;
+}
+
 /** The body of POST .../input: the answer to what ranks ask for. */
 export interface IInputRequest {
   /** A line, at most 10000 characters; null: there is no more input. */
@@ -605,6 +739,24 @@ export interface ICompleteRequest {
   cursor_pos?: number | null;
 }
 
+/** The body of POST .../inspect. */
+export interface IInspectRequest {
+  /** The cell, at most 1 MiB. */
+  code: string;
+  /** The cursor, in characters; the end. */
+  cursor_pos?: number | null;
+  /** 0: as `name?`; 1: as `name??`, with the source. */
+  detail?: number;
+}
+
+/** The body of POST .../debug. */
+export interface IDebugRequest {
+  /** In the format of Jupyter's debug_request: `seq`, `type`, `command` and `arguments`. */
+  message: Record<string, unknown>;
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+}
+
 /** A body that selects ranks; default: all. */
 export interface IRanksRequest {
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
@@ -621,7 +773,7 @@ export interface IHelloMessage {
   /** The id of this server process. */
   server: string;
   /** What it accepts besides the topics of version 0.1: messages of these types, these topics. */
-  accepts?: ('submit' | 'groups')[];
+  accepts?: ('submit' | 'groups' | 'comm')[];
 }
 
 /** All groups: after connecting, and whenever one has changed. */
@@ -691,6 +843,52 @@ export interface ILogMessage {
   skipped: number;
 }
 
+/** A comm of a rank as it is now: what a page needs to open it. */
+export interface ICommState {
+  comm_id: string;
+  rank: number;
+  /** The execution whose code opened it. */
+  execution_id: string | null;
+  target_name?: string;
+  /** As in Jupyter's `comm_open`; of a widget the state as it is now. */
+  data: Record<string, unknown>;
+  metadata?: Record<string, unknown>;
+  /** In base64. */
+  buffers?: string[];
+  /** Whether its rank lives. */
+  live: boolean;
+  /** False: its state was too large to be kept. */
+  is_kept: boolean;
+}
+
+/** What happened to a comm: a message of a rank, or the death of one. */
+export interface ICommNews {
+  seq: number;
+  /** `comm_done`: the rank has handled the message `msg_id`. `dead`: the rank is, with all its comms. */
+  kind: 'comm_open' | 'comm_msg' | 'comm_close' | 'comm_done' | 'dead';
+  rank: number;
+  comm_id?: string;
+  execution_id?: string | null;
+  target_name?: string;
+  data?: Record<string, unknown>;
+  metadata?: Record<string, unknown>;
+  /** In base64. */
+  buffers?: string[];
+  /** The `msg_id` of the message that the code was handling. */
+  parent?: string | null;
+  msg_id?: string;
+}
+
+/** The comms of a group's ranks: at first all that are open, then what happens to them. */
+export interface ICommsMessage {
+  type: 'comms';
+  group: string;
+  /** All: forget others. At first, and after a lost connection. */
+  comms?: ICommState[];
+  /** In order; after `comms`, if there are both. */
+  messages: ICommNews[];
+}
+
 /** A memory sample. */
 export interface IMemoryMessage {
   type: 'memory';
@@ -736,6 +934,12 @@ export interface ILogTopic {
   rank: number;
 }
 
+/** The widgets of a group's ranks. */
+export interface ICommsTopic {
+  topic: 'comms';
+  group: string;
+}
+
 /** A group's memory; samples are taken while it is followed. */
 export interface IMemoryTopic {
   topic: 'memory';
@@ -751,7 +955,7 @@ export interface IDevicesTopic {
 export interface IClientMessage {
   type: 'subscribe' | 'unsubscribe';
   /** `groups` is followed from the start, whole; who subscribes to it is sent its changes. */
-  topic: 'execution' | 'log' | 'memory' | 'devices' | 'groups';
+  topic: 'execution' | 'log' | 'comms' | 'memory' | 'devices' | 'groups';
   group?: string;
   execution?: string;
   rank?: number;
@@ -768,8 +972,20 @@ export interface ISubmitMessage {
   cell: IRunRequest;
 }
 
-export type Topic = IGroupsTopic | IExecutionTopic | ILogTopic | IMemoryTopic | IDevicesTopic;
+/** A message of a page to a widget on a rank: `POST .../ranks/{rank}/comms`; only an error is answered. */
+export interface ICommMessage {
+  kind: 'comm_open' | 'comm_msg' | 'comm_close';
+  /** In JSON: `comm_id`, `data`, and if needed `target_name` (of `comm_open`), `metadata`, `buffers` (in base64) and `msg_id`, which names the message: `comm_done` has it when the code has handled it. */
+  content: string;
+  type: 'comm';
+  group: string;
+  rank: number;
+  /** The answer to an invalid message has it, too. */
+  key: string;
+}
 
-export type TopicMessage = IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+export type Topic = IGroupsTopic | IExecutionTopic | ILogTopic | ICommsTopic | IMemoryTopic | IDevicesTopic;
 
-export type ServerMessage = IHelloMessage | IGroupsMessage | ISubmittedMessage | IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+export type TopicMessage = IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | ICommsMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;
+
+export type ServerMessage = IHelloMessage | IGroupsMessage | ISubmittedMessage | IChangesMessage | IExecutionMessage | IViewMessage | ILogMessage | ICommsMessage | IMemoryMessage | IDevicesMessage | IErrorMessage;

@@ -7,14 +7,22 @@ import { ServerConnection } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import { DistError } from './errors';
 import type {
+  ICommRequest,
+  ICommTaken,
   ICompletion,
   IDevices,
   IEnvironment,
   IErrorBody,
   IExecution,
   IGroup,
+  IHistory,
   IInputAnswered,
   IInputRequest,
+  IDebugReplies,
+  IDebugRequest,
+  IInspectRequest,
+  IInspection,
+  ILaunchers,
   ILogPage,
   IMemorySample,
   IRunRequest,
@@ -73,6 +81,12 @@ export async function warmEnvironment(
   name: string
 ): Promise<void> {
   await request(settings, 'POST', ['environments', name, 'warm'], {});
+}
+
+export async function listLaunchers(
+  settings: Settings
+): Promise<ILaunchers> {
+  return request(settings, 'GET', ['launchers']);
 }
 
 export async function listDevices(settings: Settings): Promise<IDevices> {
@@ -147,6 +161,24 @@ export async function complete(
   return request(settings, 'POST', ['groups', group, 'ranks', String(rank), 'complete'], body);
 }
 
+export async function inspect(
+  settings: Settings,
+  group: string,
+  rank: number,
+  body: IInspectRequest
+): Promise<IInspection> {
+  return request(settings, 'POST', ['groups', group, 'ranks', String(rank), 'inspect'], body);
+}
+
+/** The answer may take as long as an import, or until something happens. */
+export async function debug(
+  settings: Settings,
+  group: string,
+  body: IDebugRequest
+): Promise<IDebugReplies> {
+  return request(settings, 'POST', ['groups', group, 'debug'], body);
+}
+
 export async function reformGroup(
   settings: Settings,
   group: string
@@ -185,6 +217,10 @@ export async function listExecutions(
   return request(settings, 'GET', ['groups', group, 'executions']);
 }
 
+export async function getHistory(settings: Settings, group: string): Promise<IHistory> {
+  return request(settings, 'GET', ['groups', group, 'history']);
+}
+
 export async function getView(
   settings: Settings,
   group: string,
@@ -219,12 +255,7 @@ export async function cancelExecution(
   group: string,
   execution: string
 ): Promise<void> {
-  await request(settings, 'DELETE', [
-    'groups',
-    group,
-    'executions',
-    execution
-  ]);
+  await request(settings, 'DELETE', ['groups', group, 'executions', execution]);
 }
 
 export async function answerInput(
@@ -234,6 +265,15 @@ export async function answerInput(
   body: IInputRequest
 ): Promise<IInputAnswered> {
   return request(settings, 'POST', ['groups', group, 'executions', execution, 'input'], body);
+}
+
+export async function sendComm(
+  settings: Settings,
+  group: string,
+  rank: number,
+  body: ICommRequest
+): Promise<ICommTaken> {
+  return request(settings, 'POST', ['groups', group, 'ranks', String(rank), 'comms'], body);
 }
 
 export async function getLog(

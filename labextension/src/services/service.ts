@@ -8,13 +8,20 @@ import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Channel, ITopicHandler, ITopicSubscription } from './channel';
 import type {
+  ICommRequest,
   ICompletion,
   IDevices,
   IEnvironment,
   IExecution,
   IGroup,
+  IHistoryCell,
   IInputAnswered,
   IInputRequest,
+  IDebugReplies,
+  IDebugRequest,
+  IInspectRequest,
+  IInspection,
+  ILauncherStatus,
   ILogPage,
   IMemorySample,
   IRankStack,
@@ -28,6 +35,18 @@ import type {
 import * as restapi from './restapi';
 
 export type { IDownload } from './restapi';
+
+/** The content of a message to a widget, as in Jupyter's protocol. */
+export interface ICommContent {
+  comm_id: string;
+  target_name?: string;
+  data: object;
+  metadata: object;
+  /** In base64. */
+  buffers?: string[];
+  /** Names the message. */
+  msg_id: string;
+}
 
 /** The server as one object. Promises reject with a DistError. */
 export interface IService extends IDisposable {
@@ -44,11 +63,17 @@ export interface IService extends IDisposable {
     default: string | null;
   }>;
   warmEnvironment(name: string): Promise<void>;
+  /** Each launcher with what is free, or why it cannot be used; asking an engine can take seconds. */
+  launchers(): Promise<ILauncherStatus[]>;
   devices(): Promise<IDevices>;
 
   groups(): Promise<IGroup[]>;
   /** Resolves at once, with a group in state `starting`. */
   startGroup(request: IStartRequest): Promise<IGroup>;
+  /** Resolves when the server has answered a start of that name from this page; null if there is none. */
+  starting(name: string): Promise<void> | null;
+  /** What this page started a group with; null if it did not. */
+  requestOf(group: string): IStartRequest | null;
   shutdownGroup(group: string): Promise<void>;
   restartGroup(group: string): Promise<IGroup>;
   /** Start new processes for dead ranks; the others keep theirs. */
@@ -67,12 +92,20 @@ export interface IService extends IDisposable {
   memory(group: string): Promise<IMemorySample[]>;
   /** Completions at a cursor position (in characters) on one rank. */
   complete(group: string, rank: number, code: string, cursorPos: number): Promise<ICompletion>;
+  /** What a rank knows about the name at a cursor position. */
+  inspect(group: string, rank: number, body: IInspectRequest): Promise<IInspection>;
+  /** Ask the debuggers of ranks. */
+  debug(group: string, body: IDebugRequest): Promise<IDebugReplies>;
 
   run(group: string, request: IRunRequest): Promise<IExecution>;
   executions(group: string): Promise<IExecution[]>;
+  /** The last cells that ran on a group, with their code, oldest first. */
+  history(group: string): Promise<IHistoryCell[]>;
   view(group: string, execution: string): Promise<IView>;
   /** Answer what ranks of an execution ask for. */
   answerInput(group: string, execution: string, body: IInputRequest): Promise<IInputAnswered>;
+  /** Send a message to a widget of a rank; resolves when it was sent, and rejects if it is refused. */
+  sendComm(group: string, rank: number, kind: ICommRequest['kind'], content: ICommContent): Promise<void>;
   /** Cancel a queued execution, interrupt a running one. */
   cancel(group: string, execution: string): Promise<void>;
   /** Run a running execution, as it was submitted, on more ranks. */
@@ -130,6 +163,10 @@ export class DistService implements IService {
     return restapi.warmEnvironment(this._settings, name);
   }
 
+  async launchers(): Promise<ILauncherStatus[]> {
+    return (await restapi.listLaunchers(this._settings)).launchers;
+  }
+
   devices(): Promise<IDevices> {
     return restapi.listDevices(this._settings);
   }
@@ -138,8 +175,26 @@ export class DistService implements IService {
     return (await restapi.listGroups(this._settings)).groups;
   }
 
-  startGroup(request: IStartRequest): Promise<IGroup> {
-    return restapi.startGroup(this._settings, request);
+  async startGroup(request: IStartRequest): Promise<IGroup> {
+    const answer = restapi.startGroup(this._settings, request);
+    const name = request.name ?? '';
+    const settled = answer.then(
+      () => undefined,
+      () => undefined
+    );
+    this._starting.set(name, settled);
+    void settled.then(() => this._starting.delete(name));
+    const group = await answer;
+    this._requests.set(group.id, request);
+    return group;
+  }
+
+  starting(name: string): Promise<void> | null {
+    return this._starting.get(name) ?? null;
+  }
+
+  requestOf(group: string): IStartRequest | null {
+    return this._requests.get(group) ?? null;
   }
 
   shutdownGroup(group: string): Promise<void> {
@@ -160,6 +215,14 @@ export class DistService implements IService {
 
   complete(group: string, rank: number, code: string, cursorPos: number): Promise<ICompletion> {
     return restapi.complete(this._settings, group, rank, code, cursorPos);
+  }
+
+  debug(group: string, body: IDebugRequest): Promise<IDebugReplies> {
+    return restapi.debug(this._settings, group, body);
+  }
+
+  inspect(group: string, rank: number, body: IInspectRequest): Promise<IInspection> {
+    return restapi.inspect(this._settings, group, rank, body);
   }
 
   reformGroup(group: string): Promise<IGroup> {
@@ -199,12 +262,26 @@ export class DistService implements IService {
     return (await restapi.listExecutions(this._settings, group)).executions;
   }
 
+  async history(group: string): Promise<IHistoryCell[]> {
+    return (await restapi.getHistory(this._settings, group)).cells;
+  }
+
   view(group: string, execution: string): Promise<IView> {
     return restapi.getView(this._settings, group, execution);
   }
 
   answerInput(group: string, execution: string, body: IInputRequest): Promise<IInputAnswered> {
     return restapi.answerInput(this._settings, group, execution, body);
+  }
+
+  sendComm(group: string, rank: number, kind: ICommRequest['kind'], content: ICommContent): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const text = JSON.stringify(content);
+      if (this._channel.sendComm(group, rank, kind, text, content.msg_id, reject)) {
+        return; // a refusal comes by the WebSocket; success is what the rank sends
+      }
+      restapi.sendComm(this._settings, group, rank, { kind, content: text }).then(() => resolve(), reject);
+    });
   }
 
   cancel(group: string, execution: string): Promise<void> {
@@ -236,5 +313,7 @@ export class DistService implements IService {
   }
 
   private _channel: Channel;
+  private _requests = new Map<string, IStartRequest>();
+  private _starting = new Map<string, Promise<void>>();
   private _settings: ServerConnection.ISettings;
 }

@@ -13,7 +13,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.messages import ServerMessage, SubmitMessage
+from jupyter_dist.protocol.messages import CommMessage, ServerMessage, SubmitMessage
 from jupyter_dist.server.http.base import DiscreetMixin, Hosted, error_of
 from jupyter_dist.server.http.operations import Answer, Operation, check_right, parse_body, parse_key
 from jupyter_dist.server.http.strictjson import parse_json
@@ -84,8 +84,11 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         except JupyterDistError as err:
             await self._page.refuse(err)
         else:
-            if isinstance(request, dict) and request.get("type") == "submit":
+            kind = request.get("type") if isinstance(request, dict) else None
+            if kind == "submit":
                 await self._page.submit(request, self._may_execute(), self._run)
+            elif kind == "comm":
+                await self._page.pass_on(request, self._may_execute(), self._send_comm)
             else:
                 await self._page.handle(request)
 
@@ -103,6 +106,13 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         path = self.url("groups", message["group"], "executions")
         group = self.service.manager.get(message["group"])
         return await self.run_cell(group, message["cell"], parse_key(message["key"], self, path))
+
+    async def _send_comm(self, request: Request) -> models.CommTaken:
+        """Pass on the message of a `comm`, as POST does. Raises JupyterDistError."""
+        message = parse_body(CommMessage, request)
+        self.settings["api_last_activity"] = datetime.now(timezone.utc)
+        group = self.service.manager.get(message["group"])
+        return await group.send_comm(message["rank"], message["kind"], message["content"])
 
     def on_close(self) -> None:
         """Stop sending to the page."""

@@ -13,6 +13,7 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, SubmittedMessage
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
+from jupyter_dist.system.limits import within
 from jupyter_dist.transport.tasks import start_task
 
 from .subscriptions import SUBSCRIPTIONS, ExecutionSubscription, Request, Subscription, known_fields
@@ -83,6 +84,29 @@ class Page:
         self._something.set()
         self._urgent.set()
 
+    async def pass_on(
+        self, request: Request, may_run: Awaitable[None], run: Callable[[Request], Awaitable[object]]
+    ) -> None:
+        """Handle a `comm`, whose success is not answered; messages to a rank keep their order."""
+        try:
+            await may_run
+        except JupyterDistError as err:
+            await self.refuse(err, request)
+            return
+        task = start_task(self._pass_on(request, run), "pass a message to a rank")
+        self._submitting.add(task)
+        task.add_done_callback(self._submitting.discard)
+        await self._room()
+
+    async def _pass_on(self, request: Request, run: Callable[[Request], Awaitable[object]]) -> None:
+        try:
+            await run(request)
+        except JupyterDistError as err:
+            self._errors.append({"type": "error", "error": err.to_dict(), "request": known_fields(request)})
+            self._something.set()
+            self._urgent.set()
+        self._taken.set()
+
     async def refuse(self, error: JupyterDistError, request: Any = None) -> None:
         """Answer an invalid message with an error; return when there is room for the next."""
         shown = known_fields(request) if isinstance(request, dict) else None
@@ -92,7 +116,7 @@ class Page:
 
     async def run(self) -> None:
         """Send until cancelled, or until the socket is closed."""
-        await self._send({"type": "hello", "server": self._manager.server_id, "accepts": ["submit", "groups"]})
+        await self._send({"type": "hello", "server": self._manager.server_id, "accepts": ["submit", "groups", "comm"]})
         while True:
             await self._wait()
             messages, seconds = await self._collect()
@@ -146,7 +170,7 @@ class Page:
             return
         self._changed.add(topic)
         self._something.set()
-        if topic[0] == "execution" or (topic[0] == "view" and self._is_first(topic)):
+        if topic[0] in ("execution", "comms") or (topic[0] == "view" and self._is_first(topic)):
             self._urgent.set()
 
     def _is_first(self, topic: Topic) -> bool:
@@ -167,7 +191,7 @@ class Page:
         due = [subscription.due for subscription in self._subscriptions.values() if subscription.due is not None]
         timeout = max(0.0, min(due) - time.monotonic()) if due else None
         try:
-            await asyncio.wait_for(self._something.wait(), timeout)
+            await within(timeout, self._something.wait())
         except asyncio.TimeoutError:
             pass
         self._something.clear()
@@ -176,7 +200,7 @@ class Page:
         """Wait to batch changes; execution states and requested data are sent at once."""
         if seconds > 0:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._urgent.wait(), seconds)
+                await within(seconds, self._urgent.wait())
 
     async def _collect(self) -> tuple[list[ServerMessage], float]:
         """Return the messages to send, and the time in seconds that building them took."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
-from jupyter_dist.protocol import models
+from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.messages import (
     MAX_ID,
     ChangesMessage,
+    CommsMessage,
     GroupChange,
     LogMessage,
     TopicMessage,
@@ -219,6 +220,39 @@ class LogSubscription(Subscription):
         return [message]
 
 
+class CommsSubscription(Subscription):
+    """The widgets of a group's ranks: first all of them, then what happens to them."""
+
+    topic = "comms"
+    needs_closing = True
+    fields: ClassVar[dict[str, type]] = {"group": str}
+
+    def __init__(self, manager: GroupManager, request: Request) -> None:
+        super().__init__(manager, request)
+        self._group = manager.get(request["group"])
+        self._follower = self._group.comms.follow(self._group.fetch_comms)
+        self.key = (self.topic, self._group.id)
+        self.topics = (self.key,)
+
+    async def load(self) -> None:
+        """Fetch all, if they are needed."""
+        await self._follower.load()
+
+    def messages(self) -> list[TopicMessage]:
+        """Return what is new."""
+        comms, news = self._follower.take()
+        if comms is None and not news:
+            return []
+        message: CommsMessage = {"type": "comms", "group": self._group.id, "messages": news}
+        if comms is not None:
+            message["comms"] = comms
+        return [message]
+
+    async def close(self) -> None:
+        """Stop following."""
+        self._group.comms.leave(self._follower)
+
+
 class MemorySubscription(Subscription):
     """A group's memory; samples are taken while it is followed."""
 
@@ -262,7 +296,7 @@ class DevicesSubscription(Subscription):
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
         self.due = time.monotonic()
-        self._reading: models.Devices
+        self._reading: machine.Devices
 
     async def load(self) -> None:
         """Read them."""
@@ -276,5 +310,12 @@ class DevicesSubscription(Subscription):
 
 SUBSCRIPTIONS: dict[str, type[Subscription]] = {
     kind.topic: kind
-    for kind in (GroupsSubscription, ExecutionSubscription, LogSubscription, MemorySubscription, DevicesSubscription)
+    for kind in (
+        GroupsSubscription,
+        ExecutionSubscription,
+        LogSubscription,
+        CommsSubscription,
+        MemorySubscription,
+        DevicesSubscription,
+    )
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol import models, requests
+from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
-from jupyter_dist.server.http.schemas import MAX_COMPLETE_BYTES, MAX_EXECUTE_BYTES
+from jupyter_dist.server.http.schemas import INTEGER, MAX_COMPLETE_BYTES, MAX_EXECUTE_BYTES
 
 from .groups import WAIT
+
+DEFAULT_HISTORY = 500
+MAX_HISTORY = 2000
 
 
 class ExecutionsHandler(DistHandler):
@@ -43,6 +46,7 @@ class ExecutionsHandler(DistHandler):
                 "bad_ranks",
                 "group_not_ready",
                 "rank_dead",
+                "node_unreachable",
                 "incompatible",
                 "key_reused",
                 "needs_all_ranks",
@@ -126,6 +130,28 @@ class InputHandler(DistHandler):
         self.answer(await self.group(name).answer_input(execution_id, **self.body))
 
 
+class CommsHandler(DistHandler):
+    """Messages to widgets of one rank."""
+
+    @operation(
+        Operation(
+            "Send a message to a widget",
+            "execute",
+            {202: Answer("Taken", models.CommTaken)},
+            body=requests.CommRequest,
+            body_bytes=MAX_EXECUTE_BYTES,
+            errors=(
+                *("unknown_group", "unknown_rank", "not_found", "rank_dead", "incompatible", "too_large"),
+                *("node_unreachable", "agent_unreachable", "timed_out"),
+            ),
+        )
+    )
+    async def post(self, name: str, rank: str) -> None:
+        """Pass it on. The answer does not wait for the code that handles it."""
+        taken = await self.group(name).send_comm(int(rank), self.body["kind"], self.body["content"])
+        self.answer(taken, 202)
+
+
 class ExtendHandler(DistHandler):
     """More ranks for a running cell."""
 
@@ -153,6 +179,30 @@ class ExtendHandler(DistHandler):
         group = self.group(name)
         await group.extend(execution_id, self.body.get("ranks", "all"))
         self.answer(await group.execution(execution_id), 202)
+
+
+class HistoryHandler(DistHandler):
+    """The history of a group."""
+
+    @operation(
+        Operation(
+            "Read the history of a group",
+            "read",
+            {200: Answer("The last cells that ran, with their code, oldest first", machine.History)},
+            query={
+                "n": {
+                    **INTEGER,
+                    "minimum": 1,
+                    "maximum": MAX_HISTORY,
+                    "description": f"How many cells; {DEFAULT_HISTORY} by default. Together at most 4 MiB of code.",
+                }
+            },
+            errors=("unknown_group", "agent_unreachable", "timed_out"),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """Read the cells: not those that a program ran silently, and not calls, which are not code of users."""
+        self.answer({"cells": await self.group(name).history(self.query.get("n", DEFAULT_HISTORY))})
 
 
 class ScriptHandler(DistHandler):
@@ -189,4 +239,48 @@ class CompleteHandler(DistHandler):
     async def post(self, name: str, rank: str) -> None:
         """Complete attributes while the rank is idle, only variables while it is busy."""
         found = await self.group(name).complete(int(rank), self.body["code"], self.body.get("cursor_pos"))
+        self.answer(found)
+
+
+class DebugHandler(DistHandler):
+    """The debuggers of ranks."""
+
+    @operation(
+        Operation(
+            "Ask the debuggers of ranks",
+            "execute",
+            {200: Answer("Their replies, in the format of Jupyter's debug_reply", models.DebugReplies)},
+            body=requests.DebugRequest,
+            body_bytes=MAX_COMPLETE_BYTES,
+            errors=(
+                *("unknown_group", "bad_ranks", "group_not_ready", "rank_dead", "agent_unreachable"),
+                *("timed_out", "incompatible"),
+            ),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """The first is `initialize`, which imports debugpy. `events` waits for the next events of a rank."""
+        self.answer(await self.group(name).debug(self.body.get("ranks", "all"), self.body["message"]))
+
+
+class InspectHandler(DistHandler):
+    """Documentation of a name on one rank."""
+
+    @operation(
+        Operation(
+            "What a rank knows about the name at the cursor",
+            "execute",  # attribute access may run user code
+            {200: Answer("Its documentation, in the format of Jupyter's inspect_reply", models.Inspection)},
+            body=requests.InspectRequest,
+            body_bytes=MAX_COMPLETE_BYTES,
+            errors=(
+                *("unknown_group", "unknown_rank", "group_not_ready", "rank_dead", "agent_unreachable"),
+                *("timed_out", "incompatible"),
+            ),
+        )
+    )
+    async def post(self, name: str, rank: str) -> None:
+        """Never waits for a cell: a busy rank describes functions, classes and modules, or says that it is busy."""
+        body = self.body
+        found = await self.group(name).inspect(int(rank), body["code"], body.get("cursor_pos"), body.get("detail", 0))
         self.answer(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_dist.protocol import models, requests
+from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
@@ -233,7 +233,7 @@ class MemoryHandler(DistHandler):
         Operation(
             "Read the last minutes of memory samples",
             "read",
-            {200: Answer("Samples, newest last", models.Samples)},
+            {200: Answer("Samples, newest last", machine.Samples)},
             errors=("unknown_group",),
         )
     )

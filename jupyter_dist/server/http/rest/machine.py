@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jupyter_dist.protocol import models, requests
+from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION
 from jupyter_dist.server.environments.environments import default_environment
 from jupyter_dist.server.http.base import DistHandler
@@ -79,6 +79,21 @@ class WarmHandler(DistHandler):
         self.answer({}, 202)
 
 
+class LaunchersHandler(DistHandler):
+    """Launchers."""
+
+    @operation(
+        Operation(
+            "List what can start the nodes of a group, with what is free",
+            "read",
+            {200: Answer("Launchers", machine.Launchers)},
+        )
+    )
+    async def get(self) -> None:
+        """Ask every launcher whether it can be used here."""
+        self.answer({"launchers": await self.manager.launchers.shown()})
+
+
 class PreparedHandler(DistHandler):
     """What is kept to make the next start faster."""
 
@@ -86,7 +101,7 @@ class PreparedHandler(DistHandler):
         Operation(
             "List the processes that are kept to make the next start faster, with their memory",
             "read",
-            {200: Answer("Processes", models.Prepared)},
+            {200: Answer("Processes", machine.Prepared)},
         )
     )
     async def get(self) -> None:
@@ -101,7 +116,7 @@ class DevicesHandler(DistHandler):
         Operation(
             "Read the accelerators and the host",
             "read",
-            {200: Answer("Devices and host", models.Devices)},
+            {200: Answer("Devices and host", machine.Devices)},
         )
     )
     async def get(self) -> None:

@@ -1,9 +1,10 @@
 /** Runs the cells of notebooks, on ranks if the notebook is set to ranks. */
 import type { CodeCell, ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookCellExecutor, INotebookModel, KernelError } from '@jupyterlab/notebook';
-import type { DistError } from '../../services/errors';
+import { DistError } from '../../services/errors';
 import { IExecution, IGroup, IRunRequest, ROAD_PROTOCOL } from '../../services/protocol';
-import type { IDistExecutions, IDistGroups } from '../../tokens';
+import { translation } from '../../services/translation';
+import type { IDistExecutions, IDistGroups, IRefusedCell } from '../../tokens';
 import { aborted, failure, refuse } from './cellerrors';
 import type { CellRun } from './cellrun';
 import { CellRuns, findCell } from './cellruns';
@@ -28,6 +29,10 @@ export interface IExecutorOptions {
   emptyCache(): boolean;
   /** Asks what to do with a cell that needs all ranks and is for some; null: does not ask. */
   askFirst(): ((message: string) => Promise<PartialAnswer>) | null;
+  /** Resolves when the server has answered a start of a group of that name; null if there is none. */
+  starting(name: string): Promise<void> | null;
+  /** Called with a cell that the server refused, or that was lost. */
+  onRefused(cell: IRefusedCell): void;
   /** The path of a notebook on the server. */
   pathOf(notebook: INotebookModel): string | undefined;
 }
@@ -121,8 +126,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       await ended;
     } catch (reason) {
       if (reason instanceof CellAborted) {
-        idle(job);
-        error = aborted(reason);
+        error = this._notRun(job, reason);
       } else {
         error = reason as KernelError;
       }
@@ -150,7 +154,9 @@ export class RankCellExecutor implements INotebookCellExecutor {
         idle(job);
         return aborted(reason);
       }
-      return refuse(findCell(notebook, cellId), reason as DistError);
+      const error = refuse(findCell(notebook, cellId), reason as DistError);
+      this._options.onRefused({ notebook, cellId, code: (reason as DistError).code ?? '' });
+      return error;
     }
     const group = this._describe(execution, target);
     const run = runs.start({ notebook, cellId, group, execution, recordTiming, isSubmitted: true });
@@ -161,6 +167,9 @@ export class RankCellExecutor implements INotebookCellExecutor {
       void runs.cancel([run]);
     }
     const outcome = await run.done;
+    if (outcome.execution.state === 'lost') {
+      this._options.onRefused({ notebook, cellId: run.cellId, code: 'lost' });
+    }
     return outcome.execution.state === 'ok' ? null : failure(outcome);
   }
 
@@ -168,6 +177,11 @@ export class RankCellExecutor implements INotebookCellExecutor {
   private async _submit(job: IJob): Promise<IExecution> {
     const { executions, askFirst } = this._options;
     const { group } = job.target;
+    // A group that was started a moment ago may not be known to the server yet.
+    const starting = this._options.starting(group);
+    if (starting) {
+      await starting;
+    }
     const ask = askFirst();
     const known = this._answers.get(job.notebook);
     const request = this._request(job);
@@ -187,6 +201,15 @@ export class RankCellExecutor implements INotebookCellExecutor {
       }
       return executions.run(group, answer === 'all' ? { ...request, ranks: 'all' } : request);
     }
+  }
+
+  /** Show that it will not run; a kernel's cell shows nothing else either after a cell that failed. */
+  private _notRun(job: IJob, reason: CellAborted): KernelError {
+    idle(job);
+    const cell = findCell(job.notebook, job.cellId);
+    return reason.isCancelled
+      ? refuse(cell, new DistError({ code: 'cancelled', message: translation().__('Cancelled before it ran.'), hint: '' }))
+      : aborted(reason);
   }
 
   private _request({ notebook, cellId, code, target, mayFail }: IJob): IRunRequest {

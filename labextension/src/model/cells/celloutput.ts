@@ -1,11 +1,13 @@
 /** Everything that a run writes into a notebook, in one place, so that one page can leave it to another. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
-import type { IError } from '@jupyterlab/nbformat';
+import type { IError, IOutput } from '@jupyterlab/nbformat';
+import { JSONExt, ReadonlyJSONObject } from '@lumino/coreutils';
 import { helpUrl } from '../../services/errors';
 import type { IErrorBody, IExecution, IRanksBundle } from '../../services/protocol';
 import { FINAL_STATES } from '../../services/protocol';
 import { bundleOutput } from '../executions/bundle';
 import { readBundle } from '../executions/parsebundle';
+import { hasParts, joinParts, portableOutputs } from '../executions/portable';
 
 export class CellOutput {
   constructor(cell: ICodeCellModel) {
@@ -20,14 +22,35 @@ export class CellOutput {
     if (!this._mayWrite) {
       return;
     }
-    const output = bundleOutput(bundle);
-    // `set` reuses the renderer, which avoids flicker.
-    if (savedBundle(cell)) {
+    // While it runs, one output has all: it is written often.
+    const isFinal = FINAL_STATES.has(bundle.state);
+    const [output, ...parts] = isFinal ? portableOutputs(bundle) : [bundleOutput(bundle)];
+    if (isFinal && cell.outputs.length > 1 && savedBundle(cell)?.execution_id === bundle.execution_id) {
+      this._update([output, ...parts]);
+    } else if (cell.outputs.length === 1 && savedBundle(cell)) {
+      // `set` reuses the renderer, which avoids flicker. It comes first: other pages that share the notebook
+      // append whatever is inserted, so they would have it after its parts.
       cell.outputs.set(0, output);
+      parts.forEach(part => cell.outputs.add(part));
     } else {
       cell.outputs.clear();
-      cell.outputs.add(output);
+      [output, ...parts].forEach(each => cell.outputs.add(each));
     }
+  }
+
+  /** Write what differs: widgets that are shown stay, and keep the focus. */
+  private _update(outputs: IOutput[]): void {
+    const { outputs: shown } = this.cell;
+    if (outputs.length < shown.length) {
+      shown.clear();
+    }
+    outputs.forEach((output, i) => {
+      if (i >= shown.length) {
+        shown.add(output);
+      } else if (!JSONExt.deepEqual(output as ReadonlyJSONObject, shown.get(i).toJSON() as ReadonlyJSONObject)) {
+        shown.set(i, output);
+      }
+    });
   }
 
   /** Clear the output. */
@@ -80,7 +103,11 @@ export class CellOutput {
 
 /** The saved execution of a cell; null if its output is anything else. */
 export function savedBundle(cell: ICodeCellModel): IRanksBundle | null {
-  return cell.outputs.length === 1 ? readBundle(cell.outputs.get(0).toJSON()) : null;
+  const { outputs } = cell;
+  const bundle = outputs.length > 0 ? readBundle(outputs.get(0).toJSON()) : null;
+  const own = bundle && joinParts(bundle, outputs.toJSON().slice(1));
+  // More outputs than its own: it was not written by a page.
+  return own && (outputs.length === 1 || hasParts(bundle)) ? own : null;
 }
 
 /** The saved execution of a cell, if it had not ended. */

@@ -4,8 +4,10 @@ import type { INotebookModel } from '@jupyterlab/notebook';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { IDistExecutions } from '../../tokens';
 import type { Authors } from '../notebooks/authors';
-import { openBundle } from './celloutput';
+import { FINAL_STATES, IRanksBundle } from '../../services/protocol';
+import { openBundle, savedBundle } from './celloutput';
 import { CellRun, ICellRunOptions } from './cellrun';
+import { hasWidgets, LateOutput } from './lateoutput';
 
 export interface IStartOptions extends Omit<ICellRunOptions, 'executions' | 'cell' | 'authors'> {
   /** This page submitted it, and writes its output. */
@@ -43,10 +45,26 @@ export class CellRuns {
     void run.done.then(() => {
       authors?.release(id);
       this._runs.delete(run);
+      const saved = run.cell && !run.notebook.isDisposed ? savedBundle(run.cell) : null;
+      if (saved) {
+        this.followLate(run.notebook, run.cellId, saved);
+      }
       this._changed.emit();
     });
     this._changed.emit();
     return run;
+  }
+
+  /** Write what the widgets of a cell print from now on. */
+  followLate(notebook: INotebookModel, cellId: string, saved: IRanksBundle): void {
+    if (!FINAL_STATES.has(saved.state) || !hasWidgets(saved)) {
+      return;
+    }
+    const late = this._late.get(notebook) ?? new Map<string, LateOutput>();
+    this._late.set(notebook, late);
+    late.get(cellId)?.dispose();
+    const authors = this._authorsOf(notebook);
+    late.set(cellId, new LateOutput(this._executions, saved, () => findCell(notebook, cellId), authors));
   }
 
   /** Whether a cell waits for an execution. */
@@ -69,6 +87,7 @@ export class CellRuns {
     this._of(notebook)
       .filter(run => run.cellId === cellId)
       .forEach(run => run.detach());
+    this._late.get(notebook)?.get(cellId)?.dispose();
   }
 
   /**
@@ -94,6 +113,7 @@ export class CellRuns {
   /** Write what is not in the notebook yet: it is about to be saved. */
   flush(notebook: INotebookModel): void {
     this._of(notebook).forEach(run => run.flush());
+    this._late.get(notebook)?.forEach(late => late.flush());
   }
 
   /** Handle a closed notebook: its executions continue. Those of deleted cells can still be interrupted. */
@@ -102,6 +122,8 @@ export class CellRuns {
       this._runs.delete(run);
       run.dispose();
     }
+    this._late.get(notebook)?.forEach(late => late.dispose());
+    this._late.delete(notebook);
     this._changed.emit();
   }
 
@@ -126,6 +148,7 @@ export class CellRuns {
   private _authorsOf: (notebook: INotebookModel) => Authors | null;
   private _changed = new Signal<this, void>(this);
   private _executions: IDistExecutions;
+  private _late = new Map<INotebookModel, Map<string, LateOutput>>();
   private _runs = new Set<CellRun>();
 }
 

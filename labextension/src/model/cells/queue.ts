@@ -20,8 +20,15 @@ export interface IQueuedCell {
   run(submitted: () => void): Promise<boolean>;
 }
 
-/** A cell was not run because an earlier one failed. */
-export class CellAborted extends Error {}
+/** A cell was not run because an earlier one failed, or because it was cancelled. */
+export class CellAborted extends Error {
+  constructor(
+    message: string,
+    readonly isCancelled = false
+  ) {
+    super(message);
+  }
+}
 
 export class CellQueue {
   /** Whether nothing is waiting or running. */
@@ -39,12 +46,15 @@ export class CellQueue {
       if (gate) {
         await gate;
         if (this._epoch !== epoch) {
-          throw new CellAborted('A cell before this one failed.');
+          throw this._isCancelled
+            ? new CellAborted('Cancelled before it ran.', true)
+            : new CellAborted('A cell before this one failed.');
         }
       }
       return await cell.run(() => entry.submit());
     } catch (reason) {
       if (!cell.mayFail && this._epoch === epoch) {
+        this._isCancelled = false;
         this._epoch++;
       }
       throw reason;
@@ -56,6 +66,7 @@ export class CellQueue {
 
   /** Abort the cells that wait here; submitted ones are up to their lane. */
   abortWaiting(): void {
+    this._isCancelled = true;
     this._epoch++;
   }
 
@@ -76,6 +87,8 @@ export class CellQueue {
 
   private _entries: Entry[] = [];
   private _epoch = 0;
+  /** Why the last epoch ended. */
+  private _isCancelled = false;
 }
 
 class Entry {

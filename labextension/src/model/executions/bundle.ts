@@ -13,8 +13,8 @@ import { Blocks, IBlock } from './blocks';
 import { streamText } from './view';
 
 /** The fallback text is for readers without this extension. */
-const MAX_FALLBACK_CHARS = 16000;
-const MAX_FALLBACK_LINES = 200;
+export const MAX_FALLBACK_CHARS = 16000;
+export const MAX_FALLBACK_LINES = 200;
 const MIN_BLOCK_LINES = 10;
 
 export function makeBundle(
@@ -50,28 +50,27 @@ export function bundleOutput(bundle: IRanksBundle): IDisplayData {
   };
 }
 
-/** The bundle as text: what GitHub, nbconvert and a diff show. Bounded. */
+/** The bundle as text, for readers that show plain text. Bounded. */
 export function fallbackText(bundle: IRanksBundle): string {
-  const lines: string[] = [];
-  const blocks = blocksOf(bundle.items);
-  const numLines = blocks.reduce((sum, block) => sum + block.lines.length + 1, 0);
-  const isLong = numLines > MAX_FALLBACK_LINES && blocks.length > 1;
-  // Each of several blocks keeps its share.
-  const share = isLong
-    ? Math.max(
-        MIN_BLOCK_LINES,
-        Math.floor(MAX_FALLBACK_LINES / blocks.length) - 2
-      )
-    : Infinity;
-  for (const block of blocks) {
-    lines.push(`[${rankLabel(block.ranks)}]`, ...ends(block.lines, share));
-  }
+  const lines = boundedBlocks(bundle.items, MAX_FALLBACK_LINES).flatMap(block => [
+    `[${rankLabel(block.ranks)}]`,
+    ...block.lines
+  ]);
   if (bundle.error) {
     lines.push(`[${bundle.state}] ${bundle.error.message}`);
   } else if (lines.length === 0) {
     lines.push(`[${rankLabel(bundle.ranks)}] ${bundle.state}`);
   }
   return bounded(lines);
+}
+
+/** The text of items, in blocks of the same ranks; if it is long, each of several blocks keeps its share. */
+export function boundedBlocks(items: readonly ISavedItem[], maxLines: number): IBlock[] {
+  const blocks = blocksOf(items);
+  const numLines = blocks.reduce((sum, block) => sum + block.lines.length + 1, 0);
+  const isLong = numLines > maxLines && blocks.length > 1;
+  const share = isLong ? Math.max(MIN_BLOCK_LINES, Math.floor(maxLines / blocks.length) - 2) : Infinity;
+  return blocks.map(({ ranks, lines }) => ({ ranks, lines: ends(lines, share) }));
 }
 
 function blocksOf(items: readonly ISavedItem[]): IBlock[] {
@@ -88,7 +87,7 @@ function blocksOf(items: readonly ISavedItem[]): IBlock[] {
 }
 
 /** "rank 3" or "ranks 0-2": in files, never translated. */
-function rankLabel(ranks: string): string {
+export function rankLabel(ranks: string): string {
   return /^\d+$/.test(ranks) ? `rank ${ranks}` : `ranks ${ranks}`;
 }
 
@@ -123,12 +122,12 @@ function withoutAnsi(text: string): string {
 }
 
 /** The first and last lines, because an error is at the end. */
-function bounded(lines: string[]): string {
-  const text = ends(lines, MAX_FALLBACK_LINES).join('\n');
-  if (text.length <= MAX_FALLBACK_CHARS) {
+export function bounded(lines: string[], maxLines = MAX_FALLBACK_LINES, maxChars = MAX_FALLBACK_CHARS): string {
+  const text = ends(lines, maxLines).join('\n');
+  if (text.length <= maxChars) {
     return text;
   }
-  const half = MAX_FALLBACK_CHARS / 2;
+  const half = Math.floor(maxChars / 2);
   return `${text.slice(0, half)}\n...\n${text.slice(-half)}`;
 }
 

@@ -22,6 +22,7 @@ import type {
   IFollower
 } from '../../tokens';
 import { ViewModel } from './view';
+import { OwnExecutions } from './ownexecutions';
 
 /** How often a view is requested again before giving up. */
 const MAX_GAPS = 5;
@@ -87,7 +88,7 @@ export class ExecutionsModel implements IDistExecutions {
     { model: FollowedExecution; count: number }
   >();
   private _followed = new Signal<this, string>(this);
-  private _own = new Set<string>();
+  private readonly _own = new OwnExecutions();
   private _service: ExecutionsSource;
 }
 

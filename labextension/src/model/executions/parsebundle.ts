@@ -22,13 +22,13 @@ const MAX_TEXT = 65536;
 /** Far more than the server keeps in a view. */
 const MAX_ITEMS = 100000;
 
-/** The bundle in an output, if it is ours and valid. */
+/** The bundle in an output, if it is ours and valid; some of its items may be in other outputs of the cell. */
 export function readBundle(output: IOutput | undefined): IRanksBundle | null {
   const data = output?.data;
   return isObject(data) ? parseBundle(data[RANKS_MIME]) : null;
 }
 
-/** A bundle from a file, or null if the server could not have written it. */
+/** A bundle from a file, or null if we could not have written it. */
 export function parseBundle(value: unknown): IRanksBundle | null {
   if (!isObject(value) || !hasIdentity(value) || !hasContent(value)) {
     return null;
@@ -89,6 +89,9 @@ function isItem(value: unknown): value is ISavedItem {
   if (!isObject(value) || !isRankSet(value.ranks)) {
     return false;
   }
+  if (value.part !== undefined) {
+    return isCount(value.part) && value.part > 0 && value.part <= MAX_ITEMS;
+  }
   return value.elided === undefined ? isOutput(value.output) : isElided(value.elided);
 }
 
@@ -97,7 +100,7 @@ function isElided(value: unknown): value is IElided {
 }
 
 /** Whether it is an nbformat output that ranks can produce. */
-function isOutput(value: unknown): boolean {
+export function isOutput(value: unknown): boolean {
   if (!isObject(value)) {
     return false;
   }

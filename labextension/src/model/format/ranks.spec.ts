@@ -11,18 +11,21 @@ import {
 } from './ranks';
 
 describe('parseRanks', () => {
-  for (const { expr, world_size, ranks, canonical, error } of vectors) {
+  for (const vector of vectors) {
+    const { expr, world_size, ranks, canonical, error } = vector;
+    const nodes = Array.from({ length: vector.num_nodes ?? 0 });
+    const parse = () => parseRanks(expr, { world_size, nodes });
     const name = JSON.stringify(expr.slice(0, 40));
     it(`${name} of ${world_size}: ${canonical ?? error}`, () => {
       if (ranks) {
-        expect(parseRanks(expr, world_size)).toEqual(ranks);
+        expect(parse()).toEqual(ranks);
         expect(formatRanks(ranks)).toBe(canonical);
         expect(expandRanks(canonical!)).toEqual(ranks);
         return;
       }
       let thrown: unknown;
       try {
-        parseRanks(expr, world_size);
+        parse();
       } catch (reason) {
         thrown = reason;
       }

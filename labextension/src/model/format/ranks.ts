@@ -1,5 +1,5 @@
 /**
- * Rank expressions: "all", "0-3,7", "::2", "!0". Parsed, never evaluated. The Python counterpart is
+ * Rank expressions: "all", "0-3,7", "::2", "!0", "node:1". Parsed, never evaluated. The Python counterpart is
  * jupyter_dist/protocol/ranks.py; both run tests/vectors/rank_expressions.json.
  */
 import { DistError } from '../../services/errors';
@@ -9,7 +9,14 @@ export const MAX_EXPRESSION_LENGTH = 1000;
 // Seven digits are more than any group has, and keep the arithmetic exact.
 const SINGLE = /^-?[0-9]{1,7}$/;
 const RANGE = /^([0-9]{1,7})-([0-9]{1,7})$/;
+const NODE = /^node:([0-9]{1,7})$/;
 const SLICE = /^(-?[0-9]{1,7})?:(-?[0-9]{1,7})?(?::(-?[0-9]{1,7})?)?$/;
+
+/** What the ranks of a group depend on. */
+export interface IShape {
+  world_size: number;
+  nodes?: readonly unknown[];
+}
 
 /**
  * The ranks that an expression names in a group, sorted, each once.
@@ -17,7 +24,9 @@ const SLICE = /^(-?[0-9]{1,7})?:(-?[0-9]{1,7})?(?::(-?[0-9]{1,7})?)?$/;
  * Throws a DistError `bad_ranks` when it is malformed, names a rank that does
  * not exist, or names none.
  */
-export function parseRanks(expression: string, worldSize: number): number[] {
+export function parseRanks(expression: string, group: IShape): number[] {
+  const worldSize = group.world_size;
+  const numNodes = countNodes(group);
   if (expression.length > MAX_EXPRESSION_LENGTH) {
     throw bad(
       `The rank expression is longer than ${MAX_EXPRESSION_LENGTH} characters.`,
@@ -38,7 +47,8 @@ export function parseRanks(expression: string, worldSize: number): number[] {
     const ranks = termRanks(
       removes ? term.slice(1) : term,
       expression,
-      worldSize
+      worldSize,
+      numNodes
     );
     for (const rank of ranks) {
       if (removes) {
@@ -126,7 +136,8 @@ function rangesOf(canonical: string): [number, number][] {
 function termRanks(
   term: string,
   expression: string,
-  worldSize: number
+  worldSize: number,
+  numNodes: number
 ): number[] {
   if (term === 'all') {
     return span(0, worldSize);
@@ -147,12 +158,39 @@ function termRanks(
     }
     return span(first, last + 1);
   }
+  const node = NODE.exec(term);
+  if (node) {
+    return nodeRanks(Number(node[1]), term, worldSize, numNodes);
+  }
   const slice = SLICE.exec(term);
   if (slice) {
     return sliceRanks(slice, term, worldSize);
   }
   const where = expression.trim().slice(0, 60);
   throw bad(`'${term}' in '${where}' is not a rank expression.`, worldSize);
+}
+
+/** The number of machines; a group without nodes has one. */
+function countNodes(group: IShape): number {
+  return group.nodes?.length || 1;
+}
+
+/** The ranks of one machine of the group. */
+function nodeRanks(
+  node: number,
+  term: string,
+  worldSize: number,
+  numNodes: number
+): number[] {
+  if (node >= numNodes) {
+    const nodes = numNodes === 1 ? 'node 0' : `nodes 0 to ${numNodes - 1}`;
+    throw bad(
+      `There is no node ${node} ('${term}'): this group has ${nodes}.`,
+      worldSize
+    );
+  }
+  const size = Math.floor(worldSize / numNodes);
+  return span(node * size, (node + 1) * size);
 }
 
 /** The ranks of a Python slice with a positive step. */

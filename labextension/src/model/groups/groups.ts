@@ -75,7 +75,22 @@ export function remedy(group: IGroup): 'replace' | 'reform' | null {
   return isSettled && group.ranks.some(rank => rank.process_group !== 'ok') ? 'reform' : null;
 }
 
+/** Whether nothing of it runs any more, so that its name is free. */
+export function isGone(group: IGroup): boolean {
+  return group.state === 'dead' || group.state === 'lost';
+}
+
 /** Whether a group can take cells. */
 export function takesCells(group: IGroup): boolean {
   return ['ready', 'degraded', 'starting', 'restarting'].includes(group.state);
+}
+
+/** An unused name: "group", "group-2", ... */
+export function freeName(groups: readonly IGroup[], base = 'group'): string {
+  const taken = new Set(groups.map(group => group.name));
+  let name = base;
+  for (let i = 2; taken.has(name); i++) {
+    name = `${base}-${i}`;
+  }
+  return name;
 }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import type { IDevice, IEnvironment, IGroup } from '../../services/protocol';
-import { backendsOf, defaultForm, freeName, IStartWorld, knownAccelerators, problems, startRequest } from './startform';
+import type { IDevice, IEnvironment, IGroup, ILauncherStatus } from '../../services/protocol';
+import { freeName } from './groups';
+import { backendsOf, defaultForm, filledForm, IStartWorld, knownAccelerators, problems, startRequest } from './startform';
 
 const python = { name: 'python3', problem: null, torch_version: '2.13.0', accelerators: [] } as unknown as IEnvironment;
 const built = (name: string, label: string) => ({ name, label, version: '1.0', backends: ['nccl', 'gloo'] });
@@ -11,7 +12,7 @@ const gpu = (index: number, accelerator = 'cuda') => ({ index, accelerator }) as
 const train = { name: 'train', state: 'ready' } as IGroup;
 
 function world(changes: Partial<IStartWorld> = {}): IStartWorld {
-  return { environments: [python, cuda, rocm, bare], devices: [], groups: [train], ...changes };
+  return { environments: [python, cuda, rocm, bare], devices: [], groups: [train], launchers: [], ...changes };
 }
 
 it('begins with what works', () => {
@@ -63,4 +64,36 @@ it('offers what the environment was built for, where a machine has devices of tw
 
 it('finds a free name', () => {
   expect(freeName([train], 'train')).toBe('train-2');
+});
+
+const slurm = { name: 'slurm', usable: true, options: [{ name: 'partition' }, { name: 'time_limit' }] } as ILauncherStatus;
+
+it('asks a launcher for nodes, with the options that were filled in', () => {
+  const here = world({ devices: [gpu(0), gpu(1)], launchers: [slurm] });
+  const onNodes = { ...defaultForm(here, 'cuda', 4), launcher: 'slurm', options: { partition: ' gpu ', time_limit: '', other: 'x' } };
+  expect(problems(onNodes, here)).toEqual({});
+  expect(startRequest(onNodes, here, null)).toEqual({
+    name: 'group',
+    environment: 'cuda',
+    accelerator: 'auto',
+    backend: 'auto',
+    launcher: 'slurm',
+    num_nodes: 2,
+    ranks_per_node: 4,
+    launcher_options: { partition: 'gpu' }
+  });
+  // The devices of this machine do not matter there.
+  expect(problems({ ...onNodes, accelerator: 'rocm' }, here)).toEqual({});
+  expect(problems({ ...onNodes, nodes: '0', ranks: '' }, here)).toEqual({ nodes: 'nodes-invalid', ranks: 'ranks-invalid' });
+  const down = world({ launchers: [{ ...slurm, usable: false }] });
+  expect(problems(onNodes, down)).toEqual({ launcher: 'launcher-unusable' });
+});
+
+it('starts a group on nodes again as its notebook wants it', () => {
+  const slurm = { name: 'slurm', usable: true, options: [{ name: 'partition' }, { name: 'cpus_per_node' }] } as ILauncherStatus;
+  const here = world({ launchers: [slurm] });
+  const nodes = { launcher: 'slurm', num_nodes: 3, ranks_per_node: 4, launcher_options: { partition: 'gpu', cpus_per_node: 2 } };
+  const form = filledForm(defaultForm(here, null, 2), { name: 'big', accelerator: 'cpu', ...nodes });
+  expect(problems(form, here)).toEqual({});
+  expect(startRequest(form, here, null)).toMatchObject({ name: 'big', ...nodes, launcher_options: { partition: 'gpu', cpus_per_node: '2' } });
 });

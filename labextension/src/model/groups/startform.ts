@@ -1,5 +1,7 @@
 /** The state of the form for a new group, its validation, and its request. Pure. */
-import type { IAccelerator, IDevice, IEnvironment, IGroup, IStartRequest } from '../../services/protocol';
+import type { IAccelerator, IDevice, IEnvironment, IGroup, ILauncherStatus, IStartRequest } from '../../services/protocol';
+import { freeName, isGone } from './groups';
+import { IWantedGroup, readWanted, sizeOf } from './wanted';
 
 /** Of ranks on the CPU. */
 const CPU_BACKENDS: readonly string[] = ['gloo'];
@@ -11,12 +13,23 @@ export interface IStartForm {
   readonly accelerator: string;
   /** Indices of the selected devices. */
   readonly devices: readonly number[];
-  /** The number of CPU ranks, as typed. */
+  /** The number of CPU ranks, or of ranks on each node, as typed. */
   readonly ranks: string;
+  /** `local`, or the name of a launcher for nodes. */
+  readonly launcher: string;
+  /** The number of nodes, as typed. */
+  readonly nodes: string;
+  /** Of the launcher, by name, as typed. */
+  readonly options: Readonly<Record<string, string>>;
   /** `auto`, or the name of a backend. */
   readonly backend: string;
   readonly cwd: string;
+  /** Environment variables, NAME=value, one in a line. */
+  readonly env: string;
 }
+
+/** What a form is filled in with: the group that a notebook wants. */
+export type FilledForm = IWantedGroup & { readonly name: string };
 
 /** Problems of a field; the view has the texts. */
 export type StartProblem =
@@ -27,7 +40,10 @@ export type StartProblem =
   | 'devices-none-present'
   | 'devices-none-ticked'
   | 'ranks-invalid'
-  | 'backend-not-here';
+  | 'nodes-invalid'
+  | 'launcher-unusable'
+  | 'backend-not-here'
+  | 'variables-invalid';
 
 export type StartProblems = Partial<Record<keyof IStartForm, StartProblem>>;
 
@@ -36,15 +52,30 @@ export interface IStartWorld {
   readonly environments: readonly IEnvironment[];
   readonly devices: readonly IDevice[];
   readonly groups: readonly IGroup[];
+  /** Empty until they are known. */
+  readonly launchers: readonly ILauncherStatus[];
 }
 
 export const MAX_RANKS = 256;
+export const MAX_NODES = 1024;
+const LOCAL = 'local';
 const NAME = /^[A-Za-z][A-Za-z0-9_.-]*$/;
+
+/** Whether the ranks are to run on nodes that a launcher, or the user, starts. */
+export function isOnNodes(form: IStartForm): boolean {
+  return form.launcher !== LOCAL;
+}
+
+/** The launcher that was chosen; undefined until the launchers are known. */
+export function chosenLauncher(form: IStartForm, world: IStartWorld): ILauncherStatus | undefined {
+  return world.launchers.find(({ name }) => name === form.launcher);
+}
 
 /** The accelerator whose devices the ranks will be on; null: they will be on the CPU. */
 export function acceleratorOf(form: IStartForm, world: IStartWorld): string | null {
-  if (form.accelerator !== 'auto') {
-    return form.accelerator === 'cpu' ? null : form.accelerator;
+  if (form.accelerator !== 'auto' || isOnNodes(form)) {
+    // The server does not see the devices of nodes.
+    return ['auto', 'cpu'].includes(form.accelerator) ? null : form.accelerator;
   }
   const present = new Set(world.devices.map(device => device.accelerator));
   const environment = chosen(form, world);
@@ -78,7 +109,7 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
   const name = form.name.trim();
   if (name && !NAME.test(name)) {
     found.name = 'name-invalid';
-  } else if (world.groups.some(g => g.name === name && g.state !== 'dead' && g.state !== 'lost')) {
+  } else if (world.groups.some(g => g.name === name && !isGone(g))) {
     found.name = 'name-taken';
   }
   const environment = chosen(form, world);
@@ -89,6 +120,12 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
   }
   if (form.backend !== 'auto' && !backendsOf(form, world).includes(form.backend)) {
     found.backend = 'backend-not-here';
+  }
+  if (readVariables(form.env) === null) {
+    found.env = 'variables-invalid';
+  }
+  if (isOnNodes(form)) {
+    return { ...found, ...rankProblems(form), ...nodeProblems(form, world) };
   }
   const place = acceleratorOf(form, world) ? deviceProblems(form, world) : rankProblems(form);
   return { ...found, ...place };
@@ -108,7 +145,15 @@ export function startRequest(
   if (form.name.trim()) {
     request.name = form.name.trim();
   }
-  if (acceleratorOf(form, world)) {
+  if (isOnNodes(form)) {
+    request.launcher = form.launcher;
+    request.num_nodes = Number(form.nodes);
+    request.ranks_per_node = Number(form.ranks);
+    const options = givenOptions(form, world);
+    if (Object.keys(options).length > 0) {
+      request.launcher_options = options;
+    }
+  } else if (acceleratorOf(form, world)) {
     request.devices = tickedDevices(form, world).sort((a, b) => a - b);
   } else {
     request.num_ranks = Number(form.ranks);
@@ -118,17 +163,11 @@ export function startRequest(
   } else if (notebook) {
     request.notebook = notebook;
   }
-  return request;
-}
-
-/** An unused name: "group", "group-2", ... */
-export function freeName(groups: readonly IGroup[], base = 'group'): string {
-  const taken = new Set(groups.map(group => group.name));
-  let name = base;
-  for (let i = 2; taken.has(name); i++) {
-    name = `${base}-${i}`;
+  const env = readVariables(form.env);
+  if (env && Object.keys(env).length > 0) {
+    request.env = env;
   }
-  return name;
+  return request;
 }
 
 /** The initial form: the default environment and all devices. */
@@ -145,9 +184,59 @@ export function defaultForm(
     accelerator: 'auto',
     devices: [...new Set(world.devices.map(device => device.index))],
     ranks: String(ranks),
+    launcher: LOCAL,
+    nodes: '2',
+    options: {},
     backend: 'auto',
-    cwd: ''
+    cwd: '',
+    env: ''
   };
+}
+
+/** The form with what a notebook wants; what it leaves out stays. */
+export function filledForm(form: IStartForm, wanted: FilledForm | null): IStartForm {
+  if (!wanted) {
+    return form;
+  }
+  const { name, environment, accelerator, backend, devices, env } = wanted;
+  const size = sizeOf(wanted);
+  return {
+    ...form,
+    name,
+    environment: environment ?? form.environment,
+    accelerator: accelerator ?? form.accelerator,
+    backend: backend ?? form.backend,
+    devices: Array.isArray(devices) ? devices : form.devices.slice(0, size ?? undefined),
+    ranks: size === null ? form.ranks : String(size),
+    env: Object.entries(env ?? {})
+      .map(([variable, value]) => `${variable}=${value}`)
+      .join('\n'),
+    ...nodesOf(wanted)
+  };
+}
+
+/** The fields of a group on nodes; none if it is on the server's machine. */
+function nodesOf({ launcher, launcher_options, num_nodes, ranks_per_node }: IWantedGroup): Partial<IStartForm> {
+  if (launcher === undefined) {
+    return {};
+  }
+  return {
+    launcher,
+    options: Object.fromEntries(Object.entries(launcher_options ?? {}).map(([name, value]) => [name, String(value)])),
+    ...(num_nodes === undefined ? {} : { nodes: String(num_nodes) }),
+    ...(ranks_per_node === undefined ? {} : { ranks: String(ranks_per_node) })
+  };
+}
+
+/** The variables in a text, NAME=value in each line; null if it has something else. */
+function readVariables(text: string): Record<string, string> | null {
+  const lines = text.split('\n').filter(line => line.trim());
+  const pairs = lines.map(line => /^\s*([^=\s]+)=(.*)$/.exec(line));
+  if (pairs.some(pair => pair === null)) {
+    return null;
+  }
+  const env = Object.fromEntries(pairs.map(pair => [pair![1], pair![2]]));
+  return readWanted({ env }).refused.length === 0 ? env : null;
 }
 
 function chosen(form: IStartForm, world: IStartWorld): IEnvironment | undefined {
@@ -164,6 +253,25 @@ function deviceProblems(form: IStartForm, world: IStartWorld): StartProblems {
     return { accelerator: 'devices-none-present' };
   }
   return tickedDevices(form, world).length === 0 ? { devices: 'devices-none-ticked' } : {};
+}
+
+/** What was typed into the fields of the chosen launcher. */
+function givenOptions(form: IStartForm, world: IStartWorld): Record<string, string> {
+  const names = chosenLauncher(form, world)?.options.map(({ name }) => name) ?? [];
+  const given = names.map(name => [name, (form.options[name] ?? '').trim()]);
+  return Object.fromEntries(given.filter(([, value]) => value !== ''));
+}
+
+function nodeProblems(form: IStartForm, world: IStartWorld): StartProblems {
+  const found: StartProblems = {};
+  const count = Number(form.nodes);
+  if (!Number.isInteger(count) || count < 1 || count > MAX_NODES) {
+    found.nodes = 'nodes-invalid';
+  }
+  if (!chosenLauncher(form, world)?.usable) {
+    found.launcher = 'launcher-unusable';
+  }
+  return found;
 }
 
 function rankProblems(form: IStartForm): StartProblems {

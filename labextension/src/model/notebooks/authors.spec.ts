@@ -55,6 +55,19 @@ describe('Authors', () => {
     vi.useRealTimers();
   });
 
+  it('is nobody once the author has written the end, also for a page that has not heard the end yet', () => {
+    const all = open(3);
+    all[1].claim('x', 'cell');
+    all[1].claim('y', 'other');
+    all[1].release('x');
+    expect(authorsOf(all, 'x')).toEqual([false, false, false]);
+    expect(authorsOf(all, 'y')).toEqual([false, true, false]);
+    // It closes the notebook while a cell runs: another page continues.
+    all[1].dispose();
+    expect(authorsOf([all[0], all[2]], 'y')).toEqual([true, false]);
+    expect(authorsOf([all[0], all[2]], 'x')).toEqual([false, false]);
+  });
+
   it('is the page that submitted the cell, and no other', () => {
     const all = open(3);
     all[1].claim('x', 'cell');

@@ -61,6 +61,9 @@ export class Authors extends ChangingModel implements IDisposable {
 
   /** Whether this page writes the output of that execution. */
   isAuthor(execution: string): boolean {
+    if (this._written.has(execution) && !(execution in this._own)) {
+      return false;
+    }
     const pages = this._pages();
     const claimed = pages.filter(([, claims]) => execution in claims);
     const [first] = claimed.length > 0 ? claimed : pages;
@@ -85,8 +88,27 @@ export class Authors extends ChangingModel implements IDisposable {
     this._awareness.setLocalStateField(FIELD, this._own);
   }
 
-  private _onChange = (): void => this.emitChanged();
+  private _onChange = (): void => {
+    this._noteWritten();
+    this.emitChanged();
+  };
+
+  /** A page that is open and no longer lists an execution has written its end, which this page may get later. */
+  private _noteWritten(): void {
+    const claims = new Map(this._pages().filter(([page]) => page !== this._awareness.clientID));
+    for (const [page, before] of this._claims) {
+      const now = claims.get(page);
+      Object.keys(before)
+        .filter(execution => now && !(execution in now))
+        .forEach(execution => this._written.add(execution));
+    }
+    this._claims = claims;
+  }
 
   private readonly _awareness: IAwareness;
+  /** What other pages listed last. */
+  private _claims = new Map<number, Claims>();
   private _own: Claims = {};
+  /** Executions whose end another page has written. */
+  private readonly _written = new Set<string>();
 }

@@ -12,7 +12,8 @@ import type {
   IDistGroups,
   IDistNotebooks,
   IDistService,
-  INotebookFile
+  INotebookFile,
+  IRefusedCell
 } from '../../tokens';
 import { Authors } from './authors';
 import { RankCellExecutor } from '../cells/cellexecutor';
@@ -37,7 +38,7 @@ const TELLING: ReadonlySet<string> = new Set<GroupState>([
 export interface INotebooksOptions {
   executions: IDistExecutions;
   groups: IDistGroups;
-  service: Pick<IDistService, 'executions'>;
+  service: Pick<IDistService, 'executions' | 'starting'>;
 }
 
 export class NotebooksModel implements IDistNotebooks {
@@ -53,6 +54,8 @@ export class NotebooksModel implements IDistNotebooks {
       runOnKernel: options => this._kernel.runCell(options),
       emptyCache: () => this.emptyCache,
       askFirst: () => this.askFirst,
+      starting: name => options.service.starting(name),
+      onRefused: cell => this._refused.emit(cell),
       pathOf: notebook => this._files.get(notebook)?.path()
     });
   }
@@ -63,6 +66,10 @@ export class NotebooksModel implements IDistNotebooks {
 
   get changed(): ISignal<this, void> {
     return this._changed;
+  }
+
+  get refused(): ISignal<this, IRefusedCell> {
+    return this._refused;
   }
 
   get executor(): INotebookCellExecutor {
@@ -164,6 +171,12 @@ export class NotebooksModel implements IDistNotebooks {
     for (const at of findAttachments(found, known, file.path(), file.savedAt)) {
       this._show(notebook, at);
     }
+    const listed = new Set(known.executions.map(({ id }) => id));
+    for (const { id, bundle } of found) {
+      if (bundle && listed.has(bundle.execution_id) && findCell(notebook, id)?.trusted) {
+        this._runs.followLate(notebook, id, bundle);
+      }
+    }
     const isAsked = ({ bundle }: IFoundCell) => bundle && !FINAL_STATES.has(bundle.state) && known.silent.has(bundle.group.id);
     if (found.some(isAsked)) {
       setTimeout(() => void this._attach(notebook, cells), ASK_AGAIN_MS);
@@ -175,7 +188,12 @@ export class NotebooksModel implements IDistNotebooks {
       const group = this._groups.find(execution.group) ??
         saved?.group ?? { id: execution.group, name: '', world_size: 0 };
       // Do not trust the cell: it was not run from this page.
-      this._runs.start({ notebook, cellId: id, group, execution, saved });
+      const run = this._runs.start({ notebook, cellId: id, group, execution, saved });
+      void run.done.then(outcome => {
+        if (outcome.execution.state === 'lost') {
+          this._refused.emit({ notebook, cellId: run.cellId, code: 'lost' });
+        }
+      });
       return;
     }
     const cell = findCell(notebook, id);
@@ -183,6 +201,7 @@ export class NotebooksModel implements IDistNotebooks {
       const output = new CellOutput(cell);
       output.write(lostBundle(saved));
       output.showEnded(cell.executionCount);
+      this._refused.emit({ notebook, cellId: id, code: 'lost' });
     }
   }
 
@@ -217,6 +236,7 @@ export class NotebooksModel implements IDistNotebooks {
   private _groups: IDistGroups;
   private _joined = new Set<string>();
   private _kernel: INotebookCellExecutor = { runCell };
+  private _refused = new Signal<this, IRefusedCell>(this);
   private _runs: CellRuns;
   private _service: Pick<IDistService, 'executions'>;
 }

@@ -3,17 +3,10 @@ import type { CompletionHandler, ICompletionContext, ICompletionProvider } from 
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDistGroups, IDistService } from '../../tokens';
-import { takesCells } from '../groups/groups';
-import { parseRanks } from '../format/ranks';
-import { resolveTarget } from './target';
+import { hasPlace, IPlace, placeOf } from './cellplace';
 
 /** JupyterLab's own providers have about 500: names of ranks come first. */
 const BEFORE_THE_KERNEL = 1000;
-
-interface IPlace {
-  readonly group: string;
-  readonly rank: number;
-}
 
 export class RankCompleter implements ICompletionProvider {
   constructor(service: Pick<IDistService, 'complete'>, groups: IDistGroups, trans: TranslationBundle) {
@@ -43,27 +36,26 @@ export class RankCompleter implements ICompletionProvider {
     return {
       start: reply.cursor_start,
       end: reply.cursor_end,
-      items: reply.matches.map(label => ({ label, type }))
+      items: reply.matches.map((label, index) => ({
+        label,
+        type: [reply.types?.[index], type].filter(Boolean).join('\u00a0\u00b7\u00a0'),
+        ...(reply.signatures?.[index] ? { documentation: label + reply.signatures[index] } : {})
+      }))
     };
   }
 
-  /** The first rank that the editor's cell runs on. */
-  private _place({ widget, editor }: ICompletionContext): IPlace | null {
+  /**
+   * The first rank that the active cell runs on. On a busy machine the context may still have the editor of the cell
+   * that was active before, while the request has the text of the active one.
+   */
+  private _place({ widget }: ICompletionContext): IPlace | null {
+    if (hasPlace(widget)) {
+      return widget.rankPlace;
+    }
     if (!(widget instanceof NotebookPanel) || !widget.model) {
       return null;
     }
-    const cell = widget.content.widgets.find(cell => cell.editor !== null && cell.editor === editor);
-    const target = cell?.model.type === 'code' ? resolveTarget(widget.model, cell.model) : null;
-    const group = target && this._groups.find(target.group);
-    if (!group || !takesCells(group)) {
-      return null;
-    }
-    try {
-      const living = parseRanks(target.ranks, group.world_size).filter(rank => group.ranks[rank].state !== 'dead');
-      return living.length > 0 ? { group: group.id, rank: living[0] } : null;
-    } catch {
-      return null; // the picker shows what is wrong with the expression
-    }
+    return placeOf(this._groups, widget.model, widget.content.activeCell?.model);
   }
 
   private readonly _service: Pick<IDistService, 'complete'>;

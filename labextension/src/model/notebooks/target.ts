@@ -3,6 +3,7 @@
  * metadata of the notebook, and of cells with their own target.
  */
 import { MAX_EXPRESSION_LENGTH } from '../format/ranks';
+import { IReadWanted, IWantedGroup, readWanted } from '../groups/wanted';
 
 /** Longer than any group's name; a truncated name is reported as unknown. */
 const MAX_NAME = 200;
@@ -41,12 +42,21 @@ export function getNotebookTarget(notebook: IHasMetadata): Target {
     : null;
 }
 
+/** The group that the notebook wants, as it was read. */
+export function getWanted(notebook: IHasMetadata): IReadWanted {
+  return readWanted(fields(notebook).start);
+}
+
+/** Set where cells run; `wanted`: what starts the group again, by default as before if it is the same group. */
 export function setNotebookTarget(
   notebook: IHasMetadata,
-  target: Target
+  target: Target,
+  wanted?: IWantedGroup
 ): void {
   if (target) {
-    notebook.setMetadata(METADATA_KEY, { ...target });
+    const { group, start } = fields(notebook);
+    const kept = wanted ?? (group === target.group ? start : undefined);
+    notebook.setMetadata(METADATA_KEY, { ...target, ...(kept ? { start: kept } : {}) });
   } else {
     notebook.deleteMetadata(METADATA_KEY);
   }

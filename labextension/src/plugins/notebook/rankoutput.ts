@@ -3,16 +3,20 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { showErrorMessage } from '@jupyterlab/apputils';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { WidgetSpaces } from '../../model/comms/spaces';
 import { Contributions } from '../../model/contributions';
 import { WaitingModel } from '../../model/executions/waiting';
+import { PART_MIME } from '../../model/executions/portable';
 import { RANKS_MIME } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistOutputActions, IDistService, IOutputAction } from '../../tokens';
 import { notesOf } from '../../widgets/rankoutput/header/ranknotes';
+import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
+import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
 
 const ID = 'jupyter-dist:rank-output';
 const DEFAULT_LINES = 30;
@@ -36,21 +40,20 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     settings: ISettingRegistry | null
   ): IDistOutputActions => {
     const actions = new Contributions<IOutputAction>();
-    void followSettings(settings);
+    const look = { condenses: true };
+    void followSettings(settings, look);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
-    const openLog = (group: string, rank: number): void => {
-      void app.commands.execute(CommandIDs.openLog, { group, rank });
-    };
-    const killRank = (group: string, rank: number | null): void => {
-      void app.commands.execute(CommandIDs.killRank, { group, rank });
-    };
+    const openLog = (group: string, rank: number): void => void app.commands.execute(CommandIDs.openLog, { group, rank });
+    const killRank = (group: string, rank: number | null): void => void app.commands.execute(CommandIDs.killRank, { group, rank });
+    const replace = (group: string): void => void app.commands.execute(CommandIDs.replace, { group });
     const interrupt = (group: string, ranks: string): void => {
       service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason));
     };
     const extend = (group: string, execution: string, ranks: string): Promise<void> =>
       service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason));
-    const add = (registry: IRenderMimeRegistry): void => {
+    const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null = null): void => {
+      const spaces = spacesOf(service, registry, context, trans);
       registry.addFactory(
         {
           safe: true,
@@ -59,6 +62,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
           createRenderer: () =>
             new RanksRenderer({
               rendermime: registry,
+              registryOf: group => spaces.registryOf(group),
               executions,
               actions,
               trans,
@@ -67,34 +71,60 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               waitsFor: execution => waiting.of(execution),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
               killRank,
+              groups,
+              replace,
               interrupt,
               extend,
+              condenses: () => look.condenses,
               stacks: group => service.stacks(group),
               answer: (group, execution, body) => service.answerInput(group, execution, body)
             })
         },
         10
       );
+      addParts(registry);
     };
     add(rendermime);
     // Each notebook has its own clone: nested outputs need its resolver and its widget manager.
-    tracker?.forEach(panel => add(panel.content.rendermime));
-    tracker?.widgetAdded.connect(
-      (_, panel) => add(panel.content.rendermime),
-      app
-    );
+    tracker?.forEach(panel => add(panel.content.rendermime, panel.context));
+    tracker?.widgetAdded.connect((_, panel) => add(panel.content.rendermime, panel.context), app);
     return actions;
   }
 };
 
-/** Sets the maximum height of outputs, for the style sheet. */
-async function followSettings(registry: ISettingRegistry | null): Promise<void> {
+let wasText = false;
+
+/** The widgets of one notebook. The page reports once that they are shown as text. */
+function spacesOf(
+  service: IDistService,
+  registry: IRenderMimeRegistry,
+  context: NotebookPanel['context'] | null,
+  trans: TranslationBundle
+): WidgetSpaces {
+  const isFirstText = (): boolean => !wasText && (wasText = true);
+  return new WidgetSpaces(
+    service,
+    registry,
+    context,
+    (options, load) => new RankWidgetView(options, { trans, load, isFirstText })
+  );
+}
+
+/** What belongs to the output of ranks, and is in outputs of its own. */
+function addParts(registry: IRenderMimeRegistry): void {
+  const createRenderer = (): PartRenderer => new PartRenderer(registry);
+  registry.addFactory({ safe: true, mimeTypes: [PART_MIME], defaultRank: 10, createRenderer }, 10);
+}
+
+/** Sets the maximum height of outputs, for the style sheet, and whether numbers are condensed. */
+async function followSettings(registry: ISettingRegistry | null, look: { condenses: boolean }): Promise<void> {
   try {
     const settings = await registry?.load(ID);
     const read = (): void => {
       const lines = Number(settings?.composite.maxLines ?? DEFAULT_LINES);
       const height = `calc(${lines} * var(--jp-code-font-size) * var(--jp-code-line-height))`;
       document.documentElement.style.setProperty('--jpd-output-max-height', lines > 0 ? height : 'none');
+      look.condenses = settings?.composite.condenseNumbers !== false;
     };
     settings?.changed.connect(read);
     read();

@@ -13,7 +13,8 @@ import type { ReactiveToolbar } from '@jupyterlab/ui-components';
 import type { Widget } from '@lumino/widgets';
 import { Contributions } from '../../model/contributions';
 import type { IGroup } from '../../services/protocol';
-import { CommandIDs, ICellBadge, IDistCellBadges, IDistGroups, IDistGuard } from '../../tokens';
+import { nameFor } from '../../model/groups/wanted';
+import { CommandIDs, ICellBadge, IDistCellBadges, IDistGroups, IDistGuard, IDistStarter } from '../../tokens';
 import { CellBadges } from '../../widgets/rankpicker/cellbadge';
 import { PickerModel } from '../../widgets/rankpicker/pickermodel';
 import { RankChoice } from '../../widgets/rankpicker/rankchoice';
@@ -21,6 +22,7 @@ import { RanksOffNotice } from '../../widgets/rankpicker/ranksoff';
 import { TargetSelect } from '../../widgets/rankpicker/targetselect';
 import { ToolbarFit } from '../../widgets/rankpicker/layout/toolbarfit';
 import { focusPicker } from '../../widgets/rankpicker/layout/toolbarkeys';
+import { localPath, started, startWanted } from './startgroups';
 
 const SELECT_ITEM = 'rank-target';
 const CHOICE_ITEM = 'rank-choice';
@@ -29,12 +31,13 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
   id: 'jupyter-dist:rank-picker',
   description: 'The rank picker in the notebook toolbar.',
   autoStart: true,
-  requires: [IDistGroups, INotebookTracker, IToolbarWidgetRegistry],
+  requires: [IDistGroups, IDistStarter, INotebookTracker, IToolbarWidgetRegistry],
   optional: [ICommandPalette, ITranslator, IDistGuard],
   provides: IDistCellBadges,
   activate: (
     app: JupyterFrontEnd,
     groups: IDistGroups,
+    starter: IDistStarter,
     tracker: INotebookTracker,
     toolbar: IToolbarWidgetRegistry,
     palette: ICommandPalette | null,
@@ -45,12 +48,17 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const models = new WeakMap<NotebookPanel, PickerModel>();
     toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel => {
-      const model = new PickerModel(panel, groups);
+      const model = new PickerModel(panel, groups, starter);
       models.set(panel, model);
-      showChoice(panel, model, choiceOf(model, guard, trans));
+      const start = starts(app, panel, model, starter, trans);
+      showChoice(panel, model, choiceOf(model, guard, trans, start.startAgain));
       const badges = new CellBadges(panel, trans, added);
       panel.disposed.connect(() => badges.dispose(), badges);
-      return new TargetSelect({ model, trans, startGroup: () => void startGroupFor(app, panel, model) });
+      const openConsole = (): void => {
+        const { group, target } = model;
+        void app.commands.execute(CommandIDs.openConsole, { group: group?.id ?? null, ranks: target?.ranks ?? 'all' });
+      };
+      return new TargetSelect({ model, trans, openConsole, ...start });
     });
     const current = (): PickerModel | null =>
       (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;
@@ -62,19 +70,41 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
   }
 };
 
-/** Start a group for a notebook, and run its cells there. */
-async function startGroupFor(app: JupyterFrontEnd, panel: NotebookPanel, model: PickerModel): Promise<void> {
-  const notebook = panel.context.path;
-  const group: IGroup | null = await app.commands.execute(CommandIDs.startGroup, { notebook });
-  if (group && !panel.isDisposed) {
-    model.chooseGroup(group);
-    focusPicker(panel.toolbar.node);
-  }
+/** The three ways to start a group for a notebook; its cells run there. */
+function starts(
+  app: JupyterFrontEnd,
+  panel: NotebookPanel,
+  model: PickerModel,
+  starter: IDistStarter,
+  trans: TranslationBundle
+): { startGroup(): void; startAgain(): void; startNew(ranks: number): void } {
+  const choose = async (starting: Promise<IGroup | null>): Promise<void> => {
+    const group = await starting;
+    if (group && !panel.isDisposed) {
+      model.chooseGroup(group);
+      focusPicker(panel.toolbar.node);
+    }
+  };
+  const notebook = (): string => localPath(app, panel);
+  return {
+    startGroup: () => void choose(app.commands.execute(CommandIDs.startGroup, { notebook: panel.context.path })),
+    startAgain: () => void (model.missing && choose(startWanted(app, starter, panel, model.missing.name, trans))),
+    startNew: ranks => {
+      const name = nameFor(notebook(), model.groups);
+      const read = { wanted: { num_ranks: ranks }, refused: [] };
+      void choose(started(app, panel, name, read, () => starter.startNew(ranks, notebook())));
+    }
+  };
 }
 
 /** The second part of the picker: which ranks, or that ranks are unavailable on this page. */
-function choiceOf(model: PickerModel, guard: IDistGuard | null, trans: TranslationBundle): Widget {
-  return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans });
+function choiceOf(
+  model: PickerModel,
+  guard: IDistGuard | null,
+  trans: TranslationBundle,
+  startAgain: () => void
+): Widget {
+  return guard?.trouble ? new RanksOffNotice(guard.trouble, trans) : new RankChoice({ model, trans, startAgain });
 }
 
 /** Show the second part of the picker while a group is chosen. */
@@ -88,7 +118,7 @@ function showChoice(
     fit.dispose();
     choice.dispose();
   }, choice);
-  const update = (): void => fit.show(model.target ? (model.group?.world_size ?? 0) : null);
+  const update = (): void => fit.show(model.target ? (model.missing ? 0 : (model.group?.world_size ?? 0)) : null);
   model.changed.connect(update, choice);
   // The first part is in the toolbar only after its factory has returned.
   void panel.revealed.then(update);

@@ -7,6 +7,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Contributions } from '../../model/contributions';
 import { Clock } from '../../model/format/clock';
 import { DevicesModel } from '../../model/groups/devices';
+import { readWanted } from '../../model/groups/wanted';
 import { GroupMonitors } from '../../model/groups/monitor';
 import { CommandIDs, IDistGroups, IDistService, IDistSidebarSections, ISidebarSection } from '../../tokens';
 import { ranksIcon } from '../../widgets/icons';
@@ -59,7 +60,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
 
 const START_ARGS = {
   type: 'object',
-  properties: { notebook: { type: 'string' }, isPalette: { type: 'boolean' } }
+  properties: { notebook: { type: 'string' }, wanted: { type: 'object' }, isPalette: { type: 'boolean' } }
 } as const;
 
 /** The actions of the buttons: run the commands. */
@@ -73,7 +74,8 @@ function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
     reform: group => run(CommandIDs.reform, { group: group.id }),
     shutdown: group => run(CommandIDs.shutdown, { group: group.id }),
     emptyCache: group => run(CommandIDs.emptyCache, { group: group.id }),
-    openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank })
+    openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),
+    openConsole: group => run(CommandIDs.openConsole, { group: group.id })
   };
 }
 
@@ -100,7 +102,9 @@ function addCommands(
     execute: args => {
       app.shell.activateById(sidebar.id);
       const notebook = typeof args.notebook === 'string' ? args.notebook : null;
-      const closed = sidebar.openForm(notebook);
+      const { name, ...wanted } = (args.wanted ?? {}) as { name?: unknown };
+      const filled = typeof name === 'string' ? { name, ...readWanted(wanted).wanted } : null;
+      const closed = sidebar.openForm(notebook, filled);
       // The launcher ignores clicks while its command is running.
       return notebook === null ? undefined : closed;
     }

@@ -5,9 +5,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
 import { lowestRank } from '../../model/format/ranks';
 import { streamText } from '../../model/executions/view';
+import type { ICondensed } from '../../model/numbers/condense';
 import type { IElided } from '../../services/protocol';
 import { BlockLayout, RichBlock } from './blocks/richblock';
 import type { IShownItem } from './shown';
+import { NumbersLine } from './blocks/numbersline';
 import { StreamText } from './blocks/streamtext';
 
 /** The number of colors that rankoutput.css has for sets of ranks. */
@@ -20,6 +22,8 @@ export interface IRowContext {
   trusted: boolean;
   /** Open the full log of a rank. */
   openLog(rank: number): void;
+  /** Show the exact lines of a condensed one, or hide them. */
+  toggleExact(key: string): void;
 }
 
 export class ItemRow {
@@ -39,12 +43,15 @@ export class ItemRow {
   update(item: IShownItem, isCommon: boolean, repeats: boolean): void {
     this._setRanks(item.ranks, isCommon);
     this.node.classList.toggle('jpd-mod-repeats', repeats);
-    const { output, elided } = item;
-    if (output === this._shown || (elided && elided === this._shown)) {
+    const { condensed, output, elided } = item;
+    const shown = condensed ?? output ?? elided ?? null;
+    if (shown === this._shown) {
       return;
     }
-    this._shown = output ?? elided ?? null;
-    if (elided) {
+    this._shown = shown;
+    if (condensed) {
+      this._showNumbers(condensed, item.key);
+    } else if (elided) {
       this._showElided(elided, item.ranks);
     } else if (output?.output_type === 'stream') {
       this._showStream(output as IStream);
@@ -85,20 +92,19 @@ export class ItemRow {
   }
 
   private _showStream(output: IStream): void {
-    const isError = output.name === 'stderr';
-    this._setKind(isError ? 'stderr' : 'stdout');
+    this._setKind(output.name);
     if (!this._stream) {
       this._stream = new StreamText();
-      // JupyterLab's classes, with which its themes color ANSI text.
-      const box = document.createElement('div');
-      box.className = 'jp-RenderedText';
-      box.dataset.mimeType = isError
-        ? 'application/vnd.jupyter.stderr'
-        : 'application/vnd.jupyter.stdout';
-      box.append(this._stream.node);
-      this._body.append(box);
+      this._body.append(textBox(output.name, this._stream.node));
     }
     this._stream.set(streamText(output));
+  }
+
+  private _showNumbers(condensed: ICondensed, key: string): void {
+    this._setKind(condensed.name);
+    const { trans, toggleExact } = this._context;
+    const line = new NumbersLine(trans, condensed, () => toggleExact(key));
+    this._body.replaceChildren(textBox(condensed.name, line.node));
   }
 
   private _showRich({ output }: IShownItem): void {
@@ -140,6 +146,15 @@ export class ItemRow {
   private _rich: RichBlock | null = null;
   private _shown: object | null = null;
   private _stream: StreamText | null = null;
+}
+
+/** JupyterLab's classes, with which its themes color ANSI text. */
+function textBox(name: string, content: HTMLElement): HTMLElement {
+  const box = document.createElement('div');
+  box.className = 'jp-RenderedText';
+  box.dataset.mimeType = `application/vnd.jupyter.${name === 'stderr' ? 'stderr' : 'stdout'}`;
+  box.append(content);
+  return box;
 }
 
 /** "rank 3", "ranks 0-7". */

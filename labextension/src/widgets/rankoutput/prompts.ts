@@ -98,6 +98,10 @@ class PromptField {
         event.preventDefault();
         event.stopPropagation();
         void this._send();
+      } else if ((event.key === 'ArrowUp' || event.key === 'ArrowDown') && !asked.password) {
+        event.preventDefault();
+        event.stopPropagation();
+        this._recall(event.key === 'ArrowUp' ? -1 : 1);
       }
     });
     this.update(asked);
@@ -130,6 +134,12 @@ class PromptField {
     this._chosen.hidden = ranks.length < 2;
   }
 
+  /** Fill in an earlier answer: commands of a debugger are said again and again. */
+  private _recall(step: -1 | 1): void {
+    this._recalled = Math.min(Math.max(this._recalled + step, 0), sentBefore.length);
+    this._input.value = sentBefore[this._recalled] ?? '';
+  }
+
   private async _send(): Promise<void> {
     const { ranks, seq } = this._asked!;
     const text = this._input.value;
@@ -138,6 +148,11 @@ class PromptField {
     try {
       await this._options.answer({ text, seq, ranks: this._chosen.value || ranks });
       this._input.value = '';
+      if (!this._asked!.password && text !== '' && text !== sentBefore[sentBefore.length - 1]) {
+        sentBefore.push(text);
+        sentBefore.splice(0, sentBefore.length - MAX_RECALLED);
+      }
+      this._recalled = sentBefore.length;
     } catch (reason) {
       this._problem.textContent = reason instanceof Error ? reason.message : String(reason);
     }
@@ -148,6 +163,7 @@ class PromptField {
   private readonly _chosen = document.createElement('select');
   private readonly _input = document.createElement('input');
   private _options: IPromptsOptions;
+  private _recalled = sentBefore.length;
   private readonly _problem = document.createElement('span');
   private readonly _who = document.createElement('span');
 }
@@ -161,4 +177,7 @@ function isTyping(): boolean {
   return active?.classList.contains('cm-content') === true && active.textContent !== '';
 }
 
+/** Answers of this page, the last one at the end; no passwords. */
+const sentBefore: string[] = [];
+const MAX_RECALLED = 100;
 let nextId = 0;

@@ -2,31 +2,31 @@
  * Renders the output of ranks: folded, and rank by rank. Live while the cell
  * runs, and from the file alone afterwards.
  */
-import { IRenderMimeRegistry, MimeModel } from '@jupyterlab/rendermime';
+import { MimeModel } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { parseBundle } from '../../model/executions/parsebundle';
+import { WidgetFollower } from '../../model/cells/lateoutput';
 import { includesRank } from '../../model/format/ranks';
-import type { Awaited } from '../../model/executions/waiting';
 import {
   FINAL_STATES,
-  IExecution,
   IInputPrompt,
-  IInputRequest,
   IRanksBundle,
-  IRankStack,
   IVerdict,
   RANKS_MIME
 } from '../../services/protocol';
-import type { IDistExecutions, IDistOutputActions, IFollowedExecution } from '../../tokens';
+import type { IFollowedExecution } from '../../tokens';
 import { createHelpLink } from '../errornote';
 import { ItemList } from './itemlist';
+import type { IRanksRendererOptions } from './options';
+import { Parts } from './parts';
 import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './shown';
 import { ActionButtons } from './header/actionbuttons';
+import { NumbersSwitch } from './header/numbersswitch';
 import { IRankNote, RankNotes } from './header/ranknotes';
+import { ReplaceButton } from './header/replacebutton';
 import { summarize } from './header/summary';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
 import { VerdictCard } from './header/verdictcard';
@@ -38,28 +38,6 @@ const CLOCK_MS = 1000;
 const STALE_MS = 2000;
 /** Share of the time for drawing, so that the page stays usable with much output. */
 const DRAW_SHARE = 0.4;
-
-export interface IRanksRendererOptions {
-  rendermime: IRenderMimeRegistry;
-  executions: IDistExecutions;
-  trans: TranslationBundle;
-  /** What other extensions add. */
-  actions: IDistOutputActions;
-  openLog(group: string, rank: number): void;
-  /** Whether the server is connected. */
-  isConnected(): boolean;
-  /** What a queued execution waits for. */
-  waitsFor(execution: IExecution): Awaited | null;
-  /** What the ranks that run it wait for. */
-  notesOf(execution: IExecution): IRankNote[];
-  killRank(group: string, rank: number | null): void;
-  interrupt(group: string, ranks: string): void;
-  /** Run a running execution on more ranks; resolves when that was tried. */
-  extend(group: string, execution: string, ranks: string): Promise<void>;
-  stacks(group: string): Promise<IRankStack[]>;
-  /** Answer what ranks of an execution ask for. */
-  answer(group: string, execution: string, body: IInputRequest): Promise<unknown>;
-}
 
 export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   constructor(options: IRanksRendererOptions) {
@@ -98,8 +76,16 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       trans: options.trans,
       answer: body => options.answer(this._bundle!.group.id, this._bundle!.execution_id, body)
     });
+    this._replace = new ReplaceButton(options);
     this._actions = new ActionButtons(options.actions);
-    header.node.append(this._tabs.node, this._summary, this._actions.node, hint, this._verdict.node, this._notes.node);
+    this._widgets = new WidgetFollower(options);
+    this._numbers = new NumbersSwitch({
+      trans: options.trans,
+      condenses: () => options.condenses(),
+      redraw: () => this._draw()
+    });
+    const { node: exact } = this._numbers;
+    header.node.append(this._tabs.node, this._summary, exact, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
     this._content.addWidget(header);
     this.node.append(this._prompts.node, this._error);
@@ -109,6 +95,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     const bundle = parseBundle(model.data[RANKS_MIME]);
     this._bundle = bundle;
+    this._parts.reset();
     for (const part of this._content.widgets) {
       part.setHidden(!bundle);
     }
@@ -134,12 +121,22 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._options.actions.changed.disconnect(this._schedule, this);
     this._followed?.changed.disconnect(this._schedule, this);
     this._followed = null;
+    this._widgets.dispose();
     this._tabs.dispose();
     this._verdict.dispose();
+    this._replace.dispose();
     cancelAnimationFrame(this._frame);
     clearTimeout(this._timer);
     clearTimeout(this._clock);
     super.dispose();
+  }
+
+  /** Its parts are in the output area, which it has been given now. */
+  protected onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    if (this._bundle && !this._parts.isJoined) {
+      this._draw();
+    }
   }
 
   protected onAfterShow(msg: Message): void {
@@ -180,9 +177,15 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
 
   private _shown(): IShown {
     const bundle = this._bundle!;
+    // Also hides the parts while the view is live.
+    const joined = this._parts.join(bundle);
+    const items = this._followed?.id === bundle.execution_id ? this._followed.items : joined.items;
+    if (this._widgets.update(bundle, items, this._trusted)) {
+      this._connect();
+    }
     const { _followed: followed } = this;
     if (!followed?.execution || followed.id !== bundle.execution_id) {
-      return fromBundle(bundle);
+      return fromBundle(joined);
     }
     const shown = fromFollowed(followed, bundle);
     // The error that ended the live view is only in the bundle.
@@ -226,9 +229,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     this.node.dataset.state = shown.state;
     this.toggleClass('jpd-mod-single', shown.perRank.length === 1);
-    this._tabs.update(shown, this._selected, now);
     const isOpen = !FINAL_STATES.has(shown.state);
     const isStale = isOpen && this._isStale();
+    this._tabs.update(shown, this._selected, now, isStale ? [] : this._asking().map(({ ranks }) => ranks));
     this.node.dataset.connected = String(!isStale);
     const summary = summarize(trans, shown, now, isStale, isStale ? null : this._waiting(now));
     if (this._summary.textContent !== summary) {
@@ -293,8 +296,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const text = hidden ? '' : [error.message, error.hint].join(' ').trim();
     if (this._errorText !== text) {
       this._errorText = text;
-      this._error.replaceChildren(...(hidden ? [] : [text, ' ', createHelpLink(error)]));
+      this._error.replaceChildren(...(hidden ? [] : [text, ' ', createHelpLink(error), this._replace.node]));
     }
+    this._replace.show(this._trusted && !hidden && error.code === 'rank_dead' ? this._bundle!.group.id : null);
   }
 
   /** Only the visible pane is updated. */
@@ -309,7 +313,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     const items =
       tab === 'folded'
-        ? shown.items
+        ? this._numbers.apply(shown.items)
         : shown.items.filter(item => includesRank(item.ranks, tab));
     pane.setItems(items, shown.ranks, !FINAL_STATES.has(shown.state));
     this._prompts.update(this._asking(), tab);
@@ -320,12 +324,13 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   }
 
   private _newPane(tab: TabId, shown: IShown): ItemList {
-    const { rendermime, trans, openLog } = this._options;
+    const { registryOf, trans, openLog } = this._options;
     const pane = new ItemList({
-      rendermime,
+      rendermime: registryOf(shown.group.id),
       trans,
       trusted: this._trusted,
-      openLog: rank => openLog(shown.group.id, rank)
+      openLog: rank => openLog(shown.group.id, rank),
+      toggleExact: key => this._numbers.toggle(key)
     });
     pane.id = `${this._prefix}-panel-${tab}`;
     pane.toggleClass('jpd-mod-oneRank', tab !== 'folded');
@@ -362,16 +367,20 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _lostAt: number | null = null;
   private _nextDraw = 0;
   private _notes: RankNotes;
+  private readonly _numbers: NumbersSwitch;
   private _options: IRanksRendererOptions;
   private _panes = new Map<TabId, ItemList>();
+  private _parts = new Parts(this, () => this._schedule());
   private _prefix: string;
   private _prompts: Prompts;
+  private _replace: ReplaceButton;
   private _selected: TabId = 'folded';
   private _summary: HTMLElement;
   private _tabs: RankTabBar;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _trusted = false;
   private _verdict: VerdictCard;
+  private _widgets: WidgetFollower;
 }
 
 let nextId = 0;

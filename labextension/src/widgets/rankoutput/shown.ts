@@ -8,10 +8,13 @@ import type {
 } from '../../services/protocol';
 import type { IFollowedExecution } from '../../tokens';
 import { expandRanks } from '../../model/format/ranks';
+import type { ICondensed } from '../../model/numbers/condense';
 
 export interface IShownItem extends ISavedItem {
   /** Stays the same for an item across updates. */
   key: string;
+  /** In place of an output: one line for those of several ranks. */
+  condensed?: ICondensed;
 }
 
 /** The status of one rank. */

@@ -1,13 +1,13 @@
 /** The text field for a rank expression, checked while the user types. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect, useId, useRef, useState } from 'react';
-import { parseRanks } from '../../model/format/ranks';
+import { type IShape, parseRanks } from '../../model/format/ranks';
 import type { DistError } from '../../services/errors';
 import { Floating } from './layout/floating';
 
 interface IExpressionFieldProps {
   value: string;
-  worldSize: number | null;
+  group: IShape | null;
   trans: TranslationBundle;
   onCommit(expression: string): void;
 }
@@ -15,14 +15,14 @@ interface IExpressionFieldProps {
 export function ExpressionField(
   props: IExpressionFieldProps
 ): React.ReactElement {
-  const { value, worldSize, trans, onCommit } = props;
+  const { value, group, trans, onCommit } = props;
   const [text, setText] = useState(value);
   const [isFocused, setFocused] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const id = useId();
   // A choice made elsewhere replaces unfinished text.
   useEffect(() => setText(value), [value]);
-  const error = check(text, worldSize);
+  const error = check(text, group);
   const hint = trans.__('A rank expression selects ranks: all, 0, 0-3, 0-3,7, ::2 (every second rank), !0 (all but 0)');
   const commit = (): void => {
     if (!error && text.trim() !== value) {
@@ -95,10 +95,10 @@ function Advice({ id, error, hint }: IAdviceProps): React.ReactElement {
   );
 }
 
-function check(text: string, worldSize: number | null): DistError | null {
+function check(text: string, group: IShape | null): DistError | null {
   try {
-    if (worldSize !== null) {
-      parseRanks(text, worldSize);
+    if (group !== null) {
+      parseRanks(text, group);
     }
     return null;
   } catch (reason) {

@@ -1,8 +1,9 @@
-/** The model of a notebook's rank picker: where its cells run. */
-import type { Cell, ICellModel } from '@jupyterlab/cells';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+/** The models of rank pickers: where the cells of a notebook or a console run. */
+import type { ICellModel } from '@jupyterlab/cells';
+import type { INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
 import { ChangingModel } from '../../model/changing';
 import { formatRanks, parseRanks } from '../../model/format/ranks';
+import type { IReadWanted, IWantedGroup } from '../../model/groups/wanted';
 import {
   CellTarget,
   getCellTarget,
@@ -14,23 +15,26 @@ import {
   Target
 } from '../../model/notebooks/target';
 import type { IGroup } from '../../services/protocol';
-import type { IDistGroups } from '../../tokens';
+import type { IDistGroups, IDistStarter } from '../../tokens';
 
-/** Emits `changed` when anything that the picker shows may have changed. */
-export class PickerModel extends ChangingModel {
-  constructor(panel: NotebookPanel, groups: IDistGroups) {
+/** Where cells run, and what can be chosen. Emits `changed` when anything that a picker shows may have changed. */
+export abstract class TargetModel extends ChangingModel {
+  constructor(groups: IDistGroups, starter: IDistStarter) {
     super();
-    this._panel = panel;
     this._groups = groups;
-    const { content } = panel;
-    groups.changed.connect(this.emitChanged, this);
-    content.activeCellChanged.connect(this._onActiveCell, this);
-    content.selectionChanged.connect(this.emitChanged, this);
-    content.modelChanged.connect(this._onModel, this);
-    panel.disposed.connect(this.dispose, this);
-    this._onModel();
-    this._onActiveCell();
+    this._starter = starter;
+    // It also follows the groups.
+    starter.changed.connect(this.emitChanged, this);
   }
+
+  /** The notebook, or the cells of a console; null while it is loaded. */
+  protected abstract readonly notebook: INotebookModel | null;
+  /** The active cell, which may have a target of its own. */
+  protected abstract readonly activeCell: ICellModel | null;
+  /** The cells that a choice for cells is for. */
+  protected abstract selectedCells(): ICellModel[];
+  /** Whether single cells can have a target of their own. */
+  abstract readonly hasCellTargets: boolean;
 
   get groups(): readonly IGroup[] {
     return this._groups.groups;
@@ -38,18 +42,17 @@ export class PickerModel extends ChangingModel {
 
   /** Whether the picker applies to the selected cells only. */
   get isOverride(): boolean {
-    const cell = this._activeCell;
-    return cell !== null && getCellTarget(cell.model) !== undefined;
+    const cell = this.activeCell;
+    return cell !== null && getCellTarget(cell) !== undefined;
   }
 
   /** The target of the active cell. */
   get target(): Target {
-    const { model } = this._panel.content;
-    const cell = this._activeCell?.model;
-    if (!model) {
+    const { notebook, activeCell } = this;
+    if (!notebook) {
       return null;
     }
-    return cell ? resolveTarget(model, cell) : getNotebookTarget(model);
+    return activeCell ? resolveTarget(notebook, activeCell) : getNotebookTarget(notebook);
   }
 
   /** The group of the target, if it is running. */
@@ -58,11 +61,25 @@ export class PickerModel extends ChangingModel {
     return target ? this._groups.find(target.group) : null;
   }
 
+  /** The group of the target that is not running, and what would start it; null: it runs, or it is not known whether. */
+  get missing(): { name: string; read: IReadWanted } | null {
+    const { target } = this;
+    const { notebook } = this;
+    return target && notebook && this._starter.isMissing(target.group)
+      ? { name: target.group, read: this._starter.wantedBy(notebook, target.group) }
+      : null;
+  }
+
+  /** The numbers of ranks that a new group can be started with. */
+  get sizes(): readonly number[] {
+    return this._starter.sizes;
+  }
+
   /** The chosen ranks; empty when the expression does not fit the group. */
   get ranks(): readonly number[] {
     const { target, group } = this;
     try {
-      return target && group ? parseRanks(target.ranks, group.world_size) : [];
+      return target && group ? parseRanks(target.ranks, group) : [];
     } catch {
       return [];
     }
@@ -75,7 +92,8 @@ export class PickerModel extends ChangingModel {
       return;
     }
     const ranks = this.target?.ranks ?? 'all';
-    this._set({ group: group.name, ranks: fits(ranks, group) ? ranks : 'all' });
+    const target = { group: group.name, ranks: fits(ranks, group) ? ranks : 'all' };
+    this._set(target, this._starter.describe(group));
   }
 
   /** Run cells on these ranks. Throws a DistError if the expression is invalid. */
@@ -83,7 +101,7 @@ export class PickerModel extends ChangingModel {
     const { target, group } = this;
     if (target) {
       if (group) {
-        parseRanks(expression, group.world_size);
+        parseRanks(expression, group);
       }
       this._set({ group: target.group, ranks: expression.trim() });
     }
@@ -112,35 +130,59 @@ export class PickerModel extends ChangingModel {
   /** Set a target for the selected cells, or clear it. */
   setOverride(on: boolean): void {
     const { target } = this;
-    for (const cell of this._selectedCells()) {
+    for (const cell of this.selectedCells()) {
       setCellTarget(cell, on ? own(target) : undefined);
     }
   }
 
-  private get _activeCell(): Cell | null {
-    return this._panel.content.activeCell;
+  private _set(target: Target, wanted?: IWantedGroup): void {
+    const { notebook } = this;
+    if (!notebook) {
+      return;
+    }
+    if (this.isOverride) {
+      for (const cell of this.selectedCells()) {
+        setCellTarget(cell, own(target));
+      }
+    } else {
+      setNotebookTarget(notebook, target, wanted);
+    }
   }
 
-  private _selectedCells(): ICellModel[] {
+  private _groups: IDistGroups;
+  private _starter: IDistStarter;
+}
+
+/** The model of a notebook's rank picker. */
+export class PickerModel extends TargetModel {
+  constructor(panel: NotebookPanel, groups: IDistGroups, starter: IDistStarter) {
+    super(groups, starter);
+    this._panel = panel;
+    const { content } = panel;
+    content.activeCellChanged.connect(this._onActiveCell, this);
+    content.selectionChanged.connect(this.emitChanged, this);
+    content.modelChanged.connect(this._onModel, this);
+    panel.disposed.connect(this.dispose, this);
+    this._onModel();
+    this._onActiveCell();
+  }
+
+  readonly hasCellTargets = true;
+
+  protected get notebook(): INotebookModel | null {
+    return this._panel.content.model;
+  }
+
+  protected get activeCell(): ICellModel | null {
+    return this._panel.content.activeCell?.model ?? null;
+  }
+
+  protected selectedCells(): ICellModel[] {
     const { content } = this._panel;
     return content.widgets
       .filter(cell => content.isSelectedOrActive(cell))
       .map(cell => cell.model)
       .filter(model => model.type === 'code');
-  }
-
-  private _set(target: Target): void {
-    const { model } = this._panel.content;
-    if (!model) {
-      return;
-    }
-    if (this.isOverride) {
-      for (const cell of this._selectedCells()) {
-        setCellTarget(cell, own(target));
-      }
-    } else {
-      setNotebookTarget(model, target);
-    }
   }
 
   private _onModel(): void {
@@ -166,7 +208,6 @@ export class PickerModel extends ChangingModel {
   }
 
   private _cellModel: ICellModel | null = null;
-  private _groups: IDistGroups;
   private _panel: NotebookPanel;
 }
 
@@ -177,7 +218,7 @@ function own(target: Target): CellTarget {
 
 function fits(expression: string, group: IGroup): boolean {
   try {
-    return parseRanks(expression, group.world_size).length > 0;
+    return parseRanks(expression, group).length > 0;
   } catch {
     return false;
   }

@@ -4,10 +4,12 @@ import { caretDownEmptyThinIcon, ReactWidget } from '@jupyterlab/ui-components';
 import React, { useRef, useState } from 'react';
 import { formatRanks } from '../../model/format/ranks';
 import type { IGroup } from '../../services/protocol';
+import type { IReadWanted } from '../../model/groups/wanted';
 import { useSignal } from '../hooks';
+import { startDetails, startLabel } from '../startwords';
 import { ExpressionField } from './expressionfield';
 import { Floating } from './layout/floating';
-import type { PickerModel } from './pickermodel';
+import type { TargetModel } from './pickermodel';
 import { RankToggles } from './ranktoggles';
 import type { ChoiceForm } from './layout/toolbarfit';
 import { moveInPicker } from './layout/toolbarkeys';
@@ -16,8 +18,10 @@ import { moveInPicker } from './layout/toolbarkeys';
 const GRID_COLUMNS = 8;
 
 interface IRankChoiceProps {
-  model: PickerModel;
+  model: TargetModel;
   trans: TranslationBundle;
+  /** Start the group that is missing, as the notebook wants it. */
+  startAgain(): void;
 }
 
 export class RankChoice extends ReactWidget {
@@ -54,19 +58,23 @@ type IBodyProps = IRankChoiceProps & { form: ChoiceForm };
 function RankChoiceBody({ form, ...props }: IBodyProps): React.ReactElement | null {
   const { model, trans } = props;
   useSignal(model.changed);
-  const { target, group } = model;
+  const { target, missing } = model;
   if (!target) {
     return null;
   }
+  if (missing) {
+    return <StartButton {...props} {...missing} />;
+  }
+  const { group } = model;
   const rest = (
     <>
       <ExpressionField
         value={target.ranks}
-        worldSize={group?.world_size ?? null}
+        group={group}
         trans={trans}
         onCommit={expression => model.chooseExpression(expression)}
       />
-      <OwnButton {...props} />
+      {model.hasCellTargets && <OwnButton {...props} />}
     </>
   );
   const toggles = group && <Toggles {...props} group={group} isInline={form === 'full'} />;
@@ -91,6 +99,23 @@ function RankChoiceBody({ form, ...props }: IBodyProps): React.ReactElement | nu
           )}
       {rest}
     </>
+  );
+}
+
+/** Starts the group that is missing. */
+function StartButton(props: IRankChoiceProps & { name: string; read: IReadWanted }): React.ReactElement {
+  const { trans, name, read, startAgain } = props;
+  const label = startLabel(trans, name, read.wanted);
+  return (
+    <button
+      type="button"
+      className="jpd-RankChoice-start"
+      title={[label, ...startDetails(trans, read)].join('\n')}
+      aria-label={label}
+      onClick={startAgain}
+    >
+      {label}
+    </button>
   );
 }
 

@@ -4,6 +4,7 @@ import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
 import React, { useId, useRef, useState } from 'react';
 import type { IGroup } from '../../services/protocol';
 import { useSignal } from '../hooks';
+import { startLabel } from '../startwords';
 import { stateWord } from '../statewords';
 import type { PickerModel } from './pickermodel';
 import { Floating } from './layout/floating';
@@ -12,11 +13,21 @@ import { moveInPicker } from './layout/toolbarkeys';
 // Names of groups cannot be empty or contain a colon.
 const KERNEL = ':kernel';
 const START = ':start';
+const AGAIN = ':again';
+const NEW = ':new-';
+const CONSOLE = ':console';
 
 interface ITargetSelectProps {
   model: PickerModel;
   trans: TranslationBundle;
+  /** Open the form. */
   startGroup(): void;
+  /** Start the group that is missing, as the notebook wants it. */
+  startAgain(): void;
+  /** Start a group with so many ranks. */
+  startNew(ranks: number): void;
+  /** Open a console on the chosen ranks. */
+  openConsole(): void;
 }
 
 export class TargetSelect extends ReactWidget {
@@ -37,7 +48,7 @@ export class TargetSelect extends ReactWidget {
 }
 
 function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
-  const { model, trans, startGroup } = props;
+  const { model, trans } = props;
   useSignal(model.changed);
   const [isFocused, setFocused] = useState(false);
   const field = useRef<HTMLSelectElement | null>(null);
@@ -46,22 +57,14 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
   const hint = trans.__('Where cells run: the kernel, or a group of torch.distributed processes, called ranks');
   const selected = target ? (group?.name ?? target.group) : KERNEL;
   // The field has a fixed width and cuts off long names, so the title repeats the selection.
-  const shown = !target ? trans.__('Kernel') : group ? groupLabel(trans, group) : trans.__('%1 (not running)', target.group);
-  const onChange = (event: React.ChangeEvent<HTMLSelectElement>): void => {
-    const { value } = event.target;
-    if (value === START) {
-      startGroup();
-    } else {
-      model.chooseGroup(groups.find(({ name }) => name === value) ?? null);
-    }
-  };
+  const shown = !target ? trans.__('Kernel') : group ? groupLabel(trans, group) : notRunning(trans, target.group);
   const select = (
     <HTMLSelect
       elementRef={element => (field.current = element)}
       className="jpd-TargetSelect-select"
       data-target={target ? 'ranks' : 'kernel'}
       value={selected}
-      onChange={onChange}
+      onChange={event => choose(props, event.target.value)}
       onFocus={event => setFocused(event.target.matches(':focus-visible'))}
       onBlur={() => setFocused(false)}
       aria-label={trans.__('Run cells on')}
@@ -75,11 +78,14 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
         </option>
       ))}
       {target && !group && (
-        <option value={target.group}>
-          {trans.__('%1 (not running)', target.group)}
-        </option>
+        <option value={target.group}>{notRunning(trans, target.group)}</option>
       )}
-      <option value={START}>{trans.__('Start group\u2026')}</option>
+      {group && (
+        <optgroup label={group.name}>
+          <option value={CONSOLE}>{trans.__('New console')}</option>
+        </optgroup>
+      )}
+      <StartOptions model={model} trans={trans} />
     </HTMLSelect>
   );
   return (
@@ -94,6 +100,41 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
       )}
     </>
   );
+}
+
+/** Carry out what was selected: where cells run, or something to start. */
+function choose({ model, startGroup, startAgain, startNew, openConsole }: ITargetSelectProps, value: string): void {
+  if (value === START) {
+    startGroup();
+  } else if (value === AGAIN) {
+    startAgain();
+  } else if (value === CONSOLE) {
+    openConsole();
+  } else if (value.startsWith(NEW)) {
+    startNew(Number(value.slice(NEW.length)));
+  } else {
+    model.chooseGroup(model.groups.find(({ name }) => name === value) ?? null);
+  }
+}
+
+/** The groups that can be started: the missing one, new ones by their number of ranks, and any other by the form. */
+function StartOptions({ model, trans }: Pick<ITargetSelectProps, 'model' | 'trans'>): React.ReactElement {
+  const { missing, sizes } = model;
+  return (
+    <optgroup label={trans.__('Start a group')}>
+      {missing && <option value={AGAIN}>{startLabel(trans, missing.name, missing.read.wanted)}</option>}
+      {sizes.map(size => (
+        <option key={size} value={`${NEW}${size}`}>
+          {trans._n('%1 rank', '%1 ranks', size)}
+        </option>
+      ))}
+      <option value={START}>{trans.__('Start group\u2026')}</option>
+    </optgroup>
+  );
+}
+
+function notRunning(trans: TranslationBundle, name: string): string {
+  return trans.__('%1 (not running)', name);
 }
 
 function groupLabel(trans: TranslationBundle, { name, state, world_size: size }: IGroup): string {

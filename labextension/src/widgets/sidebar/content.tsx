@@ -35,6 +35,8 @@ export function Content({ widget }: { widget: RanksSidebar }): React.ReactElemen
       >
         {widget.isFormOpen && (
           <StartForm
+            key={widget.formCount}
+            wanted={widget.wanted}
             ranks={widget.options.ranks}
             onClose={() => widget.closeForm(null)}
             onStarted={group => widget.closeForm(group)}

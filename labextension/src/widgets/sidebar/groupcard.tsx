@@ -4,6 +4,7 @@ import {
   caretRightIcon,
   cleaningIcon,
   closeIcon,
+  consoleIcon,
   LabIcon,
   refreshIcon,
   stopIcon
@@ -18,8 +19,10 @@ import { ErrorNote } from '../errornote';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
 import { groupLight, stateWord, groupSummary } from '../statewords';
+import { AllocationNote } from './allocation';
 import { useSidebar } from './context';
 import { MemoryChart } from './charts/memorychart';
+import { NodeList } from './nodelist';
 import { RankList } from './ranklist';
 
 /** At most this many waiting cells are listed. */
@@ -42,11 +45,13 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
   return (
     <section className="jpd-Group" data-state={group.state} aria-label={trans.__('Group %1', group.name)}>
       <GroupHeader group={group} isOpen={isOpen} onToggle={() => setOpen(!isOpen)} />
+      <AllocationNote group={group} />
       <GroupNote group={group} />
       {group.error && <ErrorNote error={group.error} />}
       {isOpen && (
         <>
           <GroupFacts group={group} monitor={monitor} />
+          <NodeList nodes={group.nodes ?? []} trans={trans} />
           {charts && <MemoryChart monitor={monitor} worldSize={group.world_size} pointed={pointed} />}
           <RankList group={group} monitor={monitor} onPoint={setPointed} />
           <Waiting group={group} monitor={monitor} />
@@ -136,6 +141,12 @@ function GroupButtons({ group }: { group: IGroup }): React.ReactElement {
         label={trans.__('Empty the memory caches of %1', group.name)}
         disabled={ending || group.state === 'starting'}
         onClick={() => actions.emptyCache(group)}
+      />
+      <IconButton
+        icon={consoleIcon}
+        label={trans.__('New console on %1', group.name)}
+        disabled={ending}
+        onClick={() => actions.openConsole(group)}
       />
       <IconButton
         icon={closeIcon}

@@ -5,6 +5,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import React, { lazy, Suspense } from 'react';
 import { DistError, loaded } from '../../services/errors';
+import type { FilledForm } from '../../model/groups/startform';
 import type { IGroup } from '../../services/protocol';
 import { ErrorNote } from '../errornote';
 import { useSignal } from '../hooks';
@@ -46,16 +47,28 @@ export class RanksSidebar extends ReactWidget {
     return this._form !== null;
   }
 
+  /** What the form is filled in with. */
+  get wanted(): FilledForm | null {
+    return this._wanted;
+  }
+
+  /** Counts forms: each is a new one. */
+  get formCount(): number {
+    return this._formCount;
+  }
+
   /** The notebook the form was opened for; null: the current one. */
   get notebook(): string | null {
     return this._notebook;
   }
 
   /** Open the form, optionally for a notebook. Resolves when it closes, with the group that was started, or null. */
-  openForm(notebook: string | null): Promise<IGroup | null> {
+  openForm(notebook: string | null, wanted: FilledForm | null = null): Promise<IGroup | null> {
     this._form?.resolve(null);
     this._form = new PromiseDelegate();
     this._notebook = notebook;
+    this._wanted = wanted;
+    this._formCount += 1;
     this._changed.emit();
     return this._form.promise;
   }
@@ -118,7 +131,9 @@ export class RanksSidebar extends ReactWidget {
   private _options = DEFAULT_OPTIONS;
   private _form: PromiseDelegate<IGroup | null> | null = null;
   private _isWarmed = false;
+  private _formCount = 0;
   private _notebook: string | null = null;
+  private _wanted: FilledForm | null = null;
 }
 
 const Content = lazy(async () => {

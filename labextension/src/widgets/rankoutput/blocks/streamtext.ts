@@ -81,7 +81,7 @@ export class StreamText {
 }
 
 /** Append text with its colors; returns the style at its end. */
-function write(
+export function write(
   node: HTMLElement,
   text: string,
   start: IAnsiStyle

@@ -1,7 +1,7 @@
 /** The Python stacks of all ranks, live while they are shown: ranks with equal ones once, the user's lines first. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IRankStack, IStackFrame } from '../../../services/protocol';
-import { rankSetLabel } from '../itemrow';
+import { loaded } from '../../../services/errors';
+import type { IRankStack } from '../../../services/protocol';
 
 const EVERY_MS = 1000;
 
@@ -15,6 +15,12 @@ export function stateOfStack(trans: TranslationBundle, state: IRankStack['state'
     unknown: trans.__('does not answer')
   };
   return words[state];
+}
+
+/** What was asked for, and what draws it. */
+interface IDrawnStacks {
+  stacks: IRankStack[];
+  rows: typeof import('./stackrows');
 }
 
 export class StackList {
@@ -68,47 +74,29 @@ export class StackList {
     this._timer = setTimeout(() => void this._refresh(opening), EVERY_MS);
   }
 
-  private async _ask(): Promise<IRankStack[] | string> {
+  private async _ask(): Promise<IDrawnStacks | string> {
     try {
-      return await this._fetch();
+      const rows = loaded(import(/* webpackChunkName: "stacks" */ './stackrows'));
+      return { stacks: await this._fetch(), rows: await rows };
     } catch (reason) {
       return this._trans.__('The stacks could not be read: %1', (reason as Error).message);
     }
   }
 
   /** Only what changed is replaced: text that is selected, and a part that was opened, stay. */
-  private _show(stacks: IRankStack[] | string): void {
-    const shape = JSON.stringify(stacks);
+  private _show(shown: IDrawnStacks | string): void {
+    const shape = JSON.stringify(typeof shown === 'string' ? shown : shown.stacks);
     if (shape === this._shape) {
       return;
     }
     this._shape = shape;
-    if (typeof stacks === 'string') {
-      this.node.textContent = stacks;
+    if (typeof shown === 'string') {
+      this.node.textContent = shown;
       return;
     }
+    const { rows, stacks } = shown;
     const opened = new Set([...this.node.querySelectorAll('details[open]')].map(part => (part as HTMLElement).dataset.ranks));
-    this.node.replaceChildren(...stacks.map(stack => this._entry(stack, opened.has(stack.ranks))));
-  }
-
-  private _entry({ ranks, state, call, frames }: IRankStack, isOpen: boolean): HTMLElement {
-    const entry = document.createElement('div');
-    entry.className = 'jpd-Stack';
-    const name = document.createElement('b');
-    name.textContent = rankSetLabel(this._trans, ranks);
-    const head = document.createElement('div');
-    head.append(name, ` ${stateOfStack(this._trans, state, call)}`);
-    entry.append(head, lines(frames.filter(frame => !frame.is_library)));
-    if (frames.some(frame => frame.is_library)) {
-      const all = document.createElement('details');
-      all.dataset.ranks = ranks;
-      all.open = isOpen;
-      const title = document.createElement('summary');
-      title.textContent = this._trans._n('the whole stack: %1 call', 'the whole stack: %1 calls', frames.length);
-      all.append(title, lines(frames));
-      entry.append(all);
-    }
-    return entry;
+    this.node.replaceChildren(...stacks.map(stack => rows.stackEntry(this._trans, stack, opened.has(stack.ranks))));
   }
 
   private _isOpen = false;
@@ -118,27 +106,3 @@ export class StackList {
 }
 
 let nextId = 0;
-
-/** One line per call, the innermost last, like a traceback. */
-function lines(frames: readonly IStackFrame[]): HTMLElement {
-  const list = document.createElement('ol');
-  list.append(
-    ...frames.map(({ name, file, line, function: called, code, is_library: isLibrary }) => {
-      const row = document.createElement('li');
-      const place = document.createElement('span');
-      place.className = 'jpd-Stack-place';
-      place.textContent = `${isLibrary ? shortened(file) : name}:${line} ${called}`;
-      place.title = `${file}:${line}`;
-      const source = document.createElement('code');
-      source.textContent = code;
-      row.append(place, ' ', source);
-      return row;
-    })
-  );
-  return list;
-}
-
-/** From the package on: "torch/nn/modules/module.py". */
-function shortened(file: string): string {
-  return file.replace(/^.*(?:site|dist)-packages\/|^.*\/lib\/(?=python\d)|^.*\/(?=jupyter_dist\/)/, '');
-}

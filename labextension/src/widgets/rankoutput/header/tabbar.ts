@@ -1,5 +1,6 @@
 /** The tabs of a rank output: the folded output, then one per rank. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { includesRank } from '../../../model/format/ranks';
 import { stateWord } from '../../statewords';
 import type { IShown } from '../shown';
 import { rankTime } from './summary';
@@ -29,7 +30,8 @@ export class RankTabBar {
 
   readonly node: HTMLElement;
 
-  update(shown: IShown, selected: TabId, now: number): void {
+  /** `asking`: the sets of ranks that wait for input. */
+  update(shown: IShown, selected: TabId, now: number, asking: readonly string[] = []): void {
     const { trans } = this._options;
     const tabs: TabId[] = ['folded', ...shown.perRank.map(({ rank }) => rank)];
     this._setTabs(tabs);
@@ -39,12 +41,16 @@ export class RankTabBar {
     );
     this._label('folded', trans.__('Folded'), '', shown.state);
     setAttribute(this._tabs.get('folded')!, 'title', foldedHint(trans));
+    setAttribute(this._tabs.get('folded')!, 'data-asks', String(asking.length > 0));
     for (const rank of shown.perRank) {
       const word = stateWord(trans, rank.status);
       const time = rankTime(rank, shown.startedAt, now);
       this._label(rank.rank, String(rank.rank), time, rank.status);
       const tab = this._tabs.get(rank.rank)!;
-      const label = trans.__('Rank %1, %2 %3', rank.rank, word, time).trim();
+      const asks = asking.some(ranks => includesRank(ranks, rank.rank));
+      const state = trans.__('Rank %1, %2 %3', rank.rank, word, time).trim();
+      const label = asks ? trans.__('%1, asks for input', state) : state;
+      setAttribute(tab, 'data-asks', String(asks));
       setAttribute(tab, 'aria-label', label);
       setAttribute(tab, 'title', label);
     }

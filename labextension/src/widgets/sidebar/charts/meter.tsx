@@ -24,7 +24,7 @@ export function Meter({ label, value, text, mayBeFull }: IMeterProps): React.Rea
       aria-valuetext={text}
       data-level={value >= HIGH && !mayBeFull ? 'high' : 'normal'}
     >
-      <div className="jpd-Meter-fill" style={{ width: `${value * 100}%` }} />
+      <div className="jpd-Meter-fill" style={{ width: `${Math.round(value * 200) / 2}%` }} />
     </div>
   );
 }

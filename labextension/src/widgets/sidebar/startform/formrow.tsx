@@ -1,7 +1,8 @@
 /** A row of the form: label, field, and its problem below. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useId } from 'react';
-import { MAX_RANKS, StartProblem } from '../../../model/groups/startform';
+import { MAX_NODES, MAX_RANKS, StartProblem } from '../../../model/groups/startform';
+import { MAX_VARIABLES } from '../../../model/groups/wanted';
 import { useSidebar } from '../context';
 
 export interface IInputIds {
@@ -36,6 +37,33 @@ export function Row({ label, problem, note, words, children }: IRowProps): React
   );
 }
 
+interface INumberRowProps {
+  readonly label: string;
+  readonly problem: StartProblem | undefined;
+  readonly max: number;
+  readonly value: string;
+  readonly change: (value: string) => void;
+}
+
+/** A row for a number from 1. */
+export function NumberRow({ label, problem, max, value, change }: INumberRowProps): React.ReactElement {
+  return (
+    <Row label={label} problem={problem}>
+      {id => (
+        <input
+          {...id}
+          className="jp-mod-styled"
+          type="number"
+          min={1}
+          max={max}
+          value={value}
+          onChange={event => change(event.target.value)}
+        />
+      )}
+    </Row>
+  );
+}
+
 interface IProblemProps {
   readonly problem?: StartProblem;
   readonly words?: string | null;
@@ -60,6 +88,9 @@ function problemWords(trans: TranslationBundle, problem: StartProblem): string {
     'devices-none-present': trans.__('This machine has no such device.'),
     'devices-none-ticked': trans.__('Select at least one device.'),
     'ranks-invalid': trans.__('Enter a number from 1 to %1.', MAX_RANKS),
+    'nodes-invalid': trans.__('Enter a number from 1 to %1.', MAX_NODES),
+    'launcher-unusable': trans.__('It cannot be used here.'),
+    'variables-invalid': trans.__('Enter NAME=value, one in a line, at most %1.', MAX_VARIABLES),
     'backend-not-here': trans.__('This accelerator does not use that backend; choose automatic.')
   };
   return words[problem];

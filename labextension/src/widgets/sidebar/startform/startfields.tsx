@@ -6,6 +6,7 @@ import { formatBytes } from '../../../model/format/quantities';
 import {
   backendsOf,
   IStartForm,
+  isOnNodes,
   IStartWorld,
   knownAccelerators,
   MAX_RANKS,
@@ -14,7 +15,7 @@ import {
 } from '../../../model/groups/startform';
 import type { IEnvironment } from '../../../services/protocol';
 import { useSidebar } from '../context';
-import { Problem, Row } from './formrow';
+import { NumberRow, Problem, Row } from './formrow';
 
 export interface IFieldProps {
   readonly form: IStartForm;
@@ -52,6 +53,9 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
           value={form.environment}
           onChange={event => set({ environment: event.target.value })}
         >
+          {!chosen && form.environment && (
+            <option value={form.environment}>{trans.__('%1 (not on this server)', form.environment)}</option>
+          )}
           {world.environments.map(environment => (
             <option
               key={environment.name}
@@ -71,7 +75,7 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
 export function AcceleratorField({ form, world, found, set }: IFieldProps): React.ReactElement {
   const { trans } = useSidebar();
   const choices = [
-    { name: 'auto', label: trans.__('automatic') },
+    { name: 'auto', label: isOnNodes(form) ? trans.__('automatic: CPU') : trans.__('automatic') },
     ...knownAccelerators(world),
     { name: 'cpu', label: trans.__('CPU') }
   ];
@@ -129,20 +133,15 @@ export function DevicesField({ form, world, found, set }: IFieldProps): React.Re
 
 export function RanksField({ form, found, set }: IFieldProps): React.ReactElement {
   const { trans } = useSidebar();
+  const label = isOnNodes(form) ? trans.__('Ranks per node') : trans.__('Ranks');
   return (
-    <Row label={trans.__('Ranks')} problem={found.ranks}>
-      {id => (
-        <input
-          {...id}
-          className="jp-mod-styled"
-          type="number"
-          min={1}
-          max={MAX_RANKS}
-          value={form.ranks}
-          onChange={event => set({ ranks: event.target.value })}
-        />
-      )}
-    </Row>
+    <NumberRow
+      label={label}
+      problem={found.ranks}
+      max={MAX_RANKS}
+      value={form.ranks}
+      change={ranks => set({ ranks })}
+    />
   );
 }
 
@@ -182,6 +181,25 @@ export function DirectoryField({ form, found, set }: IFieldProps): React.ReactEl
           placeholder={folder || trans.__("the server's folder")}
           spellCheck={false}
           onChange={event => set({ cwd: event.target.value })}
+        />
+      )}
+    </Row>
+  );
+}
+
+export function VariablesField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <Row label={trans.__('Variables')} problem={found.env}>
+      {id => (
+        <textarea
+          {...id}
+          className="jp-mod-styled"
+          rows={2}
+          value={form.env}
+          placeholder={trans.__('NAME=value, one in a line; saved in the notebook')}
+          spellCheck={false}
+          onChange={event => set({ env: event.target.value })}
         />
       )}
     </Row>

@@ -4,13 +4,16 @@ import React, { useEffect, useRef, useState } from 'react';
 import {
   acceleratorOf,
   defaultForm,
+  FilledForm,
+  filledForm,
   IStartForm,
+  isOnNodes,
   IStartWorld,
   problems,
   startRequest
 } from '../../../model/groups/startform';
 import { DistError } from '../../../services/errors';
-import type { IEnvironment, IErrorBody, IGroup } from '../../../services/protocol';
+import type { IEnvironment, IErrorBody, IGroup, ILauncherStatus } from '../../../services/protocol';
 import { ErrorNote } from '../../errornote';
 import { useSignal } from '../../hooks';
 import { ISidebarContext, useSidebar } from '../context';
@@ -21,10 +24,14 @@ import {
   DirectoryField,
   EnvironmentField,
   NameField,
-  RanksField
+  RanksField,
+  VariablesField
 } from './startfields';
+import { LauncherField, NodesField, OptionFields } from './nodefields';
 
 export interface IStartFormProps {
+  /** What it is filled in with. */
+  readonly wanted: FilledForm | null;
   /** The initial number of CPU ranks. */
   readonly ranks: number;
   readonly onClose: () => void;
@@ -48,17 +55,13 @@ interface IFieldsProps extends IStartFormProps {
   readonly preferred: string | null;
 }
 
-function Fields({ environments, preferred, ranks, onClose, onStarted }: IFieldsProps): React.ReactElement {
+function Fields({ environments, preferred, ranks, wanted, onClose, onStarted }: IFieldsProps): React.ReactElement {
   const sidebar = useSidebar();
   const { trans } = sidebar;
   const world = useWorld(sidebar, environments);
-  const [form, setForm] = useState<IStartForm>(() => defaultForm(world, preferred, ranks));
+  const [form, setForm] = useState<IStartForm>(() => filledForm(defaultForm(world, preferred, ranks), wanted));
   const submission = useSubmission(sidebar, onStarted);
-  const node = useRef<HTMLFormElement>(null);
-  useEffect(() => {
-    node.current?.scrollIntoView({ block: 'nearest' });
-    node.current?.querySelector('input')?.select();
-  }, []);
+  const node = useShown();
   const set = (changes: Partial<IStartForm>) => setForm(old => ({ ...old, ...changes }));
   const found = problems(form, world);
   const field = { form, world, found, set };
@@ -84,12 +87,16 @@ function Fields({ environments, preferred, ranks, onClose, onStarted }: IFieldsP
     >
       <NameField {...field} />
       <EnvironmentField {...field} />
+      <LauncherField {...field} />
+      {isOnNodes(form) && <NodesField {...field} />}
       <AcceleratorField {...field} />
-      {acceleratorOf(form, world) ? <DevicesField {...field} /> : <RanksField {...field} />}
-      <details className="jpd-StartForm-more">
-        <summary>{trans.__('Backend and folder')}</summary>
+      {acceleratorOf(form, world) && !isOnNodes(form) ? <DevicesField {...field} /> : <RanksField {...field} />}
+      {isOnNodes(form) && <OptionFields {...field} />}
+      <details className="jpd-StartForm-more" open={form.env !== '' || undefined}>
+        <summary>{trans.__('Backend, folder and variables')}</summary>
         <BackendField {...field} />
         <DirectoryField {...field} />
+        <VariablesField {...field} />
       </details>
       {submission.error && <ErrorNote error={submission.error} />}
       <div className="jpd-StartForm-buttons">
@@ -107,6 +114,16 @@ function Fields({ environments, preferred, ranks, onClose, onStarted }: IFieldsP
       </div>
     </form>
   );
+}
+
+/** The form, in view and ready to type in. */
+function useShown(): React.RefObject<HTMLFormElement> {
+  const node = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    node.current?.scrollIntoView({ block: 'nearest' });
+    node.current?.querySelector('input')?.select();
+  }, []);
+  return node;
 }
 
 interface IKnown {
@@ -133,13 +150,32 @@ function useEnvironments(): IKnown {
   return known;
 }
 
+/** Each launcher with what it says of itself; asking an engine can take seconds, and the form does not wait. */
+function useLaunchers(): readonly ILauncherStatus[] {
+  const { service } = useSidebar();
+  const [launchers, setLaunchers] = useState<readonly ILauncherStatus[]>([]);
+  useEffect(() => {
+    let isMounted = true;
+    service.launchers().then(
+      found => isMounted && setLaunchers(found),
+      reason => console.warn('jupyter_dist: could not list the launchers', reason)
+    );
+    return () => {
+      isMounted = false;
+    };
+  }, [service]);
+  return launchers;
+}
+
 function useWorld(sidebar: ISidebarContext, environments: IEnvironment[]): IStartWorld {
+  const launchers = useLaunchers();
   useSignal(sidebar.devices.changed);
   useSignal(sidebar.groups.changed);
   return {
     environments,
     devices: sidebar.devices.devices?.devices ?? [],
-    groups: sidebar.groups.groups
+    groups: sidebar.groups.groups,
+    launchers
   };
 }
 

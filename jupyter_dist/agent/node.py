@@ -1,0 +1,156 @@
+"""`python -m jupyter_dist.agent.node JOINFILE`: a node agent, and the process that watches over it.
+
+The watcher is its parent. When the agent ends, even by SIGKILL, it ends what ranks had started and left behind, and
+tells the head, which would otherwise have to wait until the lease is over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import sys
+import time
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.inherited import without_credentials
+from jupyter_dist.system.limits import within
+from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
+
+from .nodes.joinfile import JoinFile
+
+# The first that is set tells which node this is. Those of tasks: there is one task per node.
+RANK_VARIABLES = (
+    "JUPYTER_DIST_NODE_RANK",
+    "SLURM_NODEID",
+    "SLURM_PROCID",
+    "OMPI_COMM_WORLD_RANK",
+    "JOB_COMPLETION_INDEX",
+)
+# Frameworks would take ranks for tasks of these engines, of which each node has one.
+_ENGINE_PREFIXES = ("PMI_", "PMIX_", "OMPI_", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "MPI_LOCAL")
+TELL_SECONDS = 3.0
+MAX_FILE_BYTES = 1 << 20
+
+
+def main(argument: str | None = None) -> int:
+    """Join a group; return the exit code. Without an argument, the command line is read."""
+    parser = argparse.ArgumentParser(prog="jupyter dist join", description="Be a node of a group.")
+    parser.add_argument("file", help="the join file that the group's head wrote, or - for standard input")
+    parser.add_argument("--node-rank", type=int, help="which node this is; default: as the engine says, or the next")
+    given = parser.parse_args([argument] if argument is not None else None)
+    try:
+        join = JoinFile.parse(_read(given.file))
+        node = given.node_rank if given.node_rank is not None else _rank_of_engine()
+        return _watch_over(join, node)
+    except JupyterDistError as err:
+        return _say(err.message + (f" {err.hint}" if err.hint else ""))
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            return sys.stdin.read(MAX_FILE_BYTES)
+        with open(name) as file:
+            return file.read(MAX_FILE_BYTES)
+    except (OSError, ValueError) as err:
+        hint = "Start the group first; its folder has the file while it runs."
+        raise JupyterDistError("bad_request", f"The join file cannot be read: {err}.", hint) from err
+
+
+def _rank_of_engine() -> int | None:
+    for name in RANK_VARIABLES:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
+def _say(text: str) -> int:
+    sys.stderr.write(f"jupyter dist join: {' '.join(text.split())}\n")
+    return 1
+
+
+def _watch_over(join: JoinFile, node: int | None) -> int:
+    """Run the agent as a child; clean up and tell the head when it ends in another way than with its group."""
+    from .nodes.member import torch_is_missing  # noqa: PLC0415 - after the join file was found to be sound
+    from .nodes.sockets import check_usable  # noqa: PLC0415
+
+    check_usable()
+    if torch_is_missing():
+        raise JupyterDistError("bad_environment", f"{sys.executable} has no torch.", "Join with a Python that has it.")
+    session, watcher = secrets.token_hex(8), os.getpid()
+    adopt_orphans()
+    agent = os.fork()
+    if agent == 0:
+        os._exit(_run_agent(join, node, session, watcher))
+    for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(signum, lambda *_: _pass_on(agent))
+    # Reaped last: until then its pid cannot be reused, so signals cannot hit another process.
+    os.waitid(os.P_PID, agent, os.WEXITED | os.WNOWAIT)
+    for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(signum, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(os.waitpid(agent, 0)[1])
+    end_below(os.getpid(), reap_known=())
+    if code < 0:
+        _say(f"the node agent was killed (signal {-code}), and its ranks with it.")
+    if code:
+        how = f"was killed (signal {-code})" if code < 0 else f"ended with code {code}"
+        asyncio.run(_tell_head(join, session, f"its node agent {how}"))
+    return code if code >= 0 else 128 - code
+
+
+def _pass_on(agent: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(agent, signal.SIGTERM)
+
+
+def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int) -> int:
+    from jupyter_dist.agent.processes.environment import widen_open_files  # noqa: PLC0415
+
+    from .nodes.member import NodeAgent  # noqa: PLC0415
+
+    try:
+        os.setsid()  # Ctrl-C in a terminal goes to the watcher alone
+        die_with(watcher, signal.SIGTERM)
+        os.environ["JUPYTER_DIST_UMASK"] = f"{os.umask(0o077):o}"
+        adopt_orphans()
+        widen_open_files()
+        kept = without_credentials(os.environ)  # those of a Jupyter server, if this is one of its terminals
+        for name in [name for name in os.environ if name.startswith(_ENGINE_PREFIXES) or name not in kept]:
+            del os.environ[name]
+
+        async def serve() -> str:
+            agent = NodeAgent(join, node, session)
+            for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(signum, agent.stop, "it was asked to end (a signal)")
+            return await agent.run()
+
+        reason = asyncio.run(serve())
+        return _say(f"{reason}.") if reason else 0
+    except JupyterDistError as err:
+        return _say(f"{err.message} {err.hint}")
+
+
+async def _tell_head(join: JoinFile, session: str, reason: str) -> None:
+    """Tell the head that this node agent has ended, if it can be reached."""
+    from jupyter_dist.transport.frames import encode_frame  # noqa: PLC0415
+
+    from .nodes.member import reachable  # noqa: PLC0415
+    from .nodes.sockets import NodeSocket  # noqa: PLC0415
+
+    heard, deadline = asyncio.Event(), time.monotonic() + TELL_SECONDS
+    found = await reachable(join.endpoints)
+    if found is None:
+        return
+    sock = NodeSocket(found[0], join.server_key, join.client_secret, lambda *_: heard.set())
+    sock.send(encode_frame({"t": "ended", "session": session, "reason": reason}))
+    with contextlib.suppress(asyncio.TimeoutError):
+        await within(deadline - time.monotonic(), heard.wait())
+    sock.close(linger_ms=200)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Files of this machine that clients exchange with ranks (push, pull, launch), for ranks that are on other machines.
+
+Only files of a call that is running are read, and only its folders are written to: a node is trusted with its own
+ranks, not with the files of the head's machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from jupyter_dist.protocol.requests import CHUNK_BYTES
+from jupyter_dist.transport.frames import Header
+
+Answer = Callable[[Header, bytes], None]
+
+
+class FileDoor:
+    """Answers the questions of ranks, a part of a file each."""
+
+    def __init__(self, running_calls: Callable[[], Iterable[dict[str, Any]]]) -> None:
+        self._running_calls = running_calls
+
+    def ask(self, ranks: range, question: Header, data: bytes, answer: Answer) -> None:
+        """Answer a question of one of these ranks."""
+        try:
+            if question["do"] == "fetch":
+                answer(*self._fetched(str(question["path"]), int(question["offset"])))
+            else:
+                self._deliver(ranks, question, data)
+                answer({"ok": True}, b"")
+        except OSError as err:
+            answer({"ok": False, "error": f"{err.strerror or err}", "errno": err.errno}, b"")
+
+    def _fetched(self, path: str, offset: int) -> tuple[Header, bytes]:
+        if not any(path in (call.get("files") or {}).values() for call in self._running_calls()):
+            raise PermissionError(1, f"{path} belongs to no running call")
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return {"ok": True, "size": os.fstat(fd).st_size}, os.pread(fd, CHUNK_BYTES, offset)
+        finally:
+            os.close(fd)
+
+    def _deliver(self, ranks: range, question: Header, data: bytes) -> None:
+        folder, rank, offset = str(question["folder"]), int(question["rank"]), int(question["offset"])
+        known = any(folder in (call.get("folders") or ()) for call in self._running_calls())
+        if not known or rank not in ranks:
+            raise PermissionError(1, f"{folder} belongs to no running call of rank {rank}")
+        flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if offset else os.O_CREAT | os.O_EXCL)
+        fd = os.open(os.path.join(folder, str(rank)), flags, 0o600)
+        try:
+            if os.pwrite(fd, data, offset) < len(data):
+                raise OSError(28, "No space left on device")
+        except OSError:
+            os.unlink(os.path.join(folder, str(rank)))
+            raise
+        finally:
+            os.close(fd)

@@ -1,0 +1,291 @@
+"""The head's side of a group over several machines: its port, who has joined, which links live, where ranks start."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jupyter_dist.agent.processes.starter import Born, OnExit, Starter
+from jupyter_dist.agent.processes.startmethod import Waiting
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.specs import GroupSpec, RankSpec
+from jupyter_dist.system.limits import within
+from jupyter_dist.transport.frames import Header, encode_frame
+from jupyter_dist.transport.tasks import start_task
+
+from . import sockets
+from .files import FileDoor
+from .joinfile import NAME, JoinFile, join_command, own_addresses
+from .remote import RemoteNode
+from .stores import LinkStores
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
+
+BEAT_SECONDS = 1.0
+SILENT_SECONDS = 2.6  # named within 3 s: two beats are missing, and the third is late
+LEASE_MARGIN_SECONDS = 5.0  # a node ends its ranks this long before the head calls them dead
+LEAVE_SECONDS = 10.0
+STALL_SECONDS = 2.0  # this process itself did not run: nobody can be blamed for being silent
+
+
+class Listener(Protocol):
+    """The group, as far as its nodes are concerned."""
+
+    def nodes_changed(self) -> None:
+        """Handle that the state of a node is another."""
+
+    def nodes_reached(self, ranks: range, reason: str | None) -> None:
+        """Handle that these ranks cannot be reached, and why; None: they can again."""
+
+    def running_calls(self) -> list[dict[str, Any]]:
+        """Return the calls (requests.RankCall) that ranks carry out now."""
+
+
+class Nodes:
+    """The nodes of one group. It starts the ranks, as StartMethod does for a group on one machine."""
+
+    def __init__(self, spec: GroupSpec, directory: Path, on_exit: OnExit, listener: Listener) -> None:
+        """Open the port and write the join file.
+
+        Raises:
+            JupyterDistError: `bad_environment`, if this Python has no pyzmq.
+            OSError: the port cannot be opened, or the file not be written.
+        """
+        sockets.check_usable()
+        self.stores = LinkStores()
+        self._lease_seconds = spec.node_lease_seconds
+        self._listener = listener
+        size, files = spec.ranks_per_node, FileDoor(listener.running_calls)
+        self._nodes = [
+            RemoteNode(node, range(node * size, (node + 1) * size), on_exit, self.stores, files)
+            for node in range(spec.num_nodes)
+        ]
+        self._by_identity: dict[bytes, RemoteNode] = {}
+        self._complete = asyncio.Event()
+        self._is_stopped = False
+        self._master: asyncio.Task[tuple[str, int]] | None = None
+        self._numbers = itertools.count(1)
+        self._spec = spec
+        self._path = directory / NAME
+        public, secret = sockets.new_keys()
+        client_public, client_secret = sockets.new_keys()
+        self._socket = sockets.HeadSocket(secret, client_public, self._receive)
+        endpoints = [f"{address}:{self._socket.port}" for address in own_addresses()]
+        JoinFile(
+            spec.group_id,
+            spec.name,
+            endpoints,
+            public,
+            client_secret,
+            spec.num_nodes,
+            spec.node_lease_seconds,
+            spec.preload,
+        ).write(self._path)
+        self._beating = start_task(self._beat(), "node links", self._beat_again)
+
+    # -- Starters -------------------------------------------------------------------------------------------
+
+    async def get(self, waiting: Waiting) -> Starter:
+        """Wait until every node has joined, however long that takes, and has imported torch; return itself.
+
+        Raises:
+            JupyterDistError: `start_failed`, if torch cannot be imported on a node, or not in time.
+        """
+        await self._complete.wait()
+        if not all(node.warm.done() for node in self._nodes):
+            waiting.on_import()
+        try:
+            answers = asyncio.gather(*(asyncio.shield(node.warm) for node in self._nodes))
+            for node, answer in zip(self._nodes, await within(waiting.seconds, answers), strict=True):
+                if answer.get("error"):
+                    error = JupyterDistError.from_dict(answer["error"])
+                    raise JupyterDistError("start_failed", f"On {node.label}: {error.message}", error.hint)
+                if answer.get("note"):
+                    waiting.on_note(f"On {node.label}: {answer['note']}")
+        except asyncio.TimeoutError as err:
+            late = ", ".join(node.label for node in self._nodes if not node.warm.done())
+            message = f"Torch was not imported within {waiting.seconds:g} s on {late}."
+            raise JupyterDistError("start_failed", message) from err
+        return self
+
+    def children(self) -> set[int]:
+        """None: its ranks are not on this machine, or not of this process."""
+        return set()
+
+    async def settle(self) -> None:
+        """Wait until no process is left that ended ranks had started."""
+        await asyncio.gather(*(node.settle() for node in self._nodes if node.state == "joined"))
+
+    async def stop(self) -> None:
+        """Have all node agents end, and close the port. Idempotent."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        self._beating.cancel()
+        await asyncio.gather(*(node.leave(LEAVE_SECONDS) for node in self._nodes))
+        self._path.unlink(missing_ok=True)
+        self._socket.close()
+
+    async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+        """Start one rank on its node. Raises JupyterDistError `start_failed`, naming the node."""
+        if self._master is None:
+            self._master = asyncio.create_task(self._find_master(), name="free port on node 0")
+        address, port = await asyncio.shield(self._master)
+        spec.env.update(MASTER_ADDR=address, MASTER_PORT=str(port))
+        assert spec.node is not None
+        return await self._nodes[spec.node].start(next(self._numbers), spec, fds)
+
+    async def _find_master(self) -> tuple[str, int]:
+        first = self._nodes[0]
+        return str(first.told["address"]), await first.free_port()
+
+    # -- for the group --------------------------------------------------------------------------------------
+
+    def begin_generation(self) -> None:
+        """Handle that new ranks will meet at another address."""
+        self._master = None
+
+    def models(self) -> list[models.Node]:
+        """Return the nodes of docs/api.md."""
+        return [node.model() for node in self._nodes]
+
+    def command(self) -> str | None:
+        """Return the command to run on each machine that is missing; None if none is."""
+        return None if self._complete.is_set() else join_command(self._path)
+
+    def check_complete(self) -> None:
+        """Raise JupyterDistError `group_not_ready` if ranks cannot be started on every node."""
+        for node in self._nodes:
+            if node.state == "unreachable":
+                message = f"The link to {node.label} is lost."
+                raise JupyterDistError(
+                    "group_not_ready", message, "Wait until it is back, or until its ranks are dead."
+                )
+            if node.state != "joined":
+                label = f"{node.label[0].upper()}{node.label[1:]}"
+                hint = f"Start a node agent on that machine or another one: {join_command(self._path)}"
+                raise JupyterDistError("group_not_ready", f"{label} is {_SHORT[node.state]}.", hint)
+
+    # -- the link -------------------------------------------------------------------------------------------
+
+    def _receive(self, identity: bytes, header: Header, payload: bytes) -> None:
+        if header.get("t") == "hello":
+            self._hello(identity, header)
+            return
+        if header.get("t") == "ended":
+            self._socket.send(identity, encode_frame({"t": "heard"}))
+            self._ended(header)
+            return
+        node = self._by_identity.get(identity)
+        if node is None or node.state == "unreachable":
+            self._socket.send(identity, encode_frame({"t": "again"}))
+            return
+        node.hear(header, payload)
+
+    def _hello(self, identity: bytes, header: Header) -> None:
+        session = str(header.get("session"))
+        node = next((node for node in self._nodes if node.session == session), None)
+        if node is not None and node.state == "gone":
+            self._refuse(identity, f"its ranks were given up: {node.message}")
+            return
+        if node is None:
+            node = self._place(identity, header)
+            if node is None:
+                return
+            node.joined(session, header)
+        self._connect(node, identity, int(header.get("received") or 0))
+
+    def _place(self, identity: bytes, header: Header) -> RemoteNode | None:
+        """Return the node that a new agent becomes; None if it is refused."""
+        wanted = header.get("node")
+        free = [node for node in self._nodes if node.state in ("waiting", "gone")]
+        if isinstance(wanted, int):
+            if not 0 <= wanted < len(self._nodes):
+                self._refuse(identity, f"there is no node {wanted}: the group has {len(self._nodes)}")
+                return None
+            free = [node for node in free if node.node == wanted]
+        if not free:
+            which = f"node {wanted} has" if isinstance(wanted, int) else f"all {len(self._nodes)} nodes have"
+            self._refuse(identity, f"{which} joined already")
+            return None
+        others = [node for node in self._nodes if node.state == "joined" and node is not free[0]]
+        for name, words in (("python", "Python"), ("torch", "torch")):
+            for other in others:
+                if other.told.get(name) != header.get(name):
+                    has = f"{words} {header.get(name)} here, {other.told.get(name)} on {other.label}"
+                    self._refuse(identity, f"all nodes need the same {words}: {has}")
+                    return None
+        return free[0]
+
+    def _refuse(self, identity: bytes, reason: str) -> None:
+        self._socket.send(identity, encode_frame({"t": "refused", "reason": reason}))
+
+    def _connect(self, node: RemoteNode, identity: bytes, received: int) -> None:
+        self._by_identity.pop(node.identity, None)
+        node.identity = identity
+        self._by_identity[identity] = node
+        node.heard_at = time.monotonic()
+        welcome = {
+            "t": "welcome",
+            "node": node.node,
+            "received": node.expected,
+            "cwd": self._spec.cwd,
+            "ranks": format_ranks(node.ranks),
+        }
+        self._socket.send(identity, encode_frame(welcome))
+        if node.state == "unreachable":
+            node.state, node.message = "joined", None
+            self._listener.nodes_reached(node.ranks, None)
+        node.conversation.connected(lambda frame: self._socket.send(identity, frame), received)
+        if all(other.state == "joined" for other in self._nodes):
+            self._complete.set()
+        self._listener.nodes_changed()
+
+    def _ended(self, header: Header) -> None:
+        """Handle the word of a node agent's keeper: it has ended, and so have its ranks."""
+        for node in self._nodes:
+            if node.session and node.session == header.get("session"):
+                self._gone(node, str(header.get("reason"))[:300])
+
+    def _gone(self, node: RemoteNode, reason: str) -> None:
+        self._complete.clear()
+        self._by_identity.pop(node.identity, None)
+        node.ended(reason)
+        self._listener.nodes_changed()
+
+    async def _beat(self) -> None:
+        awake_since = before = time.monotonic()
+        while True:
+            await asyncio.sleep(BEAT_SECONDS / 4)
+            now = time.monotonic()
+            if now - before > STALL_SECONDS:
+                awake_since = now
+            before = now
+            for node in self._nodes:
+                self._look_at(node, now - max(node.heard_at, awake_since))
+
+    def _look_at(self, node: RemoteNode, silent_seconds: float) -> None:
+        if node.state not in ("joined", "unreachable"):
+            return
+        if node.conversation.owes_acknowledgement or time.monotonic() - node.told_at >= BEAT_SECONDS:
+            node.told_at = time.monotonic()
+            node.conversation.acknowledge()
+        if silent_seconds > self._lease_seconds + LEASE_MARGIN_SECONDS:
+            self._gone(node, f"its machine could not be reached for {self._lease_seconds:g} s, and ends its ranks then")
+        elif silent_seconds > SILENT_SECONDS and node.state == "joined":
+            node.state, node.message = "unreachable", "The link is lost; its ranks may still run."
+            node.conversation.disconnected()
+            reason = f"The link to {node.label} is lost. Its ranks are ended if it does not come back within "
+            self._listener.nodes_reached(node.ranks, f"{reason}{self._lease_seconds:g} s.")
+            self._listener.nodes_changed()
+
+    def _beat_again(self, _: BaseException) -> None:
+        self._beating = start_task(self._beat(), "node links", self._beat_again)
+
+
+_SHORT = {"waiting": "missing", "gone": "gone"}

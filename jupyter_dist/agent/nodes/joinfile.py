@@ -1,0 +1,95 @@
+"""The join file: all that a node agent needs to reach the head of its group, and the secret that lets it in."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import socket
+import struct
+import sys
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+from jupyter_dist import __version__
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION, Spec
+
+NAME = "join.json"
+_SIOCGIFADDR = 0x8915
+
+
+@dataclass(frozen=True)
+class JoinFile(Spec):
+    """Written by the head (0600), read by node agents; nothing of it may be in an argument or a variable."""
+
+    group_id: str
+    name: str
+    endpoints: list[str]  # HOST:PORT of the head, the preferred one first
+    server_key: str  # the head's CURVE public key, in Z85
+    client_secret: str  # the CURVE secret key of this group's node agents
+    num_nodes: int
+    lease_seconds: float
+    preload: list[str] = field(default_factory=list)  # modules that node agents import besides torch and IPython
+    protocol: int = PROTOCOL_VERSION
+    version: str = __version__
+
+    def write(self, path: Path) -> None:
+        """Write it, readable by this user alone. Raises OSError."""
+        temporary = path.with_suffix(".new")
+        temporary.unlink(missing_ok=True)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(self.to_dict(), file, indent=1)
+        temporary.replace(path)
+
+    @classmethod
+    def parse(cls, text: str) -> JoinFile:
+        """Return the join file with this content.
+
+        Raises:
+            JupyterDistError: `bad_request`, if it is none; `incompatible`, if another version wrote it.
+        """
+        try:
+            content = json.loads(text)
+        except ValueError:
+            content = None
+        if not isinstance(content, dict) or "server_key" not in content:
+            hint = "The head writes it as join.json into the folder of its group; 'jupyter dist status' shows its path."
+            raise JupyterDistError("bad_request", "This is not a join file.", hint)
+        theirs, ours = (content.get("version"), content.get("protocol")), (__version__, PROTOCOL_VERSION)
+        if theirs != ours:
+            message = f"The group runs jupyter_dist {theirs[0]} (protocol {theirs[1]}), this is {ours[0]} ({ours[1]})."
+            raise JupyterDistError("incompatible", message, "Install the same version on every machine.")
+        return cls.from_dict(content)
+
+
+def join_command(path: Path) -> str:
+    """Return the command that starts a node agent, for a shell."""
+    try:
+        is_installed = metadata.version("jupyter_dist") == __version__
+    except metadata.PackageNotFoundError:
+        is_installed = False
+    start = ["-m", "jupyter_dist.agent.node"] if is_installed else [str(Path(__file__).parents[1] / "boot.py"), "node"]
+    return shlex.join([sys.executable, *start, str(path)])
+
+
+def own_addresses() -> list[str]:
+    """Return this machine's IPv4 addresses, loopback last."""
+    found = [address for _, name in socket.if_nameindex() if (address := address_of(name)) is not None]
+    return sorted(dict.fromkeys(found), key=lambda address: address.startswith("127."))
+
+
+def address_of(interface: str) -> str | None:
+    """Return the IPv4 address of a network interface; None if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
+        request = struct.pack("256s", interface.encode()[:15])
+        return socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
+    return None
+
+
+def interface_of(address: str) -> str | None:
+    """Return the network interface that has this address."""
+    return next((name for _, name in socket.if_nameindex() if address_of(name) == address), None)

@@ -1,0 +1,115 @@
+"""A rank on a node agent's machine: what it says goes to the link, in order, and what it is told comes from there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jupyter_dist.agent.processes.pipes import RankPipes
+
+if TYPE_CHECKING:
+    from jupyter_dist.agent.processes.starter import Born
+
+CHUNK_BYTES = 256 << 10
+
+Say = Callable[[str, bytes], None]  # the name of the stream, and data
+
+
+class LocalRank:
+    """The node agent's ends of a rank's channel and pipes."""
+
+    def __init__(self, number: int, say: Say) -> None:
+        self.number = number
+        self.born: Born | None = None
+        self._say = say
+        self._sock: socket.socket | None = None
+        self._pipes = RankPipes(say)
+        self._to_write: list[bytes] = []
+        self._listens = False
+
+    def open(self) -> tuple[int, int, int]:
+        """Create channel and pipes; return the rank's ends, which the caller closes."""
+        self._sock, child = socket.socketpair()
+        self._sock.setblocking(False)
+        stdout, stderr = self._pipes.open()
+        return child.detach(), stdout, stderr
+
+    def listen(self, is_full: bool) -> None:
+        """Pass on what the rank says, or let it wait for the link, as it would for a full pipe."""
+        if self._sock is None or self._listens is not is_full:
+            return
+        self._listens = not is_full
+        loop = asyncio.get_running_loop()
+        if is_full:
+            loop.remove_reader(self._sock)
+            self._pipes.pause()
+        else:
+            loop.add_reader(self._sock, self._readable)
+            self._pipes.listen()
+
+    def write(self, data: bytes) -> None:
+        """Tell the rank something."""
+        self._to_write.append(data)
+        self._flush()
+
+    def close_channel(self) -> None:
+        """Let the rank see that the head has let go of it."""
+        if self._sock is not None:
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_WR)
+
+    def drain(self) -> None:
+        """Pass on all that it has said: it has ended."""
+        self._pipes.drain()
+        while self._sock is not None and (data := self._read()):
+            self._say("channel", data)
+        self._pipes.drain()
+
+    def close(self) -> None:
+        """Close this side. Idempotent."""
+        if self._sock is not None:
+            with contextlib.suppress(ValueError):
+                asyncio.get_running_loop().remove_reader(self._sock)
+                asyncio.get_running_loop().remove_writer(self._sock)
+            self._sock.close()
+            self._sock = None
+        self._pipes.close()
+
+    def _readable(self) -> None:
+        data = self._read()
+        self._pipes.drain()  # what C code wrote before this must precede it (docs/messaging.md)
+        if data:
+            self._say("channel", data)
+        elif data is not None and self._sock is not None:
+            asyncio.get_running_loop().remove_reader(self._sock)
+            self._say("channel", b"")
+
+    def _read(self) -> bytes | None:
+        """Return what the channel has: nothing at its end, None if there is nothing now."""
+        assert self._sock is not None
+        try:
+            return self._sock.recv(CHUNK_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._to_write and self._sock is not None:
+            try:
+                done = os.write(self._sock.fileno(), self._to_write[0])
+            except BlockingIOError:
+                loop.add_writer(self._sock, self._flush)
+                return
+            except OSError:  # it has ended
+                self._to_write.clear()
+                return
+            rest = self._to_write[0][done:]
+            self._to_write[:1] = [rest] if rest else []
+        if self._sock is not None:
+            loop.remove_writer(self._sock)

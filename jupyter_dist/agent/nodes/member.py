@@ -1,0 +1,359 @@
+"""A node agent: dials the head, starts ranks on this machine, and passes on what they say, until the group ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import platform
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist.agent.processes.death import Ending, OutOfMemory
+from jupyter_dist.agent.processes.ending import sweep
+from jupyter_dist.agent.processes.starter import Born
+from jupyter_dist.agent.processes.startmethod import StartMethod, Waiting
+from jupyter_dist.protocol import accelerators
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.system.limits import within
+from jupyter_dist.system.processes import end_orphans, reap
+from jupyter_dist.transport.frames import Header, encode_frame, pack, unpack
+from jupyter_dist.transport.resuming import Conversation
+from jupyter_dist.transport.tasks import start_task
+
+from .joinfile import JoinFile, interface_of
+from .localrank import LocalRank
+from .sockets import NodeSocket, check_usable
+from .stores import StoreDoor
+
+BEAT_SECONDS = 1.0
+TICK_SECONDS = 0.25
+SILENT_SECONDS = 3.0  # then it connects again
+REDIAL_SECONDS = 2.0
+DIAL_SECONDS = 60.0  # for the first answer of the head
+MAX_KEPT_BYTES = 32 << 20
+IMPORT_SECONDS = 300.0
+END_SECONDS = 15.0
+
+Answer = Header
+
+
+class NodeAgent:
+    """One node of a group."""
+
+    def __init__(self, join: JoinFile, node: int | None, session: str) -> None:
+        check_usable()
+        self._join = join
+        self._node = node
+        self._session = session
+        self._folder = Path(tempfile.mkdtemp(prefix="jupyter-dist-node-"))
+        self._conversation = Conversation(MAX_KEPT_BYTES, self._listen_all)
+        self._expected = 0
+        self._ranks: dict[int, LocalRank] = {}
+        self._by_born: dict[Born, LocalRank] = {}
+        self._ended_early: dict[Born, Ending] = {}  # before their start was answered
+        self._start_method: StartMethod
+        self._out_of_memory = OutOfMemory()
+        self._sock: NodeSocket | None = None
+        self._is_welcome = False  # on this connection
+        self._was_welcome = False
+        self._heard_at = self._dialled_at = self._told_at = time.monotonic()
+        self._address = ""
+        self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stores = StoreDoor(self._folder / "stores", self._send)
+        self._handlers: dict[str, Callable[[Header, bytes], Awaitable[Answer]]] = {
+            "start": self._start,
+            "usage": self._usage,
+            "settle": self._settle,
+            "port": self._port,
+            "bye": self._bye,
+        }
+
+    async def run(self) -> str:
+        """Be a node of the group until it ends; return why it ends otherwise, or nothing."""
+        self._start_method = StartMethod(self._join.preload, self._exited)
+        await self._stores.listen()
+        self._begin(self._tell_warm(), "tell that torch is imported")
+        ticking = start_task(self._tick(), "link to the head", self._failed)
+        try:
+            return await self._over
+        finally:
+            ticking.cancel()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await within(END_SECONDS, self._end())
+
+    def stop(self, reason: str) -> None:
+        """End the ranks and the agent."""
+        if not self._over.done():
+            self._over.set_result(reason)
+
+    # -- the link -------------------------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        """Keep the connection and the lease. The lease waits for no socket."""
+        dialling: asyncio.Task[None] | None = None
+        before = time.monotonic()
+        while True:
+            now = time.monotonic()
+            if now - before > SILENT_SECONDS:  # this process did not run, and heard nobody
+                self._heard_at = max(self._heard_at, min(now, self._heard_at + (now - before)))
+            before = now
+            silent = now - self._heard_at
+            self._check_lease(silent)
+            if self._sock is not None and self._sock.is_refused and not self._was_welcome:
+                self.stop("the head does not accept the key of this join file: it is that of another group")
+            is_over = self._sock is None or self._sock.is_over
+            is_due = now - self._dialled_at > REDIAL_SECONDS or self._sock is None
+            if (is_over or silent > SILENT_SECONDS) and is_due and (dialling is None or dialling.done()):
+                self._dialled_at = now
+                dialling = self._begin(self._dial(), "dial")
+            if self._is_welcome and (self._conversation.owes_acknowledgement or now - self._told_at > BEAT_SECONDS):
+                self._told_at = now
+                self._conversation.acknowledge()
+            self._reap()
+            await asyncio.sleep(TICK_SECONDS)
+
+    def _check_lease(self, silent: float) -> None:
+        if not self._was_welcome and silent > DIAL_SECONDS:
+            where = ", ".join(self._join.endpoints)
+            self.stop(f"the head does not answer at {where}: the group has ended, or no route leads there")
+        elif self._was_welcome and silent > self._join.lease_seconds:
+            self.stop(f"the head could not be reached for {self._join.lease_seconds:g} s")
+
+    async def _dial(self) -> None:
+        found = await reachable(self._join.endpoints)
+        if found is None:
+            return
+        endpoint, self._address = found
+        if self._sock is not None:
+            self._sock.close()
+        self._is_welcome = False
+        self._conversation.disconnected()
+        self._sock = NodeSocket(endpoint, self._join.server_key, self._join.client_secret, self._hear)
+        self._sock.send(encode_frame({"t": "hello", "received": self._expected, **self._about()}))
+
+    def _about(self) -> Header:
+        return {
+            "session": self._session,
+            "node": self._node,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "address": self._address,
+            "interface": interface_of(self._address),
+            "python": ".".join(platform.python_version_tuple()[:2]),
+            "torch": _torch_version(),
+        }
+
+    def _hear(self, header: Header, payload: bytes) -> None:
+        self._heard_at = time.monotonic()
+        kind = header.get("t")
+        if kind == "welcome":
+            self._welcome(header)
+        elif kind == "refused":
+            self.stop(str(header.get("reason")))
+        elif kind == "again":
+            self._heard_at = min(self._heard_at, time.monotonic() - SILENT_SECONDS)
+            self._dialled_at = 0.0
+            if self._sock is not None:
+                self._sock.is_over = True
+        elif self._is_welcome:
+            self._conversation.acknowledged(int(header.get("ack") or 0))
+            if int(header.get("n") or 0) == self._expected + 1:
+                self._expected += 1
+                self._conversation.received = self._expected
+                self._take(*unpack(header, payload))
+
+    def _welcome(self, header: Header) -> None:
+        assert self._sock is not None
+        self._node = int(header["node"])
+        self._is_welcome = self._was_welcome = True
+        self._conversation.connected(self._sock.send, int(header["received"]))
+
+    def _send(self, header: Header, payload: bytes = b"") -> None:
+        self._conversation.send(header, payload)
+
+    def _take(self, header: Header, payload: bytes) -> None:
+        kind = header["t"]
+        rank = self._ranks.get(int(header.get("p") or 0))
+        if kind in self._handlers:
+            self._begin(self._answer(header, payload), kind)
+        elif kind == "stored":
+            self._stores.answer(header["c"], header["a"], payload)
+        elif rank is None:
+            return
+        elif kind == "in":
+            rank.write(payload)
+        elif kind == "close":
+            rank.close_channel()
+        elif kind == "kill" and rank.born is not None:
+            rank.born.kill()
+
+    async def _answer(self, header: Header, payload: bytes) -> None:
+        identity = {"t": "answer", "id": header["id"]}
+        try:
+            answer = await self._handlers[header["t"]](header, payload)
+            self._send(*pack({**identity, "ok": True}, answer or {"done": True}))
+        except JupyterDistError as err:
+            self._send(*pack({**identity, "ok": False}, {"error": err.to_dict()}))
+        except Exception as err:  # the outermost level of a request: the head must get an answer
+            error = JupyterDistError("internal", f"The node agent failed: {err!r:.500}")
+            self._send(*pack({**identity, "ok": False}, {"error": error.to_dict()}))
+
+    # -- requests -------------------------------------------------------------------------------------------
+
+    async def _tell_warm(self) -> None:
+        notes: list[str] = []
+        try:
+            await self._start_method.get(Waiting(IMPORT_SECONDS, on_note=notes.append))
+        except JupyterDistError as err:
+            self._send(*pack({"t": "warm"}, {"error": err.to_dict()}))
+        else:
+            self._send(*pack({"t": "warm"}, {"note": notes[0] if notes else ""}))
+
+    async def _start(self, header: Header, _: bytes) -> Answer:
+        spec = self._own_spec(RankSpec.from_dict(header["spec"]))
+        starter = await self._start_method.get(Waiting(IMPORT_SECONDS))
+        number = int(header["p"])
+        rank = self._ranks[number] = LocalRank(number, lambda name, data: self._say(number, name, data))
+        fds = rank.open()
+        try:
+            rank.born = await starter.start(spec, fds)
+        except JupyterDistError:
+            self._ranks.pop(number).close()
+            raise
+        finally:
+            for fd in fds:
+                os.close(fd)
+        self._by_born[rank.born] = rank
+        rank.listen(self._conversation.is_full)
+        answer = {"pid": rank.born.pid, "started": rank.born.started}
+        if (ending := self._ended_early.pop(rank.born, None)) is not None:
+            self._begin(self._exited(rank.born, ending), "early end")  # told after the answer
+        return answer
+
+    def _own_spec(self, spec: RankSpec) -> RankSpec:
+        """Return the spec with what only this machine knows. Raises JupyterDistError if it does not fit it."""
+        if not os.path.isdir(spec.cwd):
+            message = f"there is no folder {spec.cwd}."
+            raise JupyterDistError("bad_directory", message, "Choose 'cwd' so that every node has it.")
+        interface = interface_of(self._address)
+        network = accelerators.on_interface(interface) if interface else {}
+        return dataclasses.replace(spec, env={**network, **spec.env}, store_socket=str(self._stores.path))
+
+    async def _usage(self, header: Header, _: bytes) -> Answer:
+        rank = self._ranks.get(int(header["p"]))
+        used = await rank.born.usage() if rank is not None and rank.born is not None else None
+        return {"memory": used[0], "cpu": used[1]} if used else {"memory": None}
+
+    async def _settle(self, *_: Any) -> Answer:
+        await self._start_method.settle()
+        if not self._by_born:  # a restart; else the other ranks go on
+            await sweep(os.getpid(), self._start_method.children())
+        return {}
+
+    async def _port(self, *_: Any) -> Answer:
+        with socket.socket() as probe:
+            probe.bind((self._address, 0))
+            return {"port": probe.getsockname()[1]}
+
+    async def _bye(self, *_: Any) -> Answer:
+        await self._end_ranks()
+        asyncio.get_running_loop().call_later(0.05, self.stop, "")  # after the answer
+        return {}
+
+    # -- its ranks ------------------------------------------------------------------------------------------
+
+    def _say(self, number: int, name: str, data: bytes) -> None:
+        self._send({"t": "out", "p": number, "s": name}, data)
+        if self._conversation.is_full:
+            self._listen_all()
+
+    def _listen_all(self) -> None:
+        for rank in self._by_born.values():
+            rank.listen(self._conversation.is_full)
+
+    async def _exited(self, born: Born, ending: Ending) -> None:
+        rank = self._by_born.pop(born, None)
+        if rank is None:
+            self._ended_early[born] = ending
+            return
+        if ending.signal == signal.SIGKILL and self._out_of_memory.struck():
+            ending = dataclasses.replace(ending, out_of_memory=True)
+        rank.drain()
+        rank.close()
+        self._ranks.pop(rank.number, None)
+        told = {name: getattr(ending, name) for name in ("code", "signal", "peak_bytes", "because", "killed")}
+        self._send(*pack({"t": "exited", "p": rank.number}, {**told, "out_of_memory": ending.out_of_memory}))
+
+    async def _end_ranks(self) -> None:
+        for rank in list(self._by_born.values()):
+            if rank.born is not None:
+                rank.born.kill()
+        await self._start_method.settle()
+        await sweep(os.getpid(), self._start_method.children())
+
+    async def _end(self) -> None:
+        await self._end_ranks()
+        await self._start_method.stop()
+        await sweep(os.getpid(), ())
+        await self._stores.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._sock is not None:
+            self._sock.close(linger_ms=500)
+
+    def _reap(self) -> None:
+        reap(self._start_method.children())
+        end_orphans(self._start_method.children())
+
+    def _begin(self, work: Any, name: str) -> asyncio.Task[None]:
+        task = start_task(work, name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _failed(self, error: BaseException) -> None:
+        self.stop(f"the node agent failed: {error!r:.300}")
+
+
+async def reachable(endpoints: list[str]) -> tuple[str, str] | None:
+    """Return the first endpoint that accepts a connection, and this machine's address on the way there."""
+
+    async def probe(endpoint: str) -> tuple[str, str]:
+        host, _, port = endpoint.rpartition(":")
+        _, writer = await within(REDIAL_SECONDS, asyncio.open_connection(host, int(port)))
+        address = str(writer.get_extra_info("sockname")[0])
+        writer.close()
+        return endpoint, address
+
+    probes = [asyncio.ensure_future(probe(endpoint)) for endpoint in endpoints]
+    try:
+        for attempt in probes:  # in the order that the head prefers, all at the same time
+            with contextlib.suppress(OSError, asyncio.TimeoutError, ValueError):
+                return await attempt
+    finally:
+        for attempt in probes:
+            attempt.cancel()
+        await asyncio.gather(*probes, return_exceptions=True)
+    return None
+
+
+def _torch_version() -> str | None:
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def torch_is_missing() -> bool:
+    """Whether this Python has no torch."""
+    return _torch_version() is None

@@ -1,0 +1,326 @@
+"""A node as the head sees it: its ranks' channels and pipes, fed from the link, and the questions to its agent.
+
+A rank of a node looks to the head like one of its own: RankProcess (agent/processes/rank_process.py) has its ends of a
+channel and two pipes, and here are the others, where otherwise the rank's process has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jupyter_dist.agent.processes.death import Ending
+from jupyter_dist.agent.processes.starter import SETTLE_SECONDS, Born, OnExit, ending_of
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.protocol.states import NodeState
+from jupyter_dist.transport.frames import Header, pack, unpack
+from jupyter_dist.transport.questions import Questions
+from jupyter_dist.transport.resuming import Conversation
+from jupyter_dist.transport.tasks import start_task
+
+from .files import FileDoor
+from .stores import LinkStores
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
+
+MAX_KEPT_BYTES = 32 << 20  # for a node whose link is cut
+CHUNK_BYTES = 256 << 10
+FORK_SECONDS = 320.0  # its zygote may have to import first (starter.py)
+USAGE_SECONDS = 2.0
+GONE = "its node agent ended"
+
+
+@dataclass(frozen=True)
+class NodeBorn(Born):
+    """A rank's process on a node."""
+
+    of: RemoteNode | None = field(default=None, compare=False, repr=False)
+    number: int = 0
+
+    def kill(self) -> None:
+        """Have its node agent kill it."""
+        if self.of is not None:
+            self.of.conversation.send({"t": "kill", "p": self.number})
+
+    async def usage(self) -> tuple[int, float] | None:
+        """Return what its node agent reads."""
+        return None if self.of is None else await self.of.usage(self.number)
+
+
+class RemoteProcess:
+    """A rank's end of its channel and pipes."""
+
+    def __init__(self, number: int, fds: tuple[int, int, int], send: Callable[[Header, bytes], None]) -> None:
+        self.number = number
+        self.born: NodeBorn | None = None
+        self._send = send
+        self._fds = {name: os.dup(fd) for name, fd in zip(("channel", "stdout", "stderr"), fds, strict=True)}
+        for fd in self._fds.values():
+            os.set_blocking(fd, False)
+        self._reads = False
+
+    def listen(self, is_full: bool) -> None:
+        """Pass on what the head says to the rank, unless the link has to catch up first."""
+        fd, loop = self._fds.get("channel"), asyncio.get_running_loop()
+        if fd is None or self._reads is not is_full:
+            return
+        self._reads = not is_full
+        if is_full:
+            loop.remove_reader(fd)
+        else:
+            loop.add_reader(fd, self._readable, fd)
+
+    def write(self, name: str, data: memoryview) -> int:
+        """Return how much of this the head's end took; all of it, if that is closed."""
+        fd = self._fds.get(name)
+        if fd is None:
+            return len(data)
+        try:
+            return os.write(fd, data)
+        except BlockingIOError:
+            return 0
+        except OSError:  # the head has let go of this rank
+            return len(data)
+
+    def when_writable(self, name: str, then: Callable[[], None]) -> None:
+        """Call `then` once when `write` may take more."""
+        fd, loop = self._fds[name], asyncio.get_running_loop()
+
+        def once() -> None:
+            loop.remove_writer(fd)
+            then()
+
+        loop.add_writer(fd, once)
+
+    def close(self, *names: str) -> None:
+        """Let the head read what is left of these, by default of all, and then the end. Idempotent."""
+        loop = asyncio.get_running_loop()
+        for fd in [self._fds.pop(name) for name in names or tuple(self._fds) if name in self._fds]:
+            loop.remove_reader(fd)
+            loop.remove_writer(fd)
+            os.close(fd)
+
+    def _readable(self, fd: int) -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = os.read(fd, CHUNK_BYTES)
+        if data:
+            self._send({"t": "in", "p": self.number}, data)
+        else:  # the head closed it
+            asyncio.get_running_loop().remove_reader(fd)
+            self._send({"t": "close", "p": self.number}, b"")
+
+
+class RemoteNode:
+    """One node of a group, from before its agent joins."""
+
+    def __init__(self, node: int, ranks: range, on_exit: OnExit, stores: LinkStores, files: FileDoor) -> None:
+        self.node = node
+        self.ranks = ranks
+        self.state: NodeState = "waiting"
+        self.message: str | None = None
+        self.session = ""  # of its agent; another agent may take its place after that has ended
+        self.told: Header = {}  # what its agent said of its machine
+        self.identity = b""
+        self.heard_at = 0.0  # monotonic
+        self.told_at = 0.0  # when it was last told that the head lives
+        self._on_exit = on_exit
+        self._stores = stores
+        self._files = files
+        self._begin()
+
+    def _begin(self) -> None:
+        self.conversation = Conversation(MAX_KEPT_BYTES, self._listen_all)
+        self._expected = 0  # number of the last message that arrived
+        self._arrived: deque[tuple[int, Header, memoryview]] = deque()
+        self._processes: dict[int, RemoteProcess] = {}
+        self._questions: Questions[tuple[Header, bytes]] = Questions()
+        self._exits: set[asyncio.Task[None]] = set()
+        self._blocked = False
+        self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
+
+    @property
+    def host(self) -> str:
+        """Return the name of its machine."""
+        return str(self.told.get("host") or "")
+
+    @property
+    def label(self) -> str:
+        """Return how sentences call it."""
+        return f"node {self.node} ({self.host})" if self.host else f"node {self.node}"
+
+    def model(self) -> models.Node:
+        """Return the Node of docs/api.md."""
+        return {
+            "node": self.node,
+            "host": self.host or None,
+            "state": self.state,
+            "message": self.message,
+            "ranks": format_ranks(self.ranks),
+            "address": self.told.get("address"),
+            "interface": self.told.get("interface"),
+        }
+
+    # -- the link ---------------------------------------------------------------------------------------------
+
+    def joined(self, session: str, told: Header) -> None:
+        """Take in a new agent."""
+        if self.session:
+            self._begin()
+        self.session, self.told = session, told
+        self.state, self.message = "joined", None
+
+    def hear(self, header: Header, payload: bytes) -> None:
+        """Take a message, each once and in order."""
+        self.heard_at = time.monotonic()
+        self.conversation.acknowledged(int(header.get("ack") or 0))
+        number = int(header.get("n") or 0)
+        if number == self._expected + 1:
+            self._expected = number
+            header, payload = unpack(header, payload)
+            self._arrived.append((number, header, memoryview(payload)))
+            if not self._blocked:
+                self._take_arrived()
+
+    @property
+    def expected(self) -> int:
+        """Return the number of the last message that arrived."""
+        return self._expected
+
+    def _take_arrived(self) -> None:
+        """Handle what has arrived, in order; stop at output that the pipe of a rank does not take yet."""
+        self._blocked = False
+        while self._arrived:
+            number, header, payload = self._arrived[0]
+            process = self._processes.get(int(header.get("p") or 0))
+            if header["t"] == "out" and process is not None:
+                if not payload:  # the rank closed it, and lives
+                    process.close(header["s"])
+                done = process.write(header["s"], payload)
+                if done < len(payload):
+                    self._arrived[0] = (number, header, payload[done:])
+                    self._blocked = True
+                    process.when_writable(header["s"], self._take_arrived)
+                    return
+            elif header["t"] != "out":
+                self._handle(header, bytes(payload), process)
+            self._arrived.popleft()
+            self.conversation.received = number
+
+    def _handle(self, header: Header, payload: bytes, process: RemoteProcess | None) -> None:
+        if header["t"] == "answer":
+            self._answered(header, payload)
+        elif header["t"] == "exited" and process is not None:
+            self._exited(process, ending_of(header))
+        elif header["t"] == "store":
+            connection = header["c"]
+            send = lambda a, value: self.conversation.send({"t": "stored", "c": connection, "a": a}, value)  # noqa: E731
+            if header["q"].get("do") in ("fetch", "deliver"):
+                self._files.ask(self.ranks, header["q"], payload, send)
+            else:
+                self._stores.ask((self.session, connection), header["q"], payload, send)
+        elif header["t"] == "store_left":
+            self._stores.forget((self.session, header["c"]))
+        elif header["t"] == "warm" and not self.warm.done():
+            self.warm.set_result(header)
+
+    def _answered(self, header: Header, payload: bytes) -> None:
+        if header.get("ok"):
+            self._questions.answer(header["id"], (header, payload))
+        else:
+            self._questions.refuse(header["id"], JupyterDistError.from_dict(header.get("error")))
+
+    def ended(self, reason: str) -> None:
+        """Handle the end of its agent, and so of its ranks."""
+        if self.state == "gone":
+            return
+        self.state, self.message = "gone", reason
+        self.conversation.disconnected()
+        error = JupyterDistError("start_failed", f"{self.label[0].upper()}{self.label[1:]} is gone: {reason}.")
+        if not self.warm.done():
+            self.warm.set_result({"t": "warm", "error": error.to_dict()})
+        self._questions.fail(lambda: error)
+        for process in list(self._processes.values()):
+            self._exited(process, Ending(None, 9, because=reason))
+
+    # -- its ranks --------------------------------------------------------------------------------------------
+
+    async def start(self, number: int, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+        """Start a rank there.
+
+        Raises:
+            JupyterDistError: `start_failed`, naming the node.
+        """
+        process = self._processes[number] = RemoteProcess(number, fds, self._send_in)
+        try:
+            header, _ = await self._ask("start", FORK_SECONDS, p=number, spec=spec.to_dict())
+        except JupyterDistError as err:
+            self._processes.pop(number).close()
+            message = f"Rank {spec.rank} on {self.label}: {err.message}"
+            raise JupyterDistError("start_failed", message, err.hint) from err
+        process.born = NodeBorn(header["pid"], header["started"], self.node, self, number)
+        process.listen(self.conversation.is_full)
+        return process.born
+
+    async def usage(self, number: int) -> tuple[int, float] | None:
+        """Return memory and CPU time of a rank's process."""
+        with contextlib.suppress(JupyterDistError):
+            header, _ = await self._ask("usage", USAGE_SECONDS, p=number)
+            return (int(header["memory"]), float(header["cpu"])) if header.get("memory") is not None else None
+        return None
+
+    async def settle(self) -> None:
+        """Wait for the processes that its ended ranks had started."""
+        with contextlib.suppress(JupyterDistError):
+            await self._ask("settle", SETTLE_SECONDS + 5.0)
+
+    async def free_port(self) -> int:
+        """Return a port that is free there."""
+        header, _ = await self._ask("port", FORK_SECONDS)
+        return int(header["port"])
+
+    async def leave(self, seconds: float) -> None:
+        """Have its agent end, after its ranks."""
+        if self.state == "joined":
+            with contextlib.suppress(JupyterDistError):
+                await self._ask("bye", seconds)
+
+    async def _ask(self, kind: str, seconds: float, **fields: Any) -> tuple[Header, bytes]:
+        if self.state == "gone":
+            raise JupyterDistError("start_failed", f"{self.label[0].upper()}{self.label[1:]} is gone: {self.message}.")
+
+        def send(number: int) -> None:
+            self.conversation.send(*pack({"t": kind, "id": number}, fields))
+
+        try:
+            return await self._questions.ask(send, seconds)
+        except asyncio.TimeoutError as err:
+            message = f"{self.label[0].upper()}{self.label[1:]} did not answer within {seconds:g} s."
+            raise JupyterDistError("start_failed", message, "Look at the link between the machines.") from err
+
+    def _exited(self, process: RemoteProcess, ending: Ending) -> None:
+        self._processes.pop(process.number, None)
+        process.close()
+        if process.born is not None:
+            task = start_task(self._on_exit(process.born, ending), f"exit of {process.born.pid} on node {self.node}")
+            self._exits.add(task)
+            task.add_done_callback(self._exits.discard)
+
+    def _send_in(self, header: Header, payload: bytes) -> None:
+        self.conversation.send(header, payload)
+        if self.conversation.is_full:
+            self._listen_all()
+
+    def _listen_all(self) -> None:
+        for process in self._processes.values():
+            if process.born is not None:
+                process.listen(self.conversation.is_full)

@@ -1,0 +1,204 @@
+"""The two ends of the link between head and node agents: pyzmq with CURVE and pinned keys.
+
+Nothing here waits for a socket: a message that cannot be sent now is dropped, and sent again by the conversation
+(transport/resuming.py) after the next connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header
+
+try:
+    import zmq
+    from zmq.utils import z85
+    from zmq.utils.monitor import parse_monitor_message
+except ImportError:  # in the user's environment; only groups over several machines need it
+    zmq = None  # type: ignore[assignment]
+
+MAX_MESSAGE_BYTES = 16 << 20
+AT_ONCE = 500  # messages, before other things of this process get their turn
+
+log = logging.getLogger(__name__)
+
+Receive = Callable[[bytes, Header, bytes], None]  # identity of the sender, header, payload
+
+
+def check_usable() -> None:
+    """Raise JupyterDistError `bad_environment` if this Python has no pyzmq with encryption."""
+    if "zmq" not in sys.modules or not zmq.has("curve"):
+        message = "A group over several machines needs pyzmq (with CURVE) in its environment."
+        raise JupyterDistError("bad_environment", message, "Install it there: pip install pyzmq.")
+
+
+def new_keys() -> tuple[str, str]:
+    """Return a public and a secret key."""
+    public, secret = zmq.curve_keypair()
+    return public.decode(), secret.decode()
+
+
+class _Reader:
+    """Passes on what arrives on a socket of zmq, whose descriptor tells only of changes."""
+
+    def __init__(self, sock: Any, take: Callable[[list[bytes]], None]) -> None:
+        self._sock = sock
+        self._take = take
+        self._loop = asyncio.get_running_loop()
+        self._fd = sock.getsockopt(zmq.FD)
+        self._loop.add_reader(self._fd, self.look)
+        self._loop.call_soon(self.look)
+
+    def look(self) -> None:
+        """Take what is there; called after each send, too, which may have taken the change from the descriptor."""
+        for _ in range(AT_ONCE):
+            try:
+                parts = self._sock.recv_multipart(zmq.NOBLOCK)
+            except zmq.ZMQError:  # nothing there, or closed
+                return
+            try:
+                self._take(parts)
+            except Exception:  # the outermost level of a message: what comes after it must be heard
+                log.exception("A message of another machine cannot be handled")
+            if self._sock.closed:
+                return
+        self._loop.call_soon(self.look)
+
+    def look_soon(self) -> None:
+        """Look again if something is there."""
+        if not self._sock.closed and self._sock.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+            self._loop.call_soon(self.look)
+
+    def close(self) -> None:
+        """Stop, and close the socket. Idempotent."""
+        with contextlib.suppress(ValueError, RuntimeError):
+            self._loop.remove_reader(self._fd)
+        self._sock.close(linger=0)
+
+
+class HeadSocket:
+    """The one port of a head. A client without the group's key gets no further than the handshake."""
+
+    def __init__(self, secret: str, client_public: str, receive: Receive) -> None:
+        """Listen on all interfaces. Raises OSError."""
+        self._context: Any = zmq.Context()
+        self._allowed = z85.decode(client_public.encode())
+        self._receive = receive
+        doorman = self._context.socket(zmq.REP)
+        doorman.bind("inproc://zeromq.zap.01")
+        self._doorman = _Reader(doorman, lambda parts: self._judge(doorman, parts))
+        self._sock = self._context.socket(zmq.ROUTER)
+        options: dict[int, Any] = {
+            zmq.CURVE_SERVER: 1,
+            zmq.CURVE_SECRETKEY: secret.encode(),
+            zmq.ZAP_DOMAIN: b"nodes",
+            zmq.SNDHWM: 0,  # the conversations limit what waits
+            zmq.RCVHWM: 0,
+            zmq.MAXMSGSIZE: MAX_MESSAGE_BYTES,
+            zmq.ROUTER_MANDATORY: 1,
+            zmq.HEARTBEAT_IVL: 2000,  # drops what waits for a connection that is gone
+            zmq.HEARTBEAT_TIMEOUT: 10_000,
+        }
+        for option, value in options.items():
+            self._sock.setsockopt(option, value)
+        self._sock.bind("tcp://*:*")
+        endpoint = bytes(self._sock.getsockopt(zmq.LAST_ENDPOINT))
+        self.port = int(endpoint.rpartition(b":")[2].rstrip(b"\0"))
+        self._reader = _Reader(self._sock, self._take)
+
+    def send(self, identity: bytes, frame: bytes) -> None:
+        """Send to one client; dropped if its connection is gone."""
+        with contextlib.suppress(zmq.ZMQError):
+            self._sock.send_multipart([identity, frame], zmq.NOBLOCK)
+        self._reader.look_soon()
+
+    def close(self, linger_ms: int = 500) -> None:
+        """Close the port, after a moment for what was just sent. Idempotent."""
+        if not self._sock.closed:
+            self._sock.setsockopt(zmq.LINGER, linger_ms)
+            with contextlib.suppress(ValueError, RuntimeError):
+                asyncio.get_running_loop().remove_reader(self._reader._fd)
+            self._sock.close()
+            self._doorman.close()
+            self._context.term()
+
+    def _judge(self, doorman: Any, parts: list[bytes]) -> None:
+        """Answer zmq's question whether a key may connect (RFC 27)."""
+        number = parts[1] if len(parts) > 1 else b""
+        knows = len(parts) > 6 and parts[5] == b"CURVE" and parts[6] == self._allowed
+        status = [b"200", b"OK"] if knows else [b"400", b"not a key of this group"]
+        with contextlib.suppress(zmq.ZMQError):
+            doorman.send_multipart([b"1.0", number, *status, b"", b""], zmq.NOBLOCK)
+
+    def _take(self, parts: list[bytes]) -> None:
+        identity, *rest = parts
+        for header, payload in decoded(rest):
+            self._receive(identity, header, payload)
+
+
+class NodeSocket:
+    """A node agent's connection to the head."""
+
+    def __init__(self, endpoint: str, server_key: str, secret: str, receive: Callable[[Header, bytes], None]) -> None:
+        """Begin to connect."""
+        self.is_refused = False  # the head does not accept the key, or is not the one whose key we have
+        self.is_over = False  # the connection has ended
+        self._receive = receive
+        self._context: Any = zmq.Context.instance()
+        self._sock = self._context.socket(zmq.DEALER)
+        options: dict[int, Any] = {
+            zmq.CURVE_SERVERKEY: server_key.encode(),
+            zmq.CURVE_PUBLICKEY: zmq.curve_public(secret.encode()),
+            zmq.CURVE_SECRETKEY: secret.encode(),
+            zmq.SNDHWM: 0,
+            zmq.RCVHWM: 0,
+            zmq.MAXMSGSIZE: MAX_MESSAGE_BYTES,
+            zmq.RECONNECT_IVL: -1,  # what it would drop then must be sent again (`is_over`)
+        }
+        for option, value in options.items():
+            self._sock.setsockopt(option, value)
+        failures = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+        failures |= zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+        monitor = self._sock.get_monitor_socket(failures | zmq.EVENT_DISCONNECTED)
+        self._monitor = _Reader(monitor, self._on_failure)
+        self._sock.connect(f"tcp://{endpoint}")
+        self._reader = _Reader(self._sock, self._take)
+
+    def send(self, frame: bytes) -> None:
+        """Send, without ever waiting."""
+        with contextlib.suppress(zmq.ZMQError):
+            self._sock.send(frame, zmq.NOBLOCK)
+        self._reader.look_soon()
+
+    def close(self, linger_ms: int = 0) -> None:
+        """Close it, after at most this long for what was sent. Idempotent."""
+        if not self._sock.closed:
+            with contextlib.suppress(zmq.ZMQError):
+                self._sock.disable_monitor()
+            self._monitor.close()
+            self._sock.setsockopt(zmq.LINGER, linger_ms)
+            with contextlib.suppress(ValueError, RuntimeError):
+                asyncio.get_running_loop().remove_reader(self._reader._fd)
+            self._sock.close()
+
+    def _on_failure(self, parts: list[bytes]) -> None:
+        self.is_over = True
+        self.is_refused = self.is_refused or parse_monitor_message(parts)["event"] != zmq.EVENT_DISCONNECTED
+
+    def _take(self, parts: list[bytes]) -> None:
+        for header, payload in decoded(parts):
+            self._receive(header, payload)
+
+
+def decoded(parts: list[bytes]) -> list[tuple[Header, bytes]]:
+    """Return the frames in a message; none if it is not ours."""
+    try:
+        return list(FrameDecoder().feed(b"".join(parts)))
+    except FrameError:
+        return []

@@ -1,0 +1,190 @@
+"""The stores over which ranks on several nodes create their process groups: kept by the head, asked through the links.
+
+torch's TCPStore would listen on every interface, without a password. A rank asks its node agent on a unix socket
+(rank/collectives/linkstore.py), which asks here. A question that has to wait is answered when its key is set, or when
+the store is broken, because a rank that it waits for is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.stream import FrameStream
+
+PREFIX = "link:"
+MAX_STORES = 64
+MAX_BYTES = 64 << 20  # of all values together
+BROKEN = "The store was closed: Connection closed by peer"  # unhang.py knows the second half as torch's own words
+
+Answer = Callable[[Header, bytes], None]
+
+
+@dataclass
+class _Waiting:
+    asker: Hashable
+    keys: list[str]
+    wants_value: bool
+    answer: Answer
+
+
+@dataclass
+class _Store:
+    values: dict[str, bytes] = field(default_factory=dict)
+    waiting: list[_Waiting] = field(default_factory=list)
+    is_broken: bool = False
+
+
+class LinkStores:
+    """Keys and values, by name of the store."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._stores: dict[str, _Store] = {}
+
+    # -- for the group (as rejoin.Stores) -----------------------------------------------------------------
+
+    def new(self) -> str:
+        """Return a store that no process group has used; the one before is broken."""
+        self.break_current()
+        self._stores.pop(str(self._number - 1), None)
+        self._number += 1
+        return self.current()
+
+    def current(self) -> str:
+        """Return the one in use, or used last."""
+        return f"{PREFIX}{self._number}"
+
+    def break_current(self) -> None:
+        """Make every wait in it fail, and every later one."""
+        self._break(str(self._number))
+
+    # -- for ranks ------------------------------------------------------------------------------------------
+
+    def ask(self, asker: Hashable, question: Header, value: bytes, answer: Answer) -> None:
+        """Answer the question of a rank, now or when what it waits for is there."""
+        name, do, key = str(question.get("store")), str(question.get("do")), str(question.get("key"))
+        if do == "break":
+            self._break(name)
+            answer({"ok": True}, b"")
+            return
+        store = self._store(name)
+        if store.is_broken:
+            answer({"ok": False, "error": BROKEN}, b"")
+        elif do in ("get", "wait"):
+            keys = [key] if do == "get" else [str(key) for key in question.get("keys") or ()]
+            store.waiting.append(_Waiting(asker, keys, do == "get", answer))
+            self._serve(store)
+        else:
+            self._change(store, question, value, answer)
+
+    def forget(self, asker: Hashable) -> None:
+        """Drop the questions of one that waits no longer."""
+        for store in self._stores.values():
+            store.waiting = [waiting for waiting in store.waiting if waiting.asker != asker]
+
+    def _change(self, store: _Store, question: Header, value: bytes, answer: Answer) -> None:
+        do, key = str(question.get("do")), str(question.get("key"))
+        there = store.values.get(key)
+        result: Header = {"ok": True}
+        if do in ("set", "add", "compare_set") and self._is_full(value):
+            answer({"ok": False, "error": f"The stores of this group hold more than {MAX_BYTES >> 20} MiB."}, b"")
+            return
+        if do == "set":
+            store.values[key] = value
+        elif do == "add":
+            number = int(there or b"0") + int(question.get("amount") or 0)
+            store.values[key] = str(number).encode()
+            result["number"] = number
+        elif do == "compare_set":
+            length = int(question.get("expected") or 0)
+            expected, value = value[:length], value[length:]
+            if there == expected or (there is None and not expected):
+                store.values[key] = there = value
+            answer(result, expected if there is None else there)
+            self._serve(store)
+            return
+        elif do == "delete":
+            result["deleted"] = store.values.pop(key, None) is not None
+        elif do == "check":
+            result["found"] = all(str(name) in store.values for name in question.get("keys") or ())
+        elif do == "num_keys":
+            result["number"] = len(store.values)
+        elif do == "peek":
+            result["found"] = there is not None
+            answer(result, there or b"")
+            return
+        else:
+            result = {"ok": False, "error": f"A store cannot '{do:.40}'."}
+        answer(result, b"")
+        self._serve(store)
+
+    def _serve(self, store: _Store) -> None:
+        """Answer those whose keys are all there."""
+        ready = [waiting for waiting in store.waiting if all(key in store.values for key in waiting.keys)]
+        store.waiting = [waiting for waiting in store.waiting if waiting not in ready]
+        for waiting in ready:
+            waiting.answer({"ok": True}, store.values[waiting.keys[0]] if waiting.wants_value else b"")
+
+    def _store(self, name: str) -> _Store:
+        while len(self._stores) >= MAX_STORES and name not in self._stores:
+            del self._stores[next(iter(self._stores))]
+        found = self._stores.pop(name, None) or _Store()
+        self._stores[name] = found  # the one used last is dropped last
+        return found
+
+    def _break(self, name: str) -> None:
+        store = self._store(name)
+        store.is_broken = True
+        waiting, store.waiting = store.waiting, []
+        store.values.clear()
+        for one in waiting:
+            one.answer({"ok": False, "error": BROKEN}, b"")
+
+    def _is_full(self, value: bytes) -> bool:
+        held = sum(len(value) for store in self._stores.values() for value in store.values.values())
+        return held + len(value) > MAX_BYTES
+
+
+class StoreDoor:
+    """The unix socket on which ranks ask the stores of their group; each connection asks one question."""
+
+    def __init__(self, path: Path, send: Callable[[Header, bytes], None]) -> None:
+        self.path = path
+        self._send = send
+        self._open: dict[int, FrameStream] = {}
+        self._number = 0
+        self._server: asyncio.AbstractServer | None = None
+
+    async def listen(self) -> None:
+        """Open the socket."""
+        self._server = await asyncio.start_unix_server(self._accept, self.path)
+
+    def answer(self, number: int, header: Header, value: bytes) -> None:
+        """Pass on what the head answered; dropped if the rank waits no longer."""
+        if (stream := self._open.get(number)) is not None:
+            stream.send(header, value)
+
+    async def close(self) -> None:
+        """Close it and all its connections."""
+        if self._server is not None:
+            self._server.close()
+        for stream in self._open.values():
+            stream.abort()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._number += 1
+        number, stream = self._number, FrameStream(reader, writer)
+        self._open[number] = stream
+        try:
+            while True:
+                header, value = await stream.recv()
+                self._send({"t": "store", "c": number, "q": header}, value)
+        except (EOFError, OSError, ValueError):
+            self._send({"t": "store_left", "c": number}, b"")
+        finally:
+            del self._open[number]
+            stream.abort()

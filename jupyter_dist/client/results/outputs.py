@@ -1,0 +1,61 @@
+"""The outputs in a notebook that a kernel makes of a result: the bundle, and at the end what other readers show."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .bundle import mime_bundle
+from .portable import as_displays, portable_outputs
+
+if TYPE_CHECKING:
+    from .result import Result
+
+# Publishes a message of this type with this content.
+Emit = Callable[[str, dict[str, Any]], None]
+
+
+def in_notebook() -> bool:
+    """Whether output goes to a Jupyter frontend."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def emit_display(kind: str, content: dict[str, Any]) -> None:
+    """Publish a display by IPython."""
+    from IPython.display import publish_display_data  # noqa: PLC0415  (scripts do not load IPython)
+
+    update = kind == "update_display_data"
+    publish_display_data(content["data"], content["metadata"], transient=content["transient"], update=update)
+
+
+class BundleOutputs:
+    """One output with all ranks' folded output, replaced by each new state; at the end, parts of it follow."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._shown: tuple[object, ...] = ()
+        self._is_begun = False
+
+    def __call__(self, result: Result) -> None:
+        """Show the current state."""
+        state = (result.execution, result.folded)
+        if state == self._shown:
+            return
+        self._shown = state
+        bundle = result.bundle()
+        whole = {"data": mime_bundle(bundle), "metadata": {}}
+        first, *parts = as_displays(portable_outputs(bundle), result.id) if result.done else [whole]
+        if parts and not self._is_begun:
+            self._send(whole, result.id)  # it stands before them
+        for part in parts:
+            self._emit("display_data", {**part, "transient": {}})
+        self._send(first, result.id)  # it names the parts, which are there
+
+    def _send(self, output: dict[str, Any], execution_id: str) -> None:
+        kind = "update_display_data" if self._is_begun else "display_data"
+        self._is_begun = True
+        content = {"data": output["data"], "metadata": output["metadata"]}
+        self._emit(kind, {**content, "transient": {"display_id": f"jupyter-dist-{execution_id}"}})

@@ -1,0 +1,23 @@
+"""Entry point of the kernelspec: `python -m jupyter_dist.kernel -f CONNECTION_FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+
+from jupyter_dist.kernel.kernel import RanksKernel
+
+
+def main() -> None:
+    """Serve one connection file until a client shuts the kernel down, or who started it ends."""
+    parser = argparse.ArgumentParser("jupyter_dist.kernel", description="A Jupyter kernel whose cells run on ranks.")
+    parser.add_argument("-f", "--connection-file", required=True)
+    connection_file = parser.parse_args().connection_file
+    asyncio.run(RanksKernel(connection_file).serve())
+
+
+if __name__ == "__main__":
+    main()
+    # A thread may still wait for a cell, which continues without this process.
+    os._exit(0)

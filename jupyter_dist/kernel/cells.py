@@ -1,0 +1,152 @@
+"""One cell of a client: its magics, its code on ranks, what is shown of them, and what they ask for. Blocking."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.client import Execution, JupyterDistError, RankError, Result
+from jupyter_dist.client.results.bundle import rank_label
+from jupyter_dist.client.results.outputs import BundleOutputs, Emit
+from jupyter_dist.magics.failures import DistError
+from jupyter_dist.protocol.models import InputPrompt
+from jupyter_dist.protocol.ranks import expand_ranks
+
+from .lines import KernelMagics, parts
+from .outputs import PlainOutputs, StreamFile, error_content
+from .session import KernelSession
+
+# What a client says of a cell: `allow_stdin`, `silent`, `store_history`, and of a page its notebook and its cell.
+Fields = dict[str, Any]
+Counted = Callable[[int], None]
+
+
+class CellRun:
+    """Runs in a thread of its own; `interrupt` and `answer` are called from others."""
+
+    def __init__(
+        self, session: KernelSession, magics: KernelMagics, emit: Emit, ask: Callable[[str, bool], None]
+    ) -> None:
+        self._session = session
+        self._magics = magics
+        self._emit = emit
+        self._ask = ask
+        self._execution: Execution | None = None
+        self._question: InputPrompt | None = None
+        self._asked: list[InputPrompt] = []
+        self._answered = -1  # the last question that was answered here
+        self._is_interrupted = False
+        self._show: Callable[[Result], None] | None = None
+        self._ranks = "all"
+        self.count: int | None = None  # the ranks' execution count
+
+    def run(self, code: str, fields: Fields, *, ranks: str, page: str | None, counted: Counted) -> dict[str, Any]:
+        """Run the cell; return the content of its reply, which is `ok` or says what was wrong.
+
+        `page` is the comm of the page that shows the output of ranks; None: the client does not.
+        """
+        self._counted, self._ranks = counted, ranks
+        self._page = page
+        self._show = (PlainOutputs if page is None else BundleOutputs)(self._emit)
+        self._session.follow, self._session.fields = self._follow, fields
+        try:
+            self._run(code)
+        except RankError as err:
+            return self._failed(error_content(err.result) or {}, is_shown=page is not None)
+        except DistError as err:
+            return self._failed(_content(err, err._render_traceback_()))
+        except JupyterDistError as err:
+            return self._failed(_content(err, [f"\x1b[0;31m{type(err).__name__}\x1b[0m: {err}"]))
+        finally:
+            self._session.follow, self._session.fields = None, {}
+            self._execution = None
+        return {"status": "ok", "payload": [], "user_expressions": {}}
+
+    def interrupt(self) -> None:
+        """Interrupt the ranks, or have the cell not begin on them."""
+        self._is_interrupted = True
+        if (execution := self._execution) is not None:
+            with contextlib.suppress(JupyterDistError):  # it has just ended
+                execution.cancel()
+
+    def answer(self, text: str) -> None:
+        """Hand the client's answer to the ranks that asked."""
+        question, self._question = self._question, None
+        if question is not None and (execution := self._execution) is not None:
+            self._answered = question["seq"]
+            with contextlib.suppress(JupyterDistError):  # another client has answered, or the rank has died
+                execution.answer(text, question["ranks"], question["seq"])
+
+    def _run(self, code: str) -> None:
+        found = parts(code, self._magics)
+        with contextlib.redirect_stdout(StreamFile(self._emit, "stdout")):
+            for name, line in found.lines:
+                self._magics.call(name, line)
+        if found.cell is None and not found.is_for_ranks:
+            return
+        _, sentence = self._session.ready()
+        if sentence:
+            self._emit("stream", {"name": "stdout", "text": sentence})
+        if self._is_interrupted:
+            raise DistError("The cell was interrupted before it began.")
+        with contextlib.redirect_stdout(StreamFile(self._emit, "stdout")):
+            if found.cell is not None:
+                self._magics.call(found.cell[0], found.cell[1], found.code)
+            else:
+                self._session.run(found.code, self._ranks)
+
+    def _follow(self, execution: Execution) -> Result:
+        """Show the cell until it ends."""
+        self._execution = execution
+        if (count := execution.model["execution_count"]) is not None:
+            self._counted(count)
+        if self._is_interrupted:
+            self.interrupt()
+        self._tell_page(execution)
+        for result in execution.stream():
+            assert self._show is not None
+            self._show(result)
+            if self._page is None:
+                self._ask_for(result)
+        return result
+
+    def _tell_page(self, execution: Execution) -> None:
+        """Have a page follow the execution itself: then it asks for input, and shows what is new at once."""
+        if self._page is not None:
+            data = {"group": execution.group.id, "execution": execution.id}
+            self._emit("comm_msg", {"comm_id": self._page, "data": data})
+
+    def _ask_for(self, result: Result) -> None:
+        """Ask the client, once the ranks that ask the same have had time to do so; one question at a time."""
+        before, self._asked = self._asked, result.asking
+        if self._question is not None and any(_includes(asked, self._question) for asked in result.asking):
+            return
+        self._question = None
+        question = next((asked for asked in result.asking if asked["seq"] > self._answered), None)
+        if question is not None and (question["ranks"] == result.execution["ranks"] or before == result.asking):
+            self._question = question
+            label = "" if result.group["world_size"] == 1 else f"[{rank_label(question['ranks'])}] "
+            self._ask(label + question["prompt"], question["password"])
+
+    def _failed(self, error: dict[str, Any], *, is_shown: bool = False) -> dict[str, Any]:
+        if not is_shown:
+            self._emit("error", error)
+        return {"status": "error", **error, "payload": [], "user_expressions": {}}
+
+
+def _includes(asked: InputPrompt, question: InputPrompt) -> bool:
+    """Whether the ranks of a question still ask it; more may have joined them."""
+    ranks = set(expand_ranks(asked["ranks"]))
+    return asked["prompt"] == question["prompt"] and ranks >= set(expand_ranks(question["ranks"]))
+
+
+def _content(err: Exception, traceback: list[str]) -> dict[str, Any]:
+    return {"ename": type(err).__name__, "evalue": str(err), "traceback": traceback}
+
+
+def complain(err: BaseException) -> dict[str, Any]:
+    """Return the reply to a cell that the kernel itself failed at; the traceback goes to the kernel's log."""
+    sys.excepthook(type(err), err, err.__traceback__)
+    return {"status": "error", **_content(Exception(str(err)), [f"{type(err).__name__}: {err}"])}

@@ -1,0 +1,98 @@
+"""The magics that the kernel answers itself, with the words of `%load_ext jupyter_dist`; other cells are for ranks."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from jupyter_dist.magics.automode import AutoMode, with_space
+from jupyter_dist.magics.completion import RankNames
+from jupyter_dist.magics.failures import DistError, sentences
+from jupyter_dist.magics.session import Session
+from jupyter_dist.magics.vocabularies.dipmagics import DipMagics
+from jupyter_dist.magics.vocabularies.distmagics import DistMagics
+
+_LINE = re.compile(r"%(\w+)\s*(.*)")
+_CELL = re.compile(r"%%(\w+)\s*(.*)")
+_LOADING = re.compile(r"%(?:re)?load_ext\s+jupyter_dist\s*$")
+
+
+class KernelMagics(DistMagics):
+    """DistMagics where no process but the ranks runs cells."""
+
+    def __init__(self, session: Session) -> None:
+        auto = AutoMode()
+        super().__init__(SimpleNamespace(user_ns={}, configurables=[]), session, auto, RankNames(session, auto))
+
+    after_init = "Cells run on all ranks; %%rank [0,2] selects ranks."
+    after_end = "The next cell starts a new one."
+
+    @sentences
+    def dist_mode(self, line: str) -> None:
+        """Print where cells run."""
+        if "-d" in line.split() or "--disable" in line.split():
+            raise DistError("The kernel Ranks runs all cells on ranks. For cells that are not, choose another kernel.")
+        print(self.mode())
+
+    def mode(self) -> str:
+        """Return a sentence about where cells run."""
+        return self.after_init
+
+    def call(self, name: str, *arguments: str) -> None:
+        """Call a magic by its name."""
+        method: Any = self.magics["cell" if len(arguments) == 2 else "line"][name]
+        method(*arguments)
+
+    def help_of(self, name: str) -> str | None:
+        """Return what `%name?` shows; None if it is not one of ours."""
+        method = self.magics["line"].get(name) or self.magics["cell"].get(name)
+        return None if method is None else str(method.__doc__)
+
+
+class Parts(NamedTuple):
+    """A cell, parted into what the kernel answers and what ranks run."""
+
+    lines: list[tuple[str, str]]  # line magics and their arguments
+    cell: tuple[str, str] | None  # a cell magic around the code
+    code: str
+
+    @property
+    def is_for_ranks(self) -> bool:
+        """Whether there is code besides comments."""
+        return any(line.strip() and not line.lstrip().startswith("#") for line in self.code.splitlines())
+
+
+def parts(code: str, magics: KernelMagics) -> Parts:
+    """Part a cell. Our line magics are ours at its beginning; later ones are an error on the ranks."""
+    lines = with_space(code.splitlines(keepends=True))
+    found: list[tuple[str, str]] = []
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if (match := _CELL.match(text)) is not None:
+            _refuse_others(match[1])
+            if match[1] in magics.magics["cell"]:
+                return Parts(found, (match[1], match[2]), "".join(lines[number + 1 :]))
+            break
+        match = _LINE.match(text)
+        if match is None or text.endswith("?"):
+            break
+        if _LOADING.match(text):  # the magics are there
+            lines[number] = "\n"
+            continue
+        _refuse_others(match[1])
+        if match[1] not in magics.magics["line"]:
+            break
+        found.append((match[1], match[2]))
+        lines[number] = "\n"  # line numbers of tracebacks stay
+    return Parts(found, None, "".join(lines))
+
+
+def _refuse_others(name: str) -> None:
+    """Ddip's magics move code and values between a kernel and ranks; here is no other process."""
+    if name in DipMagics.magics["line"] or name in DipMagics.magics["cell"]:
+        raise DistError(
+            f"'{name}' is for a Python kernel beside the ranks. The kernel Ranks has %%rank, %%distributed and %dist_*."
+        )

@@ -1,0 +1,201 @@
+"""From a growing result to a kernel's output messages, for clients that know nothing of ranks."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from jupyter_dist.client.results.bundle import item_text, rank_label
+from jupyter_dist.client.results.display import TOGETHER_SECONDS, VerdictLine
+from jupyter_dist.client.results.outputs import Emit
+from jupyter_dist.client.results.result import Result
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import WIDGET_MIME, Output, ViewItem
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+
+METADATA_KEY = "jupyter_dist"
+
+
+class Line(NamedTuple):
+    """One line of a rank's output; of kind `display`, the id of the item that is shown there."""
+
+    kind: str
+    text: str
+
+
+class StreamFile(io.TextIOBase):
+    """A text file whose content is sent as a stream."""
+
+    def __init__(self, emit: Emit, name: str) -> None:
+        self._emit = emit
+        self._name = name
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        """Send whole lines."""
+        lines, end, self._line = (self._line + text).rpartition("\n")
+        if end:
+            self._emit("stream", {"name": self._name, "text": lines + end})
+        return len(text)
+
+
+class PlainOutputs:
+    """Streams, displays and one error.
+
+    Whole lines are sent as they come. Equal lines of several ranks are sent once, under a label of their ranks.
+    """
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._sent: dict[int, list[Line]] = {}
+        self._label = ""
+        self._displays: dict[str, tuple[str, str, Output]] = {}  # by display id: item, ranks and what was sent
+        self._verdict = VerdictLine(StreamFile(emit, "stderr"))  # type: ignore[arg-type]
+        self._waiting_since: float | None = None
+        self._failed: str | None = None
+
+    def __call__(self, result: Result) -> None:
+        """Send what is new."""
+        all_lines = {rank: list(_lines(result, rank)) for rank in result.ranks}
+        if any(lines[: len(sent)] != sent for rank, lines in all_lines.items() if (sent := self._sent.get(rank))):
+            self._start_over()
+        new = {rank: found for rank, lines in all_lines.items() if (found := lines[len(self._sent.get(rank, ())) :])}
+        if self._waits_for_others(result, len(new)):
+            return
+        self._sent = all_lines
+        items = {str(item["id"]): item for item in result.folded}
+        self._update_displays(items)
+        self._send(result, new, items)
+        self._verdict.update(result)
+        self._tell_of_failure(result)
+
+    def _start_over(self) -> None:
+        """Ranks have cleared their output, or changed what was sent."""
+        self._emit("clear_output", {"wait": True})
+        self._sent, self._displays, self._label = {}, {}, ""
+
+    def _waits_for_others(self, result: Result, num_said: int) -> bool:
+        """Whether to wait a moment: ranks write the same output a few milliseconds apart."""
+        if result.done or num_said in (0, len(result)):
+            self._waiting_since = None
+            return False
+        now = time.monotonic()
+        self._waiting_since = self._waiting_since or now
+        if now - self._waiting_since < TOGETHER_SECONDS:
+            return True
+        self._waiting_since = None
+        return False
+
+    def _send(self, result: Result, new: dict[int, list[Line]], items: dict[str, ViewItem]) -> None:
+        """Send equal lines once, up to where ranks differ; then those of each set of ranks separately."""
+        same = sum(1 for _ in itertools.takewhile(lambda row: len(set(row)) == 1, zip(*new.values(), strict=False)))
+        if same:
+            self._send_lines(result, format_ranks(new), next(iter(new.values()))[:same], items)
+        parted: dict[Line, dict[int, list[Line]]] = {}
+        for rank, lines in new.items():
+            if len(lines) > same:
+                parted.setdefault(lines[same], {})[rank] = lines[same:]
+        for rest in parted.values():
+            self._send(result, rest, items)
+
+    def _send_lines(self, result: Result, ranks: str, lines: list[Line], items: dict[str, ViewItem]) -> None:
+        for kind, group in itertools.groupby(lines, lambda line: line.kind):
+            found = list(group)
+            label = self._labelled(result, ranks)
+            if kind != "display":
+                self._emit("stream", {"name": kind, "text": label + "".join(line.text for line in found)})
+                continue
+            if label:
+                self._emit("stream", {"name": "stdout", "text": label})
+            for line in found:
+                self._display(result, ranks, items[line.text])
+
+    def _labelled(self, result: Result, ranks: str) -> str:
+        """Return a label, unless the one before still holds, or there is one rank only."""
+        if ranks == self._label or result.group["world_size"] == 1:
+            return ""
+        self._label = ranks
+        return f"[{rank_label(ranks)}]\n"
+
+    def _display(self, result: Result, ranks: str, item: ViewItem) -> None:
+        output, display_id = item["output"], f"jupyter-dist-{result.id}-{item['id']}-{ranks}"
+        self._displays[display_id] = (str(item["id"]), ranks, output)
+        content = _content(output, ranks, display_id)
+        if output["output_type"] == "execute_result":
+            content["execution_count"] = result.execution["execution_count"]
+        self._emit(output["output_type"], content)
+
+    def _update_displays(self, items: dict[str, ViewItem]) -> None:
+        for display_id, (key, ranks, output) in self._displays.items():
+            item = items.get(key)
+            if item is not None and "output" in item and item["output"] != output:
+                self._displays[display_id] = (key, ranks, item["output"])
+                self._emit("update_display_data", _content(item["output"], ranks, display_id))
+
+    def _tell_of_failure(self, result: Result) -> None:
+        """Name an error while other ranks still run: its traceback comes at the end, which they may never reach."""
+        errors = result.errors
+        text = "; ".join(f"{rank_label(str(rank))}: {error}" for rank, error in errors.items())
+        if text and self._failed is None and not result.done:
+            self._failed = ""  # most others end in a moment
+        elif text and self._failed == "" and not result.done:
+            self._failed = text
+            self._emit("stream", {"name": "stderr", "text": f"{text} (other ranks are still running)\n"})
+
+
+def _content(output: Output, ranks: str, display_id: str) -> dict[str, Any]:
+    metadata = {**output.get("metadata", {}), METADATA_KEY: {"ranks": ranks}}
+    # Comms of ranks do not go through this kernel: other clients than our page would show a broken view.
+    data = {mime: value for mime, value in output["data"].items() if mime != WIDGET_MIME or len(output["data"]) == 1}
+    return {"data": data, "metadata": metadata, "transient": {"display_id": display_id}}
+
+
+def _lines(result: Result, rank: int) -> Iterator[Line]:
+    """Yield a rank's lines and displays, up to the last line that is complete; all of them at the end."""
+    kind, line = "stdout", ""
+    for item in result.folded:
+        if rank not in expand_ranks(item["ranks"]):
+            continue
+        if "elided" in item and not result.done:
+            return  # what comes after it still changes
+        output = item.get("output", {"output_type": "stream", "name": "stdout", "text": ""})
+        is_display = output["output_type"] != "stream"
+        if line and (is_display or output["name"] != kind):
+            yield Line(kind, line + "\n")
+            line = ""
+        if is_display:
+            if output["output_type"] != "error":
+                yield Line("display", str(item["id"]))
+            continue
+        kind = output["name"]
+        *complete, line = (line + (item_text(item) if "elided" in item else "".join(output["text"]))).split("\n")
+        yield from (Line(kind, text + "\n") for text in complete)
+    if line and result.done:
+        yield Line(kind, line + "\n")
+
+
+def error_content(result: Result) -> dict[str, Any] | None:
+    """Return what a kernel says of a cell that failed: the first rank's traceback, and who failed besides."""
+    if result.ok:
+        return None
+    failed = sorted(
+        (item for item in result.folded if "output" in item and item["output"]["output_type"] == "error"),
+        key=lambda item: item["seq"],
+    )
+    if (about := result.execution["error"]) is not None or not failed:
+        message = str(JupyterDistError.from_dict(about)) if about else f"The cell was {result.state}."
+        return {"ename": "RankError", "evalue": message, "traceback": [message, *_traceback(result, failed)]}
+    first = failed[0]["output"]
+    return {"ename": first["ename"], "evalue": first["evalue"], "traceback": _traceback(result, failed)}
+
+
+def _traceback(result: Result, failed: list[ViewItem]) -> list[str]:
+    if not failed:
+        return []
+    first, *others = failed
+    label = [] if result.group["world_size"] == 1 else [f"\x1b[0;31m[{rank_label(first['ranks'])}]\x1b[0m"]
+    also = [f"[{rank_label(each['ranks'])}] {each['output']['ename']}: {each['output']['evalue']}" for each in others]
+    return [*label, *first["output"]["traceback"], *also]

@@ -1,0 +1,201 @@
+"""The group of a kernel *Ranks*: found by what this process is told, else started."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from jupyter_core.paths import jupyter_runtime_dir
+
+from jupyter_dist.client import Execution, Group, JupyterDistError, Result
+from jupyter_dist.client.blocking.report import ending_text
+from jupyter_dist.magics.session import Session
+
+GROUP_VARIABLE = "JUPYTER_DIST_GROUP"
+RANKS_VARIABLE = "JUPYTER_DIST_RANKS"
+DEFAULT_RANKS = 2
+
+Run = Callable[[Execution], Result]
+
+
+class KernelSession(Session):
+    """A Session that starts a group if there is none, and whose cells are shown by the kernel."""
+
+    def __init__(self, connection_file: str) -> None:
+        super().__init__(SimpleNamespace(user_ns={}))
+        self._memory = Memory(connection_file)
+        self._told: str | None = None  # the group whose name was shown
+        # Set for each cell: follows an execution and shows it, and the fields of its request.
+        self.follow: Run | None = None
+        self.fields: dict[str, Any] = {}
+
+    def ready(self) -> tuple[Group, str]:
+        """Return the group, which is started if there is none, and a sentence if it is new to the user."""
+        sentence = ""
+        try:
+            group = self.group()
+        except JupyterDistError as err:
+            if err.code != "unknown_group":
+                raise
+            group, started = self.init(os.environ.get(GROUP_VARIABLE) or None, {}, wanted_ranks())
+            if started:
+                self._told, sentence = group.id, _started(group)
+        self.remember()
+        return group, sentence or self._sentence(group)
+
+    def remember(self) -> None:
+        """Note the group for the kernel's next process, and that the user knows it."""
+        if self._group is not None and self._group.id != self._memory.group:
+            self._memory.write(self._group.id)
+
+    def _sentence(self, group: Group) -> str:
+        """Return what the first cell says of a group that was there already."""
+        told = self._memory.take_message()
+        if self._told == group.id:
+            return told
+        self._told = group.id
+        return told or f"Cells run on group '{group.name}' ({group.world_size} ranks), which keeps its variables.\n"
+
+    def init(self, name: str | None, fields: dict[str, Any], num_ranks: int | None = None) -> tuple[Group, bool]:
+        """Attach or start as Session.init; without a name, keep the group that cells would run on, if it fits."""
+        current = None if name else self.group_if_any()
+        if current is not None and self.is_same(current, fields):
+            name = current.name
+        group, started = super().init(name, fields, num_ranks)
+        self._told = group.id  # by the magic
+        self.remember()
+        return group, started
+
+    def restart(self) -> None:
+        """Have the ranks restarted, without waiting for the new ones; the next process of the kernel says so."""
+        if (group := self.group_if_any()) is None:
+            return
+        try:
+            group.restart(wait=False)
+            self._memory.write(group.id, f"Group '{group.name}': {group.world_size} new ranks.\n")
+        except JupyterDistError as err:
+            self._memory.write(group.id, f"The ranks of '{group.name}' were not restarted: {err}\n")
+
+    def end(self, *, restart: bool) -> None:
+        """Forget the group at the end of the kernel: it keeps running."""
+        if not restart:
+            self._memory.forget()
+        with contextlib.suppress(JupyterDistError):
+            self.close()
+
+    def run(
+        self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True, **fields: Any
+    ) -> Result:
+        """Run a cell; output is shown by the kernel unless `show` says otherwise."""
+        if show is not True or self.follow is None:
+            return super().run(code, ranks, show=show, **fields)
+        group = self._group or self.group()
+        try:
+            execution = self._submit(group, code, ranks, {**self.fields, **fields})
+        except JupyterDistError as err:
+            if err.code not in ("server_gone", "unknown_group"):
+                raise
+            execution = self._submit(self.group(), code, ranks, {**self.fields, **fields})
+        return self.follow(execution).raise_for_error()
+
+    def _submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any]) -> Execution:
+        fields = dict(fields)
+        allow_stdin = fields.pop("allow_stdin", False)
+        if "notebook" not in fields:
+            return super()._submit(group, code, ranks, {**fields, "ask": allow_stdin})
+        return group.begin(code, ranks, stop_on_error=False, ask=allow_stdin, **fields)
+
+    def group_if_any(self) -> Group | None:
+        """Return the group that was last used, or that a cell would use; None if one would have to be started."""
+        with contextlib.suppress(JupyterDistError):
+            return self._group or self._found()
+        return None
+
+    def _found(self, name: str | None = None) -> Group:
+        """Find the group: the variable's, the kernel's last one, the notebook's, or the only one that is nobody's."""
+        living = self._living()
+        by_id = {group.id: group for group in living.values()}
+        wanted = name or os.environ.get(GROUP_VARIABLE)
+        found = living.get(wanted or "") or by_id.get(wanted or "")
+        if found is None and not os.environ.get(GROUP_VARIABLE):
+            found = by_id.get(self._memory.group) or self._named(living, None) or _only(living)
+        if found is None:
+            return super()._found(wanted)
+        self._group = found
+        self._own(found)
+        return found
+
+
+class Memory:
+    """What the next process of this kernel must know, in a file named after the connection file.
+
+    Clients restart a kernel by ending its process and starting another with the same connection file.
+    """
+
+    def __init__(self, connection_file: str) -> None:
+        folder = Path(jupyter_runtime_dir(), "jupyter_dist_kernels")
+        self._connection_file = str(Path(connection_file).absolute())
+        self._path = folder / f"{Path(connection_file).stem}.json"
+        _prune(folder)
+        self.group, self._message = self._read()
+
+    def write(self, group: str, message: str = "") -> None:
+        """Note the group, and what the next process is to say."""
+        self.group = group
+        with contextlib.suppress(OSError):  # the next process looks for a group as the first did
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            noted = {"connection_file": self._connection_file, "group": group, "message": message}
+            self._path.write_text(json.dumps(noted))
+
+    def take_message(self) -> str:
+        """Return what the process before this one left to say; once."""
+        message, self._message = self._message, ""
+        if message:
+            self.write(self.group)
+        return message
+
+    def forget(self) -> None:
+        """Remove the file."""
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+    def _read(self) -> tuple[str, str]:
+        try:
+            found = json.loads(self._path.read_text())
+            return str(found["group"]), str(found["message"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return "", ""
+
+
+def wanted_ranks() -> int:
+    """Return how many ranks a new group gets. Raises JupyterDistError if the variable is not a number."""
+    text = os.environ.get(RANKS_VARIABLE, "").strip() or str(DEFAULT_RANKS)
+    if not text.isdigit():
+        message = f"{RANKS_VARIABLE} is '{text[:40]}'."
+        raise JupyterDistError("bad_request", message, "Set it to a number of ranks, such as 4.")
+    return int(text)
+
+
+def _only(living: dict[str, Group]) -> Group | None:
+    """Return the only running group that does not end with another process, such as another notebook's kernel."""
+    free = [group for group in living.values() if not group.model.get("ends_with")]
+    return free[0] if len(free) == 1 else None
+
+
+def _started(group: Group) -> str:
+    ready = f"{group.model['ready_seconds']:.1f} s" if group.model["ready_seconds"] is not None else "its start"
+    ending = ending_text(group.model, is_private=False)
+    return f"Group '{group.name}' was started: {group.world_size} ranks, ready after {ready}. {ending}\n"
+
+
+def _prune(folder: Path) -> None:
+    """Remove what kernels left that were killed and not started again: their connection files are gone."""
+    for path in folder.glob("*.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            if not Path(json.loads(path.read_text())["connection_file"]).exists():
+                path.unlink()

@@ -1,0 +1,120 @@
+"""The five sockets of a kernel, and Jupyter's messages on them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import zmq
+import zmq.asyncio
+from jupyter_client.session import Session
+
+LINGER_MS = 1000
+_KINDS = {"shell": zmq.ROUTER, "control": zmq.ROUTER, "stdin": zmq.ROUTER, "iopub": zmq.PUB}
+
+
+class Request(NamedTuple):
+    """A message of a client, and where its answer goes."""
+
+    channel: str
+    identities: list[bytes]
+    message: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """Return its type."""
+        return str(self.message["header"]["msg_type"])
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Return what it says."""
+        return dict(self.message["content"])
+
+    @property
+    def client(self) -> str:
+        """Return the session of the client that sent it: one page, one program."""
+        return str(self.message["header"].get("session", ""))
+
+
+class Wire:
+    """Binds the sockets of a connection file. All sending is done in the thread of the event loop."""
+
+    def __init__(self, connection_file: str) -> None:
+        info = json.loads(Path(connection_file).read_text())
+        key = info["key"].encode()
+        self.session = Session(key=key, signature_scheme=info["signature_scheme"], username="kernel")
+        self._context = zmq.asyncio.Context()
+        self._info = info
+        self._sockets = {name: self._bound(self._context.socket(kind), name) for name, kind in _KINDS.items()}
+        self._beat()
+
+    def _bound(self, socket: Any, name: str) -> Any:
+        socket.linger = LINGER_MS
+        if self._info.get("curve_secretkey"):  # the client encrypts, if the kernelspec says that we do
+            socket.curve_server = True
+            socket.curve_publickey = self._info["curve_publickey"].encode()
+            socket.curve_secretkey = self._info["curve_secretkey"].encode()
+        if name == "iopub":
+            socket.sndhwm = 0  # output is folded, and none of it is lost because a client is slow
+        ip, port = self._info["ip"], self._info[f"{name}_port"]
+        socket.bind(f"ipc://{ip}-{port}" if self._info["transport"] == "ipc" else f"tcp://{ip}:{port}")
+        return socket
+
+    def _beat(self) -> None:
+        """Echo heartbeats in a thread: the event loop may be busy for a moment."""
+        context = zmq.Context()
+        socket = self._bound(context.socket(zmq.REP), "hb")
+
+        def echo() -> None:
+            while True:
+                socket.send(socket.recv())
+
+        threading.Thread(target=echo, name="heartbeat", daemon=True).start()
+
+    async def receive(self, channel: str, take: Callable[[Request], Awaitable[None]]) -> None:
+        """Hand on each message of a channel; what is not signed, or cannot be read, is dropped."""
+        socket = self._sockets[channel]
+        while True:
+            parts = await socket.recv_multipart()
+            try:
+                identities, rest = self.session.feed_identities(parts)
+                message = self.session.deserialize(rest)
+            except Exception:  # noqa: S112  (a stranger's, or damaged: nobody to answer)
+                continue
+            await take(Request(channel, identities, message))
+
+    def reply(self, request: Request, content: dict[str, Any]) -> None:
+        """Answer a request."""
+        kind = request.kind.replace("_request", "_reply")
+        self._send(request.channel, kind, content, request.message, request.identities)
+
+    def publish(self, request: Request | None, kind: str, content: dict[str, Any], **more: Any) -> None:
+        """Tell all clients something, as part of what a request did."""
+        parent = request.message if request is not None else None
+        self._send("iopub", kind, content, parent, [kind.encode()], **more)
+
+    def ask(self, request: Request, content: dict[str, Any]) -> str:
+        """Ask the client of a request for input; return the id of the question."""
+        return self._send("stdin", "input_request", content, request.message, request.identities)
+
+    def _send(
+        self, channel: str, kind: str, content: dict[str, Any], parent: Any, identities: list[bytes], **more: Any
+    ) -> str:
+        """Send a message, after those that wait; return its id.
+
+        Not by `Session.send`, which sends behind the back of the socket: what arrives in that moment would wake nobody.
+        """
+        message = self.session.msg(kind, content=content, parent=parent, **more)
+        sent = self._sockets[channel].send_multipart(self.session.serialize(message, identities))
+        sent.add_done_callback(lambda done: done.cancelled() or done.exception())  # a client that has gone
+        return str(message["header"]["msg_id"])
+
+    async def close(self) -> None:
+        """Send what waits, and close."""
+        for socket in self._sockets.values():
+            socket.close(LINGER_MS)
+        await asyncio.to_thread(self._context.term)

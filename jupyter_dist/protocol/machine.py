@@ -1,0 +1,139 @@
+"""What the API sends of the server's machine, of launchers, of memory and of past cells.
+
+models.py says what is made of it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from .models import Field, RankSet
+
+
+class DeviceProcess(TypedDict):
+    """A process on a device; those of other users are one entry without a name."""
+
+    pid: int | None
+    name: str | None
+    memory_bytes: int | None
+    group: str | None
+    rank: int | None
+    mine: bool
+
+
+class Device(TypedDict):
+    """An accelerator; null where it does not report a value."""
+
+    accelerator: str
+    index: int
+    name: str | None
+    uuid: str | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    utilization_percent: float | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    power_limit_watts: float | None
+    processes: list[DeviceProcess]
+
+
+class Host(TypedDict):
+    """The machine that the server runs on."""
+
+    cpu_percent: float
+    cpu_count: int
+    load_1m: float
+    memory_used_bytes: int
+    memory_total_bytes: int
+
+
+class Devices(TypedDict):
+    """Devices and host."""
+
+    devices: list[Device]
+    host: Host
+    processes_hidden: Annotated[bool, Field("Whether other users have processes on the devices.")]
+    problems: Annotated[list[str], Field("A sentence for each kind of device that could not be read.")]
+
+
+class PreparedProcess(TypedDict):
+    """A process that is kept to make the next start faster; it ends when memory is short."""
+
+    what: Annotated[str, Field("`forkserver`, or `agent`: one that waits for its group, with its zygote.")]
+    pid: int
+    memory_bytes: Annotated[int, Field("What n processes share counts as an n-th for each of them.")]
+
+
+class Prepared(TypedDict):
+    """What is kept to make the next start faster."""
+
+    processes: list[PreparedProcess]
+
+
+class RankMemory(TypedDict):
+    """The memory of one rank; null where its device has no such value."""
+
+    rank: int
+    resident_bytes: int
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+    peak_bytes: int | None
+    device_used_bytes: int | None
+    cpu_percent: float
+
+
+class MemorySample(TypedDict):
+    """The memory of all ranks of a group at one moment."""
+
+    at: float
+    ranks: list[RankMemory]
+
+
+class Samples(TypedDict):
+    """The last minutes of a group's memory, newest last."""
+
+    samples: list[MemorySample]
+
+
+class HistoryCell(TypedDict):
+    """A cell that ran on ranks of a group."""
+
+    execution_id: str
+    execution_count: int | None
+    ranks: RankSet
+    notebook: str | None
+    cell_id: str | None
+    code: str
+
+
+class History(TypedDict):
+    """The cells that ran on a group, whoever ran them, oldest first."""
+
+    cells: list[HistoryCell]
+
+
+class LauncherOption(TypedDict):
+    """An option of a launcher."""
+
+    name: str
+    label: str
+    help: str
+    kind: Literal["text", "integer", "flag", "words", "object"]
+    choices: Annotated[list[str], Field("Values that are known to work; empty: anything.")]
+    common: Annotated[bool, Field("Whether most users need it: forms show it first.")]
+
+
+class LauncherStatus(TypedDict):
+    """A launcher, and what it says of itself."""
+
+    name: Annotated[str, Field("The name in start requests.")]
+    label: str
+    usable: bool
+    text: Annotated[str, Field("What is free, or why it cannot be used here.")]
+    options: list[LauncherOption]
+
+
+class Launchers(TypedDict):
+    """All launchers."""
+
+    launchers: list[LauncherStatus]

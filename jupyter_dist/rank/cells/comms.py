@@ -1,0 +1,152 @@
+"""Comms: the messages between widgets of cells and the pages that show them (decision 20).
+
+Nothing here is imported or called before a cell imports `comm`, as ipywidgets does (frameworks/widgets.py).
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Protocol
+
+from jupyter_dist.protocol import road
+from jupyter_dist.rank.guard.own import threading
+from jupyter_dist.rank.ipython.displays import encode_content
+from jupyter_dist.rank.output.capture import Capture
+from jupyter_dist.rank.output.outbox import Outbox
+from jupyter_dist.rank.output.streams import Streams
+from jupyter_dist.transport.frames import Header, encode_frame
+
+from .runner import Runner
+
+INTERRUPTIBLE = True  # callbacks of widgets run below these functions
+
+_TOO_LARGE = (
+    "This widget sends {size:.0f} MB; the limit is {limit:.0f} MB. Show a part of the data, or save it to a file and "
+    "display a link."
+)
+
+
+class CommManager(Protocol):
+    """What is used of comm.CommManager."""
+
+    comms: dict[str, Any]
+
+    def comm_open(self, stream: Any, ident: Any, msg: dict[str, Any]) -> None:
+        """Open what a page has opened."""
+
+
+class Comms:
+    """Sends what the code sends; has what pages send handled in the main thread, after the running cell."""
+
+    manager: CommManager | None = None  # set when a cell imports `comm`
+
+    def __init__(self, outbox: Outbox, streams: Streams, runner: Runner) -> None:
+        self._outbox = outbox
+        self._streams = streams
+        self._runner = runner
+        self._made_in: dict[str, str | None] = {}  # the execution whose output a comm's callbacks continue
+        self._parent: str | None = None  # the message that is being handled
+        self._outer: list[Capture | None] = []  # what had the output before each Output widget that has it now
+        self._main = threading.main_thread()
+
+    # -- the code's threads -------------------------------------------------------------------------
+
+    def publish(self, kind: str, comm_id: str, content: dict[str, Any], buffers: list[Any] | None) -> None:
+        """Send a message of a comm, in order with what the code prints. Raises ValueError if it is too large."""
+        if self._outbox.in_child:
+            return
+        _check_size(sum(memoryview(buffer).nbytes for buffer in buffers or ()))
+        content = {"comm_id": comm_id, **{name: value for name, value in content.items() if value is not None}}
+        if buffers:
+            content["buffers"] = [base64.b64encode(buffer).decode() for buffer in buffers]
+        if self._parent is not None and threading.current_thread() is self._main:
+            content["parent"] = self._parent
+        payload = encode_content(content)
+        _check_size(len(payload))
+        if kind == "comm_open":
+            self._made_in[comm_id] = self._outbox.execution_id
+        made_in = self._made_in.get(comm_id)
+        if kind == "comm_close":
+            self._made_in.pop(comm_id, None)
+        self._streams.flush()
+        self._send(kind, made_in, payload)
+
+    def _send(self, kind: str, execution_id: str | None, payload: bytes) -> None:
+        self._outbox.send(self._header(kind, execution_id), payload)
+
+    @staticmethod
+    def _header(kind: str, execution_id: str | None) -> Header:
+        return {"t": "from_rank", "kind": kind, "execution_id": execution_id, "number": 0}
+
+    def enter(self, widget: Any) -> None:
+        """Have what is written from now on go to an Output widget."""
+        self._flush()
+        comm_id = widget.model_id
+
+        def encode(outputs: list[dict[str, Any]]) -> bytes:
+            update = {
+                "comm_id": comm_id,
+                "data": {"method": "update", "state": {"outputs": outputs}, "buffer_paths": []},
+            }
+            return encode_frame(self._header("comm_msg", self._made_in.get(comm_id)), encode_content(update))
+
+        self._outer.append(self._outbox.capture)
+        self._outbox.capture = Capture([dict(output) for output in widget.outputs], encode)
+
+    def leave(self, widget: Any) -> None:
+        """Have it go where it went before."""
+        self._flush()
+        capture, self._outbox.capture = self._outbox.capture, self._outer.pop() if self._outer else None
+        if capture is not None:
+            widget.outputs = tuple(capture.outputs)
+
+    def _flush(self) -> None:
+        self._streams.flush()
+        self._outbox.flush_text()
+
+    # -- side thread --------------------------------------------------------------------------------
+
+    def take(self, kind: str, content: road.CommMessage) -> None:
+        """Have a message of a page handled when the main thread is idle."""
+        self._runner.when_idle(lambda: self._handle(kind, content))
+
+    # -- main thread --------------------------------------------------------------------------------
+
+    def _handle(self, kind: str, content: road.CommMessage) -> None:
+        comm_id, self._parent = content["comm_id"], content.get("msg_id")
+        made_in = self._made_in.get(comm_id)
+        try:
+            self._runner.call_back(made_in, lambda: self._call(kind, content))
+        finally:
+            msg_id, self._parent = self._parent, None
+            if msg_id is not None:
+                done = road.FROM_RANK["comm_done"].encode({"comm_id": comm_id, "msg_id": msg_id})
+                self._send("comm_done", made_in, done)
+
+    def _call(self, kind: str, content: road.CommMessage) -> None:
+        manager, comm_id = self.manager, content["comm_id"]
+        if manager is None:
+            return
+        message = {
+            "header": {"msg_id": content.get("msg_id"), "msg_type": kind},
+            "parent_header": {},
+            "metadata": content.get("metadata", {}),
+            "content": {"data": {}, **{name: value for name, value in content.items() if name != "buffers"}},
+            "buffers": [memoryview(base64.b64decode(buffer)) for buffer in content.get("buffers", ())],
+        }
+        if kind == "comm_open":
+            self._made_in.setdefault(comm_id, self._outbox.execution_id)
+            manager.comm_open(None, None, message)
+        elif (comm := manager.comms.get(comm_id)) is None:
+            return  # closed meanwhile
+        elif kind == "comm_msg":
+            comm.handle_msg(message)
+        else:
+            comm._closed = True
+            manager.comms.pop(comm_id, None)
+            comm.handle_close(message)
+
+
+def _check_size(size: int) -> None:
+    if size > road.MAX_COMM_BYTES:
+        raise ValueError(_TOO_LARGE.format(size=size / 1e6, limit=road.MAX_COMM_BYTES / 1e6))

@@ -1,0 +1,1 @@
+"""Debuggers of cells: those with a prompt, and JupyterLab's."""

@@ -1,0 +1,119 @@
+"""The nodes of a group: follows what happens to its allocation, and says it in the group's model."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Awaitable, Callable
+
+from jupyter_dist.protocol import models
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launchers.allocation import (
+    Allocated,
+    Allocation,
+    Ended,
+    Ending,
+    Event,
+    NotKnown,
+    Queued,
+)
+from jupyter_dist.server.launchers.nodefiles import AgentExited
+
+CANCEL_SECONDS = 10.0
+MAX_HOSTS_SHOWN = 4
+MAX_TEXT = 600
+
+_STATES: dict[type, str] = {Queued: "queued", Allocated: "allocated", NotKnown: "not_known", Ended: "ended"}
+
+
+class GroupNodes:
+    """The allocation of one group."""
+
+    def __init__(self, allocation: Allocation) -> None:
+        self._allocation = allocation
+        self._warning: str | None = None
+        self._allocated: Allocated | None = None
+        self._failed: AgentExited | None = None  # the first agent that ended in another way than with the group
+
+    async def follow(self, on_change: Callable[[], None], on_failure: Callable[[str], Awaitable[None]]) -> None:
+        """Call `on_change` after each event, and `on_failure` when nodes will not join that have not yet."""
+        async for event in self._allocation.events():
+            self._take(event)
+            on_change()
+            if isinstance(event, Ended) or (self._failed is event and event is not None):
+                await on_failure(self.failure())
+
+    def failure(self) -> str:
+        """Return why nodes are missing, in sentences."""
+        status = self._allocation.status
+        why = [_exit(self._failed)] if self._failed else []
+        return " ".join([*why, status.why] if isinstance(status, Ended) else why)
+
+    async def release(self) -> list[str]:
+        """Have the engine end the job, and remove its files; return what it has not confirmed, as sentences."""
+        try:
+            await self._allocation.cancel(CANCEL_SECONDS)
+        except JupyterDistError as err:
+            return [str(err)]
+        self._allocation.forget()
+        return []
+
+    def model(self) -> models.Allocation:
+        """Return the Allocation of docs/api.md."""
+        status = self._allocation.status
+        allocated = self._allocated
+        return {
+            "launcher": self._allocation.launcher.name,
+            "state": _STATES[type(status)],  # type: ignore[typeddict-item]  # one of its words
+            "text": self._text()[:MAX_TEXT],
+            "job_id": (allocated.job_id or None) if allocated else None,
+            "hosts": list(allocated.hosts) if allocated else [],
+            "eta": status.eta if isinstance(status, Queued) else None,
+            "ends_at": allocated.ends_at if allocated and not isinstance(status, Ended) else None,
+            "warning": self._warning,
+        }
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Allocated):
+            self._allocated, self._warning = event, None
+        elif isinstance(event, Ending):
+            self._warning = f"{event.why} That is at {_clock(event.at)}. Save what you need."
+        elif isinstance(event, Ended):
+            self._warning = None
+        elif isinstance(event, AgentExited) and event.code != 0 and self._failed is None:
+            self._failed = event
+
+    def _text(self) -> str:
+        status = self._allocation.status
+        if isinstance(status, Queued):
+            when = f" It is expected to start at {_clock(status.eta)}." if status.eta else ""
+            return f"{status.reason}{when}"
+        if isinstance(status, Allocated):
+            shown = ", ".join(status.hosts[:MAX_HOSTS_SHOWN])
+            more = len(status.hosts) - MAX_HOSTS_SHOWN
+            job = f"Job {status.job_id} runs on" if status.job_id else "Its node agents run on"
+            until = f", until {_clock(status.ends_at)}" if status.ends_at else ""
+            return f"{job} {shown}{f' and {more} more' if more > 0 else ''}{until}."
+        return status.why
+
+
+def _exit(event: AgentExited) -> str:
+    if event.code is None and event.signal is None:
+        return event.text
+    how = f"was killed by {_signal_name(event.signal)}" if event.signal else f"ended with code {event.code}"
+    said = " ".join(event.text.split())[-MAX_TEXT:]
+    return f"The node agent on {event.host} {how}{f': {said}' if said else '.'}"
+
+
+def _signal_name(signum: int | None) -> str:
+    try:
+        return signal.Signals(signum or 0).name
+    except ValueError:
+        return f"signal {signum}"
+
+
+def _clock(at: float) -> str:
+    """Return a time of today as 14:05, of another day with its date."""
+    then = time.localtime(at)
+    is_today = time.strftime("%x", then) == time.strftime("%x")
+    return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", then)

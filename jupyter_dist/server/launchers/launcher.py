@@ -1,0 +1,100 @@
+"""The interface of launchers (docs/decisions/0017): what an engine is asked.
+
+An engine queues, places, starts the same command once on each node, and ends it. Ranks are never its business: they
+belong to the node agents, which are that command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from traitlets import Dict, Float
+from traitlets.config import Configurable
+
+from .allocation import Allocation, Wanted
+from .nodefiles import NodeFiles
+from .options import Option, checked
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a launcher can be used here, and what is free, or why it cannot, as a sentence."""
+
+    is_usable: bool
+    text: str
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # values that an option can have, by its name
+
+
+class Launcher(Configurable):
+    """An engine that starts node agents. One object per server, created when it is first needed."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]] = ()
+
+    poll_seconds = Float(1.0, min=0.05, help="How often the engine is asked for the state of jobs.").tag(config=True)
+    command_seconds = Float(30.0, min=1.0, help="How long a command of the engine may take.").tag(config=True)
+    defaults = Dict(help="Values of options for groups that do not set them.").tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._followed: set[Allocation] = set()
+        self._follower: asyncio.Task[None] | None = None
+
+    async def probe(self) -> Availability:
+        """Return whether it can be used here, within seconds; never raises."""
+        raise NotImplementedError
+
+    def check(self, options: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
+        """Return the options with defaults.
+
+        Raises:
+            JupyterDistError: `bad_request`, with a sentence for each mistake. Nothing was submitted then.
+        """
+        return checked(self.name, self.options, {**self.defaults, **options})
+
+    async def submit(self, wanted: Wanted) -> Allocation:
+        """Hand the job to the engine; return when it has accepted it, without waiting for nodes.
+
+        Raises:
+            JupyterDistError: `bad_request` (see `check`), `launcher_failed` with what the engine said, `timed_out`.
+        """
+        raise NotImplementedError
+
+    def adopt(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
+        """Return the allocation that an earlier server saved. The engine is asked about it soon, not now."""
+        raise NotImplementedError
+
+    async def look(self, allocations: Collection[Allocation]) -> None:
+        """Ask the engine about all of these at once, and publish what is new. Never raises because of the engine."""
+        raise NotImplementedError
+
+    # -- following --------------------------------------------------------------------------------------------
+
+    def follow(self, allocation: Allocation) -> None:
+        """Look at it every `poll_seconds` until it has ended."""
+        self._followed.add(allocation)
+        if self._follower is None or self._follower.done():
+            self._follower = asyncio.create_task(self._follow(), name=f"follow {self.name}")
+
+    async def detach(self) -> None:
+        """Leave all jobs to the next server."""
+        self._followed.clear()
+        if self._follower is not None:
+            self._follower.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._follower
+
+    async def _follow(self) -> None:
+        while self._followed:
+            await self.look(list(self._followed))
+            for allocation in list(self._followed):
+                await asyncio.to_thread(allocation.files.read)
+                allocation.publish_node_events()
+            self._followed = {allocation for allocation in self._followed if not allocation.has_ended}
+            await asyncio.sleep(self.poll_seconds)

@@ -1,0 +1,132 @@
+"""The options of a launcher: what users can set, checked before anything is submitted."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jupyter_dist.protocol import machine
+from jupyter_dist.protocol.errors import JupyterDistError
+
+MAX_CHARS = 500
+MAX_WORDS = 50
+MAX_VARIABLES = 200
+
+Kind = Literal["text", "integer", "flag", "words", "object"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. `check` returns what is wrong with a value, as the end of a sentence that begins with its name."""
+
+    name: str
+    label: str
+    help: str
+    kind: Kind = "text"
+    minimum: int = 0
+    is_common: bool = False  # shown first
+    check: Callable[[Any], str | None] | None = None
+
+    def problem(self, value: Any) -> str | None:
+        """Return what is wrong with a value, as a sentence; None if nothing is."""
+        wrong = _wrong_kind(self, value) or (self.check and self.check(value))
+        return f"'{self.name}' {wrong}" if wrong else None
+
+    def model(self, choices: Sequence[str]) -> machine.LauncherOption:
+        """Return what a form needs, with values that are known to work."""
+        return {
+            "name": self.name,
+            "label": self.label,
+            "help": self.help,
+            "kind": self.kind,
+            "choices": list(choices),
+            "common": self.is_common,
+        }
+
+
+def checked(launcher: str, options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given options without empty ones.
+
+    Raises:
+        JupyterDistError: `bad_request`, with a sentence for each mistake.
+    """
+    by_name = {option.name: option for option in options}
+    wanted = {
+        name: _read(by_name[name], value) if name in by_name else value
+        for name, value in given.items()
+        if type(value) is int or value not in (None, "", [], {}, False, "false")  # 0 == False
+    }
+    problems = [f"The launcher {launcher} has no option '{name[:60]}'." for name in wanted if name not in by_name]
+    problems += filter(None, (by_name[name].problem(value) for name, value in wanted.items() if name in by_name))
+    if problems:
+        known = f"Its options are: {', '.join(sorted(by_name))}." if by_name else "It has no options."
+        raise JupyterDistError("bad_request", " ".join(problems), known)
+    return wanted
+
+
+def _read(option: Option, value: Any) -> Any:
+    """Return a value that was written as text, as command lines and forms do, or a text that was not."""
+    if option.kind == "text" and type(value) is int:
+        return str(value)
+    if option.kind == "flag" and value == "true":
+        return True
+    if option.kind == "integer" and isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
+        return int(value)
+    if option.kind == "words" and isinstance(value, str):
+        with contextlib.suppress(ValueError):  # a quotation that does not end
+            return shlex.split(value)
+    if option.kind == "object" and isinstance(value, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
+def matches(pattern: str, wanted: str) -> Callable[[Any], str | None]:
+    """Return a check of texts against a regular expression; `wanted` says what is expected, with an example."""
+    compiled = re.compile(pattern)
+
+    def check(value: Any) -> str | None:
+        return None if compiled.fullmatch(value) else f"is {value[:60]!r}; {wanted}"
+
+    return check
+
+
+def _wrong_kind(option: Option, value: Any) -> str | None:
+    checks = {"text": _wrong_text, "integer": _wrong_integer, "flag": _wrong_flag, "words": _wrong_words}
+    wrong = checks[option.kind](value) if option.kind in checks else _wrong_object(value)
+    if wrong is None and option.kind == "integer" and value < option.minimum:
+        return f"is {value}; it must be at least {option.minimum}."
+    return wrong
+
+
+def _wrong_text(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return "must be a text."
+    if len(value) > MAX_CHARS or not value.isprintable():
+        return f"must be one line of at most {MAX_CHARS} printable characters."
+    return None
+
+
+def _wrong_integer(value: Any) -> str | None:
+    return None if type(value) is int else "must be a whole number."
+
+
+def _wrong_flag(value: Any) -> str | None:
+    return None if type(value) is bool else "must be true or false."
+
+
+def _wrong_words(value: Any) -> str | None:
+    if not isinstance(value, list) or len(value) > MAX_WORDS:
+        return f"must be a list of at most {MAX_WORDS} texts."
+    return next((wrong for wrong in map(_wrong_text, value) if wrong), None)
+
+
+def _wrong_object(value: Any) -> str | None:
+    return (
+        None if isinstance(value, dict) and len(value) <= MAX_VARIABLES else 'must be an object, as {"name": "value"}.'
+    )

@@ -1,0 +1,400 @@
+"""The driver of one job on Ray: reserves the nodes, starts the command on each, and writes down what happens.
+
+    python driver.py job FOLDER        reads FOLDER/job.json, writes FOLDER/status.json and what node.sh would write
+    python driver.py probe ADDRESS     prints what is free, as JSON
+
+It runs in an interpreter that has ray, which need not have this package: it imports the standard library and ray alone.
+Ray knows it as a driver, whose actors and placement group end with it, even if it is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ANSWER_SECONDS = 2.0
+SILENT_SECONDS = 3.0  # then the head of the cluster is named
+POLL_SECONDS = 1.0
+MAX_CHARS = 600
+# Set by Ray for what it has given to an actor.
+_DEVICES = ("_VISIBLE_DEVICES", "_VISIBLE_CHIPS", "_VISIBLE_CORES", "_RT_VISIBLE_CORES")
+# Ends the command with the actor's process, and says on its output what cannot be started. The actor has threads, so
+# that it may not run Python between fork and exec.
+_START = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(143)
+try:
+    os.chdir(sys.argv[2])
+except OSError:
+    os.chdir("/")
+try:
+    os.execvp(sys.argv[3], sys.argv[3:])
+except OSError as err:
+    sys.exit(sys.stderr.write(f"{sys.argv[3]}: {err.strerror}\\n") and 127)
+"""
+
+
+class NoNodesError(Exception):
+    """Why nodes cannot be had; the text is sentences."""
+
+
+# -- on a node --------------------------------------------------------------------------------------------------
+
+
+class Node:
+    """The actor of one node: runs the command, and hands on what it prints."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._heard = time.monotonic()
+        self._printed: list[bytes] = []
+        self._is_stopped = False
+        self._reader: threading.Lock = threading.Lock()
+
+    def start(
+        self, command: list[str], secrets: dict[str, bytes], env: dict[str, str], cwd: str, lease_seconds: float
+    ) -> str:
+        """Start the command, with each secret file as a pipe that can be read once; return the host's name.
+
+        Arguments of a method go to the actor alone, while those of `__init__` are kept by Ray. The command is ended
+        when the driver has not been heard of for the lease: without its head, Ray ends no actors.
+        """
+        if self._is_stopped or self._process is not None:
+            return socket.gethostname()
+        pipes = {name: _pipe_with(content) for name, content in secrets.items()}
+        own = {name: value for name, value in os.environ.items() if name.endswith(_DEVICES)}
+        if paths := [path for path in (env.get("PYTHONPATH"), os.environ.get("PYTHONPATH")) if path]:
+            own["PYTHONPATH"] = os.pathsep.join(paths)  # with the modules of a runtime environment
+        words = [f"/dev/fd/{pipes[word]}" if word in pipes else word for word in command]
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _START, str(os.getpid()), cwd, *words],
+                env={**env, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=list(pipes.values()),
+                start_new_session=True,
+            )
+        finally:
+            for fd in pipes.values():
+                os.close(fd)
+        threading.Thread(target=self._watch, args=(self._process, lease_seconds), daemon=True).start()
+        return socket.gethostname()
+
+    def hear(self) -> None:
+        """Note that the driver lives."""
+        self._heard = time.monotonic()
+
+    def _watch(self, process: subprocess.Popen[bytes], lease_seconds: float) -> None:
+        while process.poll() is None:
+            if time.monotonic() - self._heard > lease_seconds:
+                process.terminate()
+            time.sleep(min(POLL_SECONDS, lease_seconds))
+
+    def follow(self, position: int) -> Iterator[bytes | int]:
+        """Yield what the command has printed from there on, and its exit code when it has ended."""
+        while True:
+            while position < len(self._printed):
+                yield self._printed[position]
+                position += 1
+            if not self._read():
+                break
+        yield self._process.wait() if self._process is not None else -signal.SIGTERM
+
+    def _read(self) -> bool:
+        """Wait for more output; return False if none will come."""
+        process = self._process
+        if process is None or process.stdout is None:
+            return False
+        with self._reader:
+            ready, _, _ = select.select([process.stdout], [], [], POLL_SECONDS)
+            if not ready:
+                return process.poll() is None  # a process that it has started may keep the pipe open
+            chunk = os.read(process.stdout.fileno(), 65536)
+            self._printed += [chunk] if chunk else []
+            return bool(chunk)
+
+    def stop(self) -> None:
+        """Have the command end."""
+        self._is_stopped = True
+        if self._process is not None:
+            self._process.terminate()
+
+
+def _pipe_with(content: bytes) -> int:
+    read_end, write_end = os.pipe()
+    try:
+        os.write(write_end, content)  # a pipe holds 64 KiB, many times a join file
+    finally:
+        os.close(write_end)
+    return read_end
+
+
+# -- the driver -------------------------------------------------------------------------------------------------
+
+
+class Driver:
+    """One job: from connecting to the cluster until the command has ended on all nodes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.job: dict[str, Any] = json.loads((folder / "job.json").read_text())
+        self.num_nodes: int = self.job["num_nodes"]
+        self.is_asked_to_end = False
+        self.hosts: list[str] = []
+        self.unreachable: set[int] = set()
+        self.actors: list[Any] = []
+        self._status: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def say(self, state: str, text: str = "", **fields: Any) -> None:
+        """Write down the state, for this server and the next one."""
+        status = {"pid": os.getpid(), "started": _started(), "state": state, "text": text[:MAX_CHARS], **fields}
+        with self._lock:
+            if status == self._status:
+                return
+            self._status = status
+            unready = self.folder / "status.new"
+            unready.write_text(json.dumps(status))
+            unready.replace(self.folder / "status.json")
+
+    def listen(self) -> None:
+        """Take SIGTERM as the request to end the command on all nodes."""
+
+        def end(*_: object) -> None:
+            self.is_asked_to_end = True
+
+        signal.signal(signal.SIGTERM, end)
+
+    def run(self) -> None:
+        """Do the job. Raises NoNodesError before the cluster has accepted it."""
+        import ray  # noqa: PLC0415 - its ImportError goes into the status
+
+        connect(ray, self.job["address"], self.job["runtime_env"])
+        self.listen()  # again: ray has replaced the handler
+        bundles = [self.job["bundle"]] * self.num_nodes
+        group = ray.util.placement_group(bundles, strategy="STRICT_SPREAD", name=self.job["name"])
+        try:
+            if self._wait_for_nodes(ray, group):
+                self._run_nodes(ray, group)
+        finally:
+            with contextlib.suppress(Exception):
+                ray.util.remove_placement_group(group)
+        self.say("ended", "The node agents have ended, and their nodes are released.")
+
+    def _wait_for_nodes(self, ray: Any, group: Any) -> bool:
+        """Wait until Ray has reserved the nodes; return False if the job was cancelled meanwhile."""
+        self.say("queued", "Ray is about to look for nodes.")
+        while not self.is_asked_to_end:
+            if group.wait(timeout_seconds=POLL_SECONDS):
+                return True
+            self.say("queued", waits(self.job["bundle"], self.num_nodes, living(ray), ray.available_resources()))
+        return False
+
+    def _run_nodes(self, ray: Any, group: Any) -> None:
+        by_id = {node["NodeID"]: node["NodeManagerHostname"] for node in living(ray)}
+        placed = ray.util.placement_group_table(group)["bundles_to_node_id"]
+        self.hosts = [by_id.get(placed[node], "?") for node in range(self.num_nodes)]
+        self._say_runs(ray)
+        self.actors = [self._actor(ray, group, node) for node in range(self.num_nodes)]
+        nodes = range(self.num_nodes)
+        followers = [threading.Thread(target=self._follow, args=(ray, node), daemon=True) for node in nodes]
+        for follower in followers:
+            follower.start()
+        head = ray.get_runtime_context().gcs_address
+        was_told, heard = False, time.monotonic()
+        while any(follower.is_alive() for follower in followers):
+            if self.is_asked_to_end and not was_told:
+                was_told = True
+                for actor in self.actors:
+                    actor.stop.remote()
+            for actor in self.actors:
+                actor.hear.remote()
+            heard = time.monotonic() if answers(head) else heard
+            self._say_runs(ray, "" if time.monotonic() - heard < SILENT_SECONDS else head)
+            followers[-1].join(0.1 if was_told else POLL_SECONDS)
+
+    def _actor(self, ray: Any, group: Any, node: int) -> Any:
+        strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
+            placement_group=group, placement_group_bundle_index=node
+        )
+        bundle = self.job["bundle"]
+        others = {name: amount for name, amount in bundle.items() if name not in ("CPU", "GPU")}
+        actor = ray.remote(Node).options(
+            num_cpus=bundle.get("CPU", 0),
+            num_gpus=bundle.get("GPU", 0),
+            resources=others,
+            scheduling_strategy=strategy,
+            max_concurrency=8,  # a follower that was cut off may still wait beside the new one, and `stop`
+        )
+        return actor.remote()
+
+    def _say_runs(self, ray: Any, silent_head: str = "") -> None:
+        job_id = ray.get_runtime_context().get_job_id()
+        missing = [f"node {self.hosts[node]}" for node in sorted(self.unreachable)]
+        missing += [f"the head of the cluster at {silent_head}"] if silent_head else []
+        if missing:
+            text = f"Ray cannot reach {', '.join(missing)}. Nodes that it has started may keep running."
+            self.say("not_known", text, hosts=self.hosts, job_id=job_id)
+        else:
+            self.say("allocated", hosts=self.hosts, job_id=job_id)
+
+    def _follow(self, ray: Any, node: int) -> None:
+        """Start the command on a node, and write down what it prints and its end."""
+        base = self.folder / f"node-{node}-0"
+        env = {**self.job["env"], "JUPYTER_DIST_NODE_RANK": str(node), **self.job["runtime_env"].get("env_vars", {})}
+        secrets = {name: Path(name).read_bytes() for name in self.job["files"]}
+        actor, position, lease = self.actors[node], 0, self.job["lease_seconds"]
+        has_started = False
+        while True:
+            try:
+                if not has_started:
+                    host = ray.get(actor.start.remote(self.job["command"], secrets, env, self.job["cwd"], lease))
+                    has_started = True
+                    _write(base.with_suffix(".started"), host)
+                for found in map(ray.get, actor.follow.remote(position)):
+                    self.unreachable.discard(node)
+                    if isinstance(found, int):
+                        _write(base.with_suffix(".ended"), f"{found if found >= 0 else 128 - found} {self.hosts[node]}")
+                        return
+                    with open(base.with_suffix(".log"), "ab") as log:
+                        log.write(found)
+                    position += 1
+                message = "Ray has ended its actor."
+            except ray.exceptions.ActorUnavailableError:  # Ray does not know yet whether it is dead
+                self.unreachable.add(node)
+                time.sleep(POLL_SECONDS)
+                continue
+            except Exception as err:  # whatever Ray says, the node is lost to us
+                message = _first_line(err)
+            self.unreachable.discard(node)
+            if not has_started:
+                _write(base.with_suffix(".started"), self.hosts[node])
+            _write(base.with_suffix(".ended"), f"lost {self.hosts[node]} {message}")
+            return
+
+
+def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
+    """Connect to the cluster. Raises NoNodesError with what is wrong."""
+    if address != "auto" and not answers(address):
+        raise NoNodesError(f"There is no Ray cluster at {address}: nothing answers there.")
+    try:
+        ray.init(address=address, runtime_env=runtime_env or None, log_to_driver=False, logging_level="error")
+    except Exception as err:
+        raise NoNodesError(f"Ray cannot be used: {_first_line(err)}") from err
+
+
+def answers(address: str) -> bool:
+    """Return whether something listens there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def living(ray: Any) -> list[dict[str, Any]]:
+    """Return the nodes of the cluster that are alive."""
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def waits(bundle: dict[str, float], num_nodes: int, nodes: list[dict[str, Any]], free: dict[str, float]) -> str:
+    """Return why the nodes are not there yet: what was asked for, compared with what the cluster has."""
+    able = [node for node in nodes if all(node["Resources"].get(name, 0) >= amount for name, amount in bundle.items())]
+    wanted = f"{num_nodes} {'node' if num_nodes == 1 else 'nodes'} with {amounts(bundle)}{' each' * (num_nodes > 1)}"
+    if len(able) < num_nodes:
+        has = f"{len(able) or 'no'} such {'node' if len(able) == 1 else 'nodes'}, of {len(nodes)}"
+        return f"It needs {wanted}; the cluster has {has}. It starts when more nodes join."
+    total = {name: sum(node["Resources"].get(name, 0) for node in nodes) for name in bundle}
+    left = ", ".join(f"{free.get(name, 0):g} of {total[name]:g} {_unit(name)}" for name in bundle)
+    return f"It needs {wanted}, and waits until others release them; free are {left}."
+
+
+def amounts(bundle: dict[str, float]) -> str:
+    """Return `8 CPUs and 4 GPUs`."""
+    found = [f"{amount:g} {_unit(name, amount)}" for name, amount in bundle.items()]
+    return " and ".join(filter(None, (", ".join(found[:-1]), found[-1])))
+
+
+def _unit(name: str, amount: float = 2) -> str:
+    return name + "s" * (name in ("CPU", "GPU") and amount != 1)
+
+
+def _first_line(err: BaseException) -> str:
+    said = " ".join(str(err).split())
+    return (said or type(err).__name__)[:MAX_CHARS]
+
+
+def _started() -> int:
+    """Return when this process was started, as /proc has it: with its pid it names the process."""
+    return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def _write(path: Path, text: str) -> None:
+    unready = path.with_suffix(".new")
+    unready.write_text(text + "\n")
+    unready.replace(path)
+
+
+# -- the command line -------------------------------------------------------------------------------------------
+
+
+def do_job(folder: Path) -> int:
+    """Do a job; every end is written down."""
+    driver = Driver(folder)
+    driver.listen()
+    driver.say("connecting")
+    try:
+        driver.run()
+    except Exception as err:
+        driver.say("failed", explain(err))
+        return 1
+    return 0
+
+
+def explain(err: Exception) -> str:
+    """Return why there are no nodes."""
+    if isinstance(err, ImportError):
+        return f"{sys.executable} has no Ray that can be imported: {_first_line(err)}."
+    return str(err) if isinstance(err, NoNodesError) else f"Ray failed: {_first_line(err)}"
+
+
+def probe(address: str) -> int:
+    """Print whether there is a cluster, and what is free."""
+    try:
+        import ray  # noqa: PLC0415 - its ImportError is printed
+
+        connect(ray, address, {})
+        found = {"usable": True, "text": _described(ray)}
+    except Exception as err:
+        found = {"usable": False, "text": explain(err)}
+    sys.stdout.write(json.dumps(found) + "\n")
+    return 0
+
+
+def _described(ray: Any) -> str:
+    nodes, total, free = living(ray), ray.cluster_resources(), ray.available_resources()
+    what = [f"{free.get(name, 0):g} of {total[name]:g} {name}s" for name in ("CPU", "GPU") if name in total]
+    at = ray.get_runtime_context().gcs_address
+    count = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}"
+    return f"Ray {ray.__version__} at {at}: {count}, {' and '.join(what) or 'nothing'} free."
+
+
+if __name__ == "__main__":
+    what, given = sys.argv[1:]
+    sys.exit(probe(given) if what == "probe" else do_job(Path(given)))

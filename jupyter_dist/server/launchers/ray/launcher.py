@@ -1,0 +1,248 @@
+"""Node agents on a Ray cluster: a placement group with a bundle for each node, and an actor in each (decision 24).
+
+Ray is never imported here. All that knows it is `driver.py`, a process in the interpreter of the group, which writes
+into the job's folder what happens. It outlives the server, and Ray ends its actors when it ends, however it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from traitlets import Float, Unicode
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launchers.allocation import (
+    Allocated,
+    Allocation,
+    Ended,
+    Event,
+    NotKnown,
+    Queued,
+    Wanted,
+    launcher_failed,
+    write_private,
+)
+from jupyter_dist.server.launchers.launcher import Availability, Launcher
+from jupyter_dist.server.launchers.nodefiles import NodeFiles
+from jupyter_dist.server.launchers.tools import Detached, ToolError, run, start_detached
+from jupyter_dist.system.inherited import without_credentials
+
+from .options import AUTO, OPTIONS, bundle
+
+DRIVER = Path(__file__).with_name("driver.py")
+FOLDER = "nodes"
+JOB = "job.json"  # what the driver reads
+STATUS = "status.json"  # what it writes
+ACCEPT_POLL_SECONDS = 0.05
+PROBE_SECONDS = 9.0
+PROBE_KEPT_SECONDS = 20.0  # asking takes Ray a second or two of CPU time
+ABSENT_SECONDS = 30.0  # an adopted driver that has not written anything by then was never started
+MAX_LOG_BYTES = 1000
+
+
+class RayLauncher(Launcher):
+    """Groups on the nodes of a Ray cluster, of which the server's machine is one."""
+
+    name: ClassVar[str] = "ray"
+    label: ClassVar[str] = "Ray"
+    options = OPTIONS
+
+    python = Unicode(
+        help="The Python that has ray, for the process that asks Ray for nodes. Empty: that of the group."
+    ).tag(config=True)
+    connect_seconds = Float(60.0, min=1.0, help="How long connecting to the cluster may take.").tag(config=True)
+
+    lease_seconds = Float(
+        30.0, min=1.0, help="How long nodes keep running without that process, if Ray's head is gone as well."
+    ).tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._probed: tuple[float, Availability] | None = None
+
+    async def probe(self) -> Availability:
+        """Ask the cluster what is free, if the Python of the server (or `python`) has ray."""
+        if self._probed is None or time.monotonic() - self._probed[0] > PROBE_KEPT_SECONDS:
+            self._probed = time.monotonic(), await self._probe()
+        return self._probed[1]
+
+    async def _probe(self) -> Availability:
+        command = [self.python or sys.executable, str(DRIVER), "probe", self.defaults.get("address", AUTO)]
+        try:
+            said = await run(command, without_credentials(os.environ), PROBE_SECONDS)
+            found = json.loads(said.out.splitlines()[-1])  # Ray may print more
+            return Availability(is_usable=found["usable"] is True, text=str(found["text"]))
+        except ToolError as err:
+            return Availability(is_usable=False, text=f"Ray does not answer: {err}")
+        except (IndexError, ValueError, KeyError, TypeError):
+            return Availability(is_usable=False, text=f"Ray does not answer: {said.problem[-MAX_LOG_BYTES:]}")
+
+    async def submit(self, wanted: Wanted) -> Allocation:
+        """Start the driver, and wait until it has asked Ray for the nodes."""
+        options = self.check(wanted.options, wanted.num_nodes)
+        try:
+            files = await asyncio.to_thread(NodeFiles.create, wanted.directory / FOLDER, wanted.files)
+            shutil.copyfile(DRIVER, files.folder / DRIVER.name)  # Ray has workers search its folder for modules
+            write_private(files.folder / JOB, json.dumps(_job(wanted, options, files, self.lease_seconds)))
+        except OSError as err:
+            raise launcher_failed(f"The files of the job cannot be written: {err.strerror}: {err.filename}.") from err
+        job = RayJob(self, wanted.directory, files, wanted.num_nodes)
+        try:
+            job.save()  # before Ray is asked, so that no server ever loses it
+            await asyncio.to_thread(job.start, self.python or wanted.command[0], wanted.env)
+            await self._accepted(job)
+        except BaseException:
+            with contextlib.suppress(JupyterDistError):
+                await job.end_driver(0.0)
+            job.undo()
+            raise
+        self.follow(job)
+        return job
+
+    def adopt(self, directory: Path, files: NodeFiles, num_nodes: int, state: Mapping[str, Any]) -> Allocation:
+        """Return the job whose driver an earlier server started."""
+        job = RayJob(self, directory, files, num_nodes)
+        job.driver = Detached(*map(int, state["driver"])) if state["driver"] else None
+        self.follow(job)
+        return job
+
+    async def look(self, allocations: Collection[Allocation]) -> None:
+        """Read what the drivers have written."""
+        for allocation in allocations:
+            assert isinstance(allocation, RayJob)
+            allocation.look()
+
+    async def _accepted(self, job: RayJob) -> None:
+        """Wait until the driver is connected. Raises JupyterDistError `launcher_failed` or `timed_out`."""
+        deadline = time.monotonic() + self.connect_seconds
+        while job.said().get("state", "connecting") == "connecting":
+            if (job.driver is None or not job.driver.runs) and job.said().get("state") in (None, "connecting"):
+                raise launcher_failed(job.failure())
+            if time.monotonic() > deadline:
+                message = f"Ray did not answer within {self.connect_seconds:g} s."
+                raise JupyterDistError("timed_out", message, "'ray status' says how the cluster is.")
+            await asyncio.sleep(ACCEPT_POLL_SECONDS)
+        if job.said()["state"] == "failed":
+            raise launcher_failed(job.failure(), "'jupyter dist launchers ray' says what there is.")
+
+
+class RayJob(Allocation):
+    """One driver, and what it has written."""
+
+    def __init__(self, launcher: Launcher, directory: Path, files: NodeFiles, num_nodes: int) -> None:
+        super().__init__(launcher, directory, files, num_nodes)
+        self.driver: Detached | None = None
+        self._is_cancelled = False
+        self._known_since = time.monotonic()
+
+    def start(self, python: str, env: Mapping[str, str]) -> None:
+        """Start the driver. Raises JupyterDistError `launcher_failed`, OSError."""
+        command = [python, str(self.files.folder / DRIVER.name), "job", str(self.files.folder)]
+        with open(self.files.open_engine_log(), "ab") as log:
+            try:
+                self.driver = start_detached(command, env, str(self.files.folder), log.fileno())
+            except ToolError as err:
+                hint = "Set RayLauncher.python to a Python that has ray, or choose another environment."
+                raise launcher_failed(f"The process that asks Ray for nodes cannot be started: {err}", hint) from err
+        self.save()
+
+    def state(self) -> dict[str, Any]:
+        """Return the identity of the driver; None while it is being started."""
+        return {"driver": [self.driver.pid, self.driver.started] if self.driver else None}
+
+    def said(self) -> dict[str, Any]:
+        """Return what the driver has written last; empty, if nothing yet."""
+        try:
+            found = json.loads((self.files.folder / STATUS).read_text())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def look(self) -> None:
+        """Publish what is new."""
+        self._find_driver()
+        if self.driver is None:
+            if time.monotonic() - self._known_since > ABSENT_SECONDS:
+                self._end("The process that asks Ray for nodes was never started.")
+            return
+        lives = self.driver.runs  # first: what it writes last is read
+        said = self.said()
+        if said.get("state") in ("ended", "failed"):
+            self._end(str(said.get("text")))
+        elif not lives:
+            self._end(f"{self.failure()} Ray ends the nodes that it has started for it.")
+        elif (event := _event(said)) is not None:
+            self.publish(event)
+
+    def failure(self) -> str:
+        """Return why the driver has ended, in sentences."""
+        said = self.said()
+        if said.get("state") == "failed":
+            return str(said.get("text"))
+        log = self.files.log(None, MAX_LOG_BYTES)
+        return f"The process that asks Ray for nodes has ended.{f' It printed: {log}' if log else ''}"
+
+    async def cancel(self, grace_seconds: float) -> None:
+        """Have the driver end the command on all nodes, and release them."""
+        self._is_cancelled = True
+        await self.end_driver(grace_seconds)
+        self.look()
+
+    async def end_driver(self, grace_seconds: float) -> None:
+        """End the driver; Ray ends what it has started if it has to be killed. Raises JupyterDistError `timed_out`."""
+        self._find_driver()
+        if self.driver is None:
+            return
+        await self.driver.end(grace_seconds)
+        if self.driver.runs:
+            message = f"The process that asks Ray for nodes ({self.driver.pid}) cannot be ended."
+            raise JupyterDistError("timed_out", message, "Ray keeps its nodes reserved until it has ended.")
+
+    def _find_driver(self) -> None:
+        """Find the driver of a server that was killed before it had saved which process it is."""
+        if self.driver is None:
+            said = self.said()
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                self.driver = Detached(int(said["pid"]), int(said["started"]))
+
+    def _end(self, why: str) -> None:
+        self.files.read()
+        self.publish_node_events()
+        self.publish(Ended(why))
+
+
+def _event(said: Mapping[str, Any]) -> Event | None:
+    state, text = said.get("state"), str(said.get("text"))
+    if state == "queued":
+        return Queued(text)
+    if state == "not_known":
+        return NotKnown(text)
+    if state == "allocated":
+        return Allocated(tuple(map(str, said.get("hosts", ()))), str(said.get("job_id", "")))
+    return None
+
+
+def _job(wanted: Wanted, options: Mapping[str, Any], files: NodeFiles, lease: float) -> dict[str, Any]:
+    """Return what the driver reads. Variables of Ray are those of the server's machine, and nodes have their own."""
+    copies = files.copies(wanted.files)
+    return {
+        "name": f"jupyter-dist-{wanted.name}-{wanted.group_id}",
+        "address": options.get("address", AUTO),
+        "bundle": bundle(options),
+        "runtime_env": options.get("runtime_env", {}),
+        "num_nodes": wanted.num_nodes,
+        "command": [copies.get(word, word) for word in wanted.command],
+        "files": list(copies.values()),
+        "env": {name: value for name, value in wanted.env.items() if not name.startswith("RAY_")},
+        "cwd": wanted.cwd,
+        "lease_seconds": lease,
+    }

@@ -1,0 +1,63 @@
+"""What users can ask Ray for, and the bundle of each node that asks for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from jupyter_dist.server.launchers.options import Option
+
+AUTO = "auto"
+MAX_JSON_CHARS = 20_000
+_ADDRESS = re.compile(r"auto|([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
+_RESOURCE = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,99}")
+
+
+def _wrong_address(value: str) -> str | None:
+    if value.startswith("ray://"):
+        return "is an address of Ray Client; write the one that 'ray start' takes, such as 10.0.0.1:6379."
+    if value.startswith(("http://", "https://")):
+        return "is the address of Ray's dashboard; write the one that 'ray start' takes, such as 10.0.0.1:6379."
+    return None if _ADDRESS.fullmatch(value) else f"is {value[:60]!r}; an address looks like 10.0.0.1:6379, or auto."
+
+
+def _wrong_resources(value: dict[str, Any]) -> str | None:
+    for name, amount in value.items():
+        if name in ("CPU", "GPU"):
+            return f"has '{name}'; use '{name.lower()}s_per_node' for it."
+        if not _RESOURCE.fullmatch(name):
+            return f"has {name[:60]!r}; a resource looks like special_hardware or accelerator_type:A100."
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 < amount < 1e9:
+            return f"has {name[:60]!r} with {str(amount)[:60]!r}; how much of it must be a number above 0."
+    return None
+
+
+def _wrong_runtime_env(value: dict[str, Any]) -> str | None:
+    variables = value.get("env_vars", {})
+    if not isinstance(variables, dict) or not all(isinstance(text, str) for text in variables.values()):
+        return "has 'env_vars', which must be an object of texts."
+    if len(json.dumps(value)) > MAX_JSON_CHARS:
+        return f"must be at most {MAX_JSON_CHARS} characters as JSON."
+    return None
+
+
+OPTIONS = (
+    Option("address", "Address", "Of the cluster, as 'ray start' takes it. Empty: RAY_ADDRESS, else the cluster that"
+           " the server's machine is a node of.", is_common=True, check=_wrong_address),
+    Option("gpus_per_node", "GPUs per node", "GPUs of each node. Empty: none, and ranks see none.",
+           kind="integer", is_common=True),
+    Option("cpus_per_node", "CPUs per node", "CPUs of each node. Empty: 1.", kind="integer", minimum=1,
+           is_common=True),
+    Option("resources", "Resources", 'More that each node must have: {"accelerator_type:A100": 0.001}.',
+           kind="object", check=_wrong_resources),
+    Option("runtime_env", "Runtime environment", 'What Ray prepares on each node: {"env_vars": {"A": "1"}}.',
+           kind="object", check=_wrong_runtime_env),
+)  # fmt: skip
+
+
+def bundle(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return what Ray reserves on each node."""
+    asked = {"CPU": options.get("cpus_per_node", 1), "GPU": options.get("gpus_per_node", 0)}
+    return {name: amount for name, amount in {**asked, **options.get("resources", {})}.items() if amount}

@@ -1,0 +1,112 @@
+"""All launchers of this server, by name: our own, and those of other packages."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from traitlets.config import Config
+
+from jupyter_dist.protocol import machine
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.server import points
+from jupyter_dist.system.limits import within
+
+from .allocation import Allocation, launcher_failed, saved
+from .launcher import Availability, Launcher
+from .nodefiles import NodeFiles
+
+ENTRY_POINTS = "jupyter_dist.launchers"
+OWN = {
+    "processes": "jupyter_dist.server.launchers.processes:ProcessLauncher",
+    "ray": "jupyter_dist.server.launchers.ray.launcher:RayLauncher",
+    "slurm": "jupyter_dist.server.launchers.slurm.launcher:SlurmLauncher",
+}
+PROBE_SECONDS = 10.0
+_WITHOUT_ENGINE: tuple[machine.LauncherStatus, ...] = (
+    {
+        "name": "local",
+        "label": "This machine",
+        "usable": True,
+        "text": "Ranks run where the server does.",
+        "options": [],
+    },
+    {
+        "name": "external",
+        "label": "Hosts of your own",
+        "usable": True,
+        "text": "You start a node agent on each host with a command that is shown: by ssh, mpirun or kubectl.",
+        "options": [],
+    },
+)
+
+
+class Launchers:
+    """The launchers by name. Each is created once."""
+
+    def __init__(self, config: Config | None = None) -> None:
+        self._by_name: dict[str, Launcher] = {
+            name: kind(config=config or Config()) for name, kind in points.load(ENTRY_POINTS, Launcher, OWN).items()
+        }
+
+    def get(self, name: str) -> Launcher:
+        """Return a launcher.
+
+        Raises:
+            JupyterDistError: `bad_request`, with the names that there are.
+        """
+        if name not in self._by_name:
+            raise bad_request(f"There is no launcher '{name[:60]}'.", f"Launchers: {', '.join(sorted(self._by_name))}.")
+        return self._by_name[name]
+
+    async def probe(self) -> dict[str, Availability]:
+        """Return what each launcher says of itself."""
+        found = await asyncio.gather(*map(_probed, self._by_name.values()))
+        return dict(zip(self._by_name, found, strict=True))
+
+    async def shown(self) -> list[machine.LauncherStatus]:
+        """Return each launcher with its options and what it says of itself; first what needs no engine."""
+        return [*_WITHOUT_ENGINE, *(self._model(name, found) for name, found in (await self.probe()).items())]
+
+    def _model(self, name: str, found: Availability) -> machine.LauncherStatus:
+        launcher = self._by_name[name]
+        options = [option.model(found.choices.get(option.name, ())) for option in launcher.options]
+        return {
+            "name": name,
+            "label": launcher.label,
+            "usable": found.is_usable,
+            "text": found.text,
+            "options": options,
+        }
+
+    def adopt(self, directory: Path) -> Allocation | None:
+        """Return the allocation of a group that an earlier server started; None if it has none.
+
+        Raises:
+            JupyterDistError: `launcher_failed`, if this server does not have its launcher, or cannot read its state.
+        """
+        content = saved(directory)
+        if content is None:
+            return None
+        launcher = self._by_name.get(content["launcher"])
+        if launcher is None:
+            message = f"The group was started with the launcher '{content['launcher'][:60]}', which is not installed."
+            raise launcher_failed(message, "Install it again, or end the job with the tools of its engine.")
+        try:
+            return launcher.adopt(directory, NodeFiles(Path(content["folder"])), content["num_nodes"], content["state"])
+        except (KeyError, TypeError, ValueError) as err:
+            raise launcher_failed(f"What the launcher '{launcher.name}' saved is damaged: {err!r}.") from err
+
+    async def detach(self) -> None:
+        """Leave all jobs to the next server."""
+        for launcher in self._by_name.values():
+            await launcher.detach()
+
+
+async def _probed(launcher: Launcher) -> Availability:
+    try:
+        return await within(PROBE_SECONDS, launcher.probe())
+    except asyncio.TimeoutError:
+        return Availability(is_usable=False, text=f"It did not answer within {PROBE_SECONDS:g} s.")
+    except (JupyterDistError, OSError) as err:
+        return Availability(is_usable=False, text=str(err))

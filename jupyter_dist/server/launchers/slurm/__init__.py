@@ -1,0 +1,1 @@
+"""Slurm, by its command line tools alone: sbatch, srun, squeue, scancel, sinfo, scontrol."""

@@ -1,0 +1,125 @@
+"""The command line tools of engines: run with a time limit, or started so that they outlive the server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_dist.system.processes import read_process
+
+POLL_SECONDS = 0.02
+KILL_SECONDS = 5.0
+
+
+class ToolError(Exception):
+    """A tool is missing, or did not answer in time; the text is a sentence."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a tool said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def problem(self) -> str:
+        """Return its error messages in one line, without the tool's name before each."""
+        lines = (line.partition("error: ")[2] or line for line in self.err.splitlines())
+        return " ".join(line.strip().rstrip(".") + "." for line in lines if line.strip()) or f"Exit code {self.code}."
+
+
+async def run(command: Sequence[str], env: Mapping[str, str], seconds: float, cwd: str = "/") -> Said:
+    """Run a tool.
+
+    Raises:
+        ToolError: it is not there, or took longer than this; it was killed then.
+    """
+    return await asyncio.to_thread(_run, list(command), dict(env), seconds, cwd)
+
+
+def _run(command: list[str], env: dict[str, str], seconds: float, cwd: str) -> Said:
+    try:
+        done = subprocess.run(
+            command,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            start_new_session=True,  # no signals of the server's terminal
+        )
+    except FileNotFoundError as err:
+        raise ToolError(f"'{os.path.basename(command[0])}' is not installed on the server's machine.") from err
+    except subprocess.TimeoutExpired as err:
+        raise ToolError(f"'{os.path.basename(command[0])}' did not answer within {seconds:g} s.") from err
+    except OSError as err:
+        raise ToolError(f"'{os.path.basename(command[0])}' cannot be run: {err.strerror or err}.") from err
+    return Said(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+
+
+@dataclass(frozen=True)
+class Detached:
+    """A process in a session of its own, which outlives the server; equal `pid` and `started` mean the same process."""
+
+    pid: int
+    started: int
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended. Reaps it if it is a child of this process."""
+        found = read_process(self.pid)
+        if found is None or found.started != self.started:
+            return False
+        if found.state in "ZX":
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, os.WNOHANG)
+            return False
+        return True
+
+    def signal(self, signum: signal.Signals) -> None:
+        """Signal it and all processes of its session that stayed in its group; ignored if it has ended."""
+        if self.runs:  # a group keeps its number as long as its leader is not reaped
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signum)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until it has ended, at most this long."""
+        deadline = time.monotonic() + seconds
+        while self.runs and time.monotonic() < deadline:  # noqa: ASYNC110 - a process tells nobody
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def end(self, grace_seconds: float) -> None:
+        """Ask it to end, and kill it if it has not after this time."""
+        for signum, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, KILL_SECONDS)):
+            self.signal(signum)
+            await self.wait(seconds)
+
+
+def start_detached(command: Sequence[str], env: Mapping[str, str], cwd: str, log_fd: int) -> Detached:
+    """Start a process that outlives this one; its output goes to the log. Raises ToolError."""
+    try:
+        process = subprocess.Popen(
+            list(command),
+            env=dict(env),
+            cwd=cwd if Path(cwd).is_dir() else "/",
+            stdin=subprocess.DEVNULL,
+            stdout=log_fd,
+            stderr=log_fd,
+            start_new_session=True,
+        )
+    except OSError as err:
+        raise ToolError(f"'{os.path.basename(command[0])}' cannot be started: {err.strerror or err}.") from err
+    found = read_process(process.pid)
+    process.returncode = 0  # else Popen would warn that it is still running; `runs` reaps it
+    assert found is not None, "a child that is not reaped is in /proc"
+    return Detached(process.pid, found.started)

@@ -1,0 +1,106 @@
+"""The interface of spawners, which start agents on this machine and find those that an earlier server left."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server import points
+
+from .directories import GroupDirectory
+
+ENTRY_POINTS = "jupyter_dist.spawners"
+OWN = {"local": "jupyter_dist.server.spawner.local:LocalSpawner"}
+
+
+class Spawner(ABC):
+    """Starts agents, which start their ranks. One object per server, created when the server starts.
+
+    A group has one directory on this machine with its agent's socket and journal, however its process is started.
+    """
+
+    def __init__(self, parent: Path, preload: Sequence[str]) -> None:
+        """Take up work.
+
+        Args:
+            parent: where the directories of this user's groups are; private.
+            preload: modules that agents import besides torch and IPython.
+        """
+        self._parent = parent
+        self._preload = list(preload)
+
+    @classmethod
+    def problem(cls) -> str | None:
+        """Return why it cannot be used on this machine, and what to do, as a sentence; None if it can.
+
+        Called when the server starts and before each launch, so it must be fast.
+        """
+        return None
+
+    def share_imports(self, linger_seconds: float, *, keep: bool) -> None:  # noqa: B027 - a spawner may do without
+        """Let groups be forked from a process that has imported torch once, if this spawner can.
+
+        Called once, before the first launch.
+
+        Args:
+            linger_seconds: how long such a process stays after the last server that used it; 0: use none.
+            keep: whether it stays as long as this server.
+        """
+
+    @abstractmethod
+    def directories(self) -> list[GroupDirectory]:
+        """Return the directories of all groups, also of earlier servers. Called at start, and now and then."""
+
+    @abstractmethod
+    async def launch(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
+        """Start an agent in that interpreter; return its directory when its socket exists.
+
+        The directory is locked by this server (`GroupDirectory.create`), and is removed if this raises.
+
+        Raises:
+            JupyterDistError: `bad_environment` with the end of the agent's log, `bad_directory`, `timed_out`.
+        """
+
+    async def launch_spare(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
+        """As `launch`, for a group that nobody waits for yet: it may take longer if its ranks start faster then."""
+        return await self.launch(python, env)
+
+    def begin(self, python: str, env: dict[str, str]) -> None:  # noqa: B027 - a spawner may do without
+        """Begin to prepare for a launch that is likely to come, without waiting. Cannot fail."""
+
+    def forkservers(self) -> list[int]:
+        """Return the processes that are kept to make starts faster, also those of other servers."""
+        return []
+
+    @abstractmethod
+    def reap_soon(self) -> None:
+        """Reap the processes of a group that was shut down, without waiting for them."""
+
+    @abstractmethod
+    def detach(self) -> None:
+        """Leave running agents to the next server, when this one ends."""
+
+
+def find(name: str) -> type[Spawner]:
+    """Return the spawner with that name.
+
+    Raises:
+        JupyterDistError: `bad_request`, listing the known ones; `bad_environment`, if it cannot be used here.
+    """
+    found = points.load(ENTRY_POINTS, Spawner, OWN)
+    if name not in found:
+        known = ", ".join(sorted(found))
+        raise JupyterDistError("bad_request", f"There is no spawner '{name}'.", f"DistApp.spawner is one of: {known}.")
+    spawner: type[Spawner] = found[name]
+    check_usable(spawner)
+    return spawner
+
+
+def check_usable(spawner: type[Spawner]) -> None:
+    """Raise JupyterDistError `bad_environment` if it cannot be used."""
+    problem = spawner.problem()
+    if problem is not None:
+        message = f"The spawner {spawner.__name__} cannot be used here: {problem}"
+        raise JupyterDistError("bad_environment", message, "Choose another one with DistApp.spawner.")

@@ -1,0 +1,84 @@
+"""A conversation that outlives its connections: what is cut off is sent again, and nothing arrives twice.
+
+Every message has a number. The sender keeps it until the other side has acknowledged that number; after a new
+connection it sends all that it keeps, and the receiver drops what it has had.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from .frames import Header, encode_frame
+
+Transmit = Callable[[bytes], None]
+
+
+class Conversation:
+    """One side of it."""
+
+    def __init__(self, max_bytes: int, on_room: Callable[[], None] = lambda: None) -> None:
+        """Begin one without a connection.
+
+        Args:
+            max_bytes: how much may wait for an acknowledgement before `is_full`.
+            on_room: called when it is not full any more.
+        """
+        self.received = 0  # number of the last message that was taken; acknowledged with every frame that is sent
+        self._told = 0  # what the other side knows of that
+        self._max_bytes = max_bytes
+        self._on_room = on_room
+        self._transmit: Transmit | None = None
+        self._kept: deque[tuple[int, Header, bytes]] = deque()
+        self._kept_bytes = 0
+        self._last = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the source of messages should pause: `send` still takes them."""
+        return self._kept_bytes >= self._max_bytes
+
+    @property
+    def kept_bytes(self) -> int:
+        """Return how much is not acknowledged."""
+        return self._kept_bytes
+
+    @property
+    def owes_acknowledgement(self) -> bool:
+        """Whether the other side does not know yet how much was taken."""
+        return self.received > self._told
+
+    def send(self, header: Header, payload: bytes = b"") -> None:
+        """Send a message, now or as soon as there is a connection."""
+        self._last += 1
+        self._kept.append((self._last, header, payload))
+        self._kept_bytes += len(payload)
+        self._send(self._last, header, payload)
+
+    def acknowledge(self) -> None:
+        """Tell the other side how much was taken, which also tells it that this side lives."""
+        self._send(0, {"t": "heard"}, b"")
+
+    def connected(self, transmit: Transmit, their_received: int) -> None:
+        """Go on over a new connection: send what the other side has not taken."""
+        self._transmit = transmit
+        self.acknowledged(their_received)
+        for kept in list(self._kept):
+            self._send(*kept)
+
+    def disconnected(self) -> None:
+        """Keep what is sent from now on."""
+        self._transmit = None
+
+    def acknowledged(self, number: int) -> None:
+        """Drop what the other side has taken."""
+        was_full = self.is_full
+        while self._kept and self._kept[0][0] <= number:
+            self._kept_bytes -= len(self._kept.popleft()[2])
+        if was_full and not self.is_full:
+            self._on_room()
+
+    def _send(self, number: int, header: Header, payload: bytes) -> None:
+        if self._transmit is not None:
+            self._told = self.received
+            self._transmit(encode_frame({**header, "n": number, "ack": self.received}, payload))

@@ -1,0 +1,85 @@
+/**
+ * Finds the numbers of a line, so that lines can be compared without them.
+ * The Python counterpart is jupyter_dist/client/results/numbers.py; both run
+ * tests/vectors/numbers.json.
+ */
+
+/** What may differ between ranks in lines that are alike. */
+export interface IToken {
+  /** A clock is a time of day, a duration such as 0:42, a date or a version: it has an order, but no mean. */
+  kind: 'number' | 'clock' | 'bar';
+  text: string;
+  /** In seconds if it has a unit of time; NaN for "nan", a clock and a bar. */
+  value: number;
+  unit: string;
+}
+
+export interface ITokens {
+  /** Text around the tokens: one more than there are tokens. */
+  words: string[];
+  tokens: IToken[];
+  /** Equal for lines that differ in numbers and in their alignment only. */
+  template: string;
+}
+
+const COLOR = String.raw`\x1b\[[0-9;]*m`;
+const BAR = String.raw`(?<bar>(?<=%)\|[^|]*\|)`;
+const CLOCK = String.raw`(?<clock>\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})`;
+const DIGITS = String.raw`(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?`;
+const NUMBER = String.raw`(?<number>(?:(?<![\w.)\]])[-+])?${DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))`;
+const UNIT = String.raw`(?<unit>\s?(?:ns|[µμu]s|ms|s|min|h)(?![\w/]))?`;
+const PATTERN = new RegExp(`${COLOR}|${BAR}|${CLOCK}|${NUMBER}${UNIT}`, 'g');
+
+const SECONDS: Record<string, number> = {
+  ns: 1e-9,
+  us: 1e-6,
+  ms: 1e-3,
+  s: 1,
+  min: 60,
+  h: 3600
+};
+
+/** Part a line into words and numbers. */
+export function tokenize(line: string): ITokens {
+  const words: string[] = [];
+  const tokens: IToken[] = [];
+  let end = 0;
+  for (const match of line.matchAll(PATTERN)) {
+    const token = tokenOf(match.groups!);
+    if (token) {
+      words.push(line.slice(end, match.index));
+      tokens.push(token);
+      end = match.index + match[0].length;
+    }
+  }
+  words.push(line.slice(end));
+  return { words, tokens, template: words.map(withoutAlignment).join('\u0000') };
+}
+
+/** Whether it was written with a fraction or an exponent, or is none of the numbers that can be counted to. */
+export function isDecimal({ kind, text, value, unit }: IToken): boolean {
+  return kind === 'number' && (unit !== '' || /[.eE]/.test(text) || !Number.isFinite(value));
+}
+
+function tokenOf(groups: Record<string, string | undefined>): IToken | null {
+  const { bar, clock, number, unit = '' } = groups;
+  if (number === undefined) {
+    const text = bar ?? clock;
+    return text === undefined ? null : { kind: bar ? 'bar' : 'clock', text, value: NaN, unit: '' };
+  }
+  const name = unit.trim().replace(/[µμ]/, 'u');
+  const value = valueOf(number) * (SECONDS[name] ?? 1);
+  return { kind: 'number', text: number + unit, value, unit: name };
+}
+
+function valueOf(text: string): number {
+  const word = text.replace(/^[-+]/, '');
+  if (word === 'inf') {
+    return text.startsWith('-') ? -Infinity : Infinity;
+  }
+  return Number(text.replace(/,/g, ''));
+}
+
+function withoutAlignment(word: string): string {
+  return word.replace(/\s+/g, ' ');
+}

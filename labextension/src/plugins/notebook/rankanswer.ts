@@ -1,0 +1,29 @@
+/** What JupyterLab asks a kernel about the name at a cursor, answered by a rank. */
+import type { Kernel, KernelMessage } from '@jupyterlab/services';
+import type { IPlace } from '../../model/notebooks/cellplace';
+import type { IDistService } from '../../tokens';
+
+type Content = KernelMessage.IInspectRequestMsg['content'];
+
+/** A connection of which only inspection is used: JupyterLab's tooltips take one. */
+export function inspectingKernel(service: IDistService, place: () => IPlace | null): Kernel.IKernelConnection {
+  return { requestInspect: (content: Content) => inspect(service, place(), content) } as Kernel.IKernelConnection;
+}
+
+/** A rank's answer in the form of a kernel's, of which JupyterLab reads the content. */
+export async function inspect(
+  service: IDistService,
+  place: IPlace | null,
+  { code, cursor_pos, detail_level: detail }: Content
+): Promise<KernelMessage.IInspectReplyMsg> {
+  let content: object = { status: 'ok', found: false, data: {}, metadata: {} };
+  if (place) {
+    try {
+      const { found, busy, data } = await service.inspect(place.group, place.rank, { code, cursor_pos, detail });
+      content = { status: 'ok', found: found || busy, data, metadata: {} };
+    } catch (reason) {
+      console.warn('jupyter_dist: no documentation from the rank', reason);
+    }
+  }
+  return { content } as KernelMessage.IInspectReplyMsg;
+}

@@ -1,0 +1,327 @@
+/** Starts the groups of notebooks: from the picker, from a cell whose group is missing, and with a new notebook. */
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Dialog, ICommandPalette, ISessionContextDialogs, showDialog } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { findCell } from '../../model/cells/cellruns';
+import { GroupStarter } from '../../model/groups/starter';
+import type { IReadWanted } from '../../model/groups/wanted';
+import { nameFor } from '../../model/groups/wanted';
+import { getNotebookTarget, METADATA_KEY, resolveTarget, setNotebookTarget } from '../../model/notebooks/target';
+import type { IGroup } from '../../services/protocol';
+import { CommandIDs, IDistGroups, IDistNotebooks, IDistService, IDistStarter } from '../../tokens';
+import { notifyError } from '../../widgets/errornote';
+import { ReplaceButton } from '../../widgets/rankoutput/header/replacebutton';
+import { ranksIcon } from '../../widgets/icons';
+import { CellOffer } from '../../widgets/celloffer';
+import { startDetails, startLabel } from '../../widgets/startwords';
+
+export const starterPlugin: JupyterFrontEndPlugin<IDistStarter> = {
+  id: 'jupyter-dist:starter',
+  description: 'Starts groups for notebooks in one step.',
+  autoStart: true,
+  requires: [IDistService, IDistGroups],
+  provides: IDistStarter,
+  activate: (_: JupyterFrontEnd, service: IDistService, groups: IDistGroups): IDistStarter => new GroupStarter(service, groups)
+};
+
+/** Offers a group in the cells that miss theirs, and new ranks in those that miss dead ones. */
+export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:cell-offers',
+  description: 'Offers to start the group of a cell that could not run because it is not there.',
+  autoStart: true,
+  requires: [IDistStarter, IDistGroups, IDistNotebooks, INotebookTracker],
+  optional: [ISessionContextDialogs, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    starter: IDistStarter,
+    groups: IDistGroups,
+    notebooks: IDistNotebooks,
+    tracker: INotebookTracker,
+    dialogs: ISessionContextDialogs | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const all = new WeakMap<NotebookPanel, CellOffers>();
+    notebooks.refused.connect((_, { notebook, cellId, code }) => {
+      const panel = tracker.find(({ content }) => content.model === notebook);
+      if (panel) {
+        const offers = all.get(panel) ?? new CellOffers({ app, starter, groups, panel, dialogs, trans });
+        all.set(panel, offers);
+        offers.add(cellId, code);
+      }
+    });
+  }
+};
+
+/** Creates notebooks whose cells run on ranks. */
+export const newNotebookPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:new-notebook',
+  description: 'Creates a notebook and starts its group in one step: a tile in the launcher.',
+  autoStart: true,
+  requires: [IDistStarter, IDistGroups],
+  optional: [ILauncher, ICommandPalette, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    starter: IDistStarter,
+    groups: IDistGroups,
+    launcher: ILauncher | null,
+    palette: ICommandPalette | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const command = CommandIDs.newNotebook;
+    app.commands.addCommand(command, {
+      label: ({ ranks }) => notebookLabel(trans, sizeIn(ranks) ?? starter.fitting),
+      caption: trans.__('Create a notebook, and start a group of ranks that runs its cells'),
+      icon: args => (args.isPalette ? undefined : ranksIcon),
+      describedBy: { args: NEW_ARGS },
+      execute: ({ ranks, cwd }) =>
+        newNotebook(app, starter, groups, sizeIn(ranks) ?? starter.fitting, typeof cwd === 'string' ? cwd : '')
+    });
+    // The number on the tile is the machine's.
+    void starter.machine.then(() => {
+      const category = trans.__('Notebook');
+      launcher?.add({ command, args: { ranks: starter.fitting }, category, rank: 100, kernelIconUrl: TILE_ICON });
+      for (const ranks of starter.sizes) {
+        palette?.addItem({ command, args: { ranks, isPalette: true }, category: trans.__('Ranks') });
+      }
+    });
+  }
+};
+
+/** Tiles beside those of kernels have images; this color is seen in light and dark. */
+const TILE_ICON = `data:image/svg+xml,${encodeURIComponent(ranksIcon.svgstr.replace('#616161', '#f37726'))}`;
+
+const NEW_ARGS = {
+  type: 'object',
+  properties: { ranks: { type: 'number' }, cwd: { type: 'string' }, isPalette: { type: 'boolean' } }
+} as const;
+
+function sizeIn(ranks: unknown): number | null {
+  return typeof ranks === 'number' && Number.isInteger(ranks) && ranks > 0 ? ranks : null;
+}
+
+function notebookLabel(trans: TranslationBundle, size: number): string {
+  return trans._n('Notebook on %1 rank', 'Notebook on %1 ranks', size);
+}
+
+/** Create and open a notebook while its group starts; its first cell waits for the ranks. */
+async function newNotebook(
+  app: JupyterFrontEnd,
+  starter: IDistStarter,
+  groups: IDistGroups,
+  ranks: number,
+  folder: string
+): Promise<NotebookPanel | undefined> {
+  const { contents } = app.serviceManager;
+  try {
+    const { path } = await contents.newUntitled({ path: folder, type: 'notebook' });
+    const local = contents.localPath(path);
+    const name = nameFor(local, groups.groups);
+    const target = { group: name, ranks: 'all', start: { num_ranks: ranks } };
+    const content = {
+      nbformat: 4,
+      nbformat_minor: 5,
+      metadata: { language_info: { name: 'python' }, [METADATA_KEY]: target },
+      cells: [{ id: 'first', cell_type: 'code', metadata: {}, outputs: [], execution_count: null, source: '' }]
+    };
+    // If it fails, the notebook offers to try again.
+    starter.start(name, target.start, local).catch(reason => notifyError(reason));
+    await contents.save(path, { type: 'notebook', format: 'json', content });
+    const panel: NotebookPanel = await app.commands.execute('docmanager:open', { path, factory: 'Notebook' });
+    void panel.revealed.then(() => {
+      panel.content.mode = 'edit';
+    });
+    return panel;
+  } catch (reason) {
+    notifyError(reason);
+    return undefined;
+  }
+}
+
+/** What starts in one notebook: asks first if it sets variables, or asks a launcher for nodes, that the user was not shown. */
+export async function startWanted(
+  app: JupyterFrontEnd,
+  starter: IDistStarter,
+  panel: NotebookPanel,
+  name: string,
+  trans: TranslationBundle,
+  wasShown = false
+): Promise<IGroup | null> {
+  const model = panel.content.model!;
+  const read = starter.wantedBy(model, name);
+  const details = startDetails(trans, read);
+  const { env, launcher } = read.wanted;
+  if ((env || launcher) && !wasShown && !(await confirm(startLabel(trans, name, read.wanted), details, trans))) {
+    return null;
+  }
+  return started(app, panel, name, read, () => starter.start(name, read.wanted, localPath(app, panel)));
+}
+
+/** Start a group; if that fails, say why and open the form with the same fields. */
+export async function started(
+  app: JupyterFrontEnd,
+  panel: NotebookPanel,
+  name: string,
+  { wanted }: IReadWanted,
+  start: () => Promise<IGroup>
+): Promise<IGroup | null> {
+  try {
+    return await start();
+  } catch (reason) {
+    notifyError(reason);
+    const filled = { ...wanted, name };
+    return app.commands.execute(CommandIDs.startGroup, { notebook: panel.context.path, wanted: filled as never });
+  }
+}
+
+export function localPath(app: JupyterFrontEnd, panel: NotebookPanel): string {
+  return app.serviceManager.contents.localPath(panel.context.path);
+}
+
+async function confirm(title: string, details: string[], trans: TranslationBundle): Promise<boolean> {
+  const body = trans.__('This notebook asks for more than ranks:') + '\n' + details.join('\n');
+  const buttons = [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: trans.__('Start') })];
+  return (await showDialog({ title: `${title}?`, body, buttons })).button.accept;
+}
+
+interface IOffersOptions {
+  app: JupyterFrontEnd;
+  starter: IDistStarter;
+  groups: IDistGroups;
+  panel: NotebookPanel;
+  dialogs: ISessionContextDialogs | null;
+  trans: TranslationBundle;
+}
+
+/** The offers in the cells of one notebook. */
+class CellOffers {
+  constructor(private readonly _options: IOffersOptions) {
+    const { panel, starter } = _options;
+    starter.changed.connect(this._update, this);
+    panel.content.model!.metadataChanged.connect(this._update, this);
+    panel.disposed.connect(() => starter.changed.disconnect(this._update, this));
+  }
+
+  add(cellId: string, code: string): void {
+    this._drop(cellId);
+    if (code === 'rank_dead') {
+      this._offerReplacement(cellId);
+      return;
+    }
+    this._offers.set(cellId, null);
+    this._update();
+  }
+
+  /** A button that replaces dead ranks, until the cell has another output. */
+  private _offerReplacement(cellId: string): void {
+    const { app, groups, panel, trans } = this._options;
+    const model = panel.content.model!;
+    const cell = findCell(model, cellId);
+    const widget = panel.content.widgets.find(({ model }) => model.id === cellId);
+    const group = cell && groups.find(resolveTarget(model, cell)?.group ?? '');
+    if (!cell || !widget || !group) {
+      return;
+    }
+    const replace = (id: string): void => void app.commands.execute(CommandIDs.replace, { group: id });
+    const button = new ReplaceButton({ trans, groups, replace });
+    const line = document.createElement('div');
+    line.className = 'jpd-CellOffer';
+    line.append(button.node);
+    widget.node.append(line);
+    button.show(group.id);
+    const end = (): void => {
+      cell.outputs.changed.disconnect(end);
+      button.dispose();
+      line.remove();
+    };
+    cell.outputs.changed.connect(end);
+    widget.disposed.connect(end);
+  }
+
+  private _update(): void {
+    for (const cellId of [...this._offers.keys()]) {
+      this._show(cellId);
+    }
+  }
+
+  private _show(cellId: string): void {
+    const { panel, starter, trans } = this._options;
+    const { model } = panel.content;
+    const cell = model && findCell(model, cellId);
+    const name = cell && resolveTarget(model, cell)?.group;
+    const widget = panel.content.widgets.find(({ model }) => model.id === cellId);
+    if (!name || !widget || !starter.isMissing(name)) {
+      this._drop(cellId);
+      return;
+    }
+    const read = starter.wantedBy(model, name);
+    const label = startLabel(trans, name, read.wanted);
+    const offer = this._offers.get(cellId) ?? new CellOffer(trans);
+    this._offers.set(cellId, offer);
+    offer.update(label, startDetails(trans, read), {
+      start: () => this._start(cellId, name, false),
+      runUpToHere: () => this._start(cellId, name, true),
+      change: () => this._change(cellId, name, read)
+    });
+    if (offer.node.parentElement !== widget.node) {
+      widget.node.append(offer.node);
+    }
+  }
+
+  private async _start(cellId: string, name: string, andRun: boolean): Promise<void> {
+    const { app, starter, panel, trans } = this._options;
+    this._started(cellId, await startWanted(app, starter, panel, name, trans, true), name, andRun);
+  }
+
+  private async _change(cellId: string, name: string, { wanted }: IReadWanted): Promise<void> {
+    const { app, panel } = this._options;
+    const filled = { ...wanted, name };
+    const group = await app.commands.execute(CommandIDs.startGroup, { notebook: panel.context.path, wanted: filled as never });
+    this._started(cellId, group, name, false);
+  }
+
+  private _started(cellId: string, group: IGroup | null, name: string, andRun: boolean): void {
+    const { panel, starter } = this._options;
+    const { model } = panel.content;
+    if (!group || panel.isDisposed || !model) {
+      return;
+    }
+    const target = getNotebookTarget(model);
+    if (target?.group === name) {
+      setNotebookTarget(model, { ...target, group: group.name }, starter.describe(group));
+    }
+    this._drop(cellId);
+    clearRefusal(panel, cellId);
+    panel.content.activate();
+    if (andRun) {
+      this._runUpTo(cellId);
+    }
+  }
+
+  private _runUpTo(cellId: string): void {
+    const { panel, dialogs } = this._options;
+    const { content, sessionContext } = panel;
+    const last = content.widgets.findIndex(({ model }) => model.id === cellId);
+    const cells = content.widgets.slice(0, last + 1);
+    void NotebookActions.runCells(content, cells, sessionContext, dialogs ?? undefined);
+  }
+
+  private _drop(cellId: string): void {
+    this._offers.get(cellId)?.dispose();
+    this._offers.delete(cellId);
+  }
+
+  private readonly _offers = new Map<string, CellOffer | null>();
+}
+
+/** Take away the sentence that there is no group: there is one now. */
+function clearRefusal(panel: NotebookPanel, cellId: string): void {
+  const cell = findCell(panel.content.model!, cellId);
+  const output = cell?.outputs.length === 1 ? cell.outputs.get(0).toJSON() : null;
+  if (output?.output_type === 'error' && output.ename === 'unknown_group') {
+    cell!.outputs.clear();
+  }
+}

@@ -1,0 +1,45 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { IDistGroups } from '../../tokens';
+
+/** Notifies before an engine ends the nodes of a group, such as Slurm at a time limit. */
+export const nodeWarningsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:node-warnings',
+  description: 'Notifies before the time limit of a group on several machines.',
+  autoStart: true,
+  requires: [IDistGroups],
+  optional: [ITranslator],
+  activate: (_: JupyterFrontEnd, groups: IDistGroups, translator: ITranslator | null): void => {
+    const notices = new NodeWarnings((translator ?? nullTranslator).load('jupyter_dist'));
+    groups.changed.connect(() => notices.update(groups.groups));
+    notices.update(groups.groups);
+  }
+};
+
+/** What is shown: a notification per group, until it is closed or the warning does not hold any more. */
+export class NodeWarnings {
+  constructor(private readonly _trans: TranslationBundle) {}
+
+  update(groups: IDistGroups['groups']): void {
+    const wanted = new Map<string, string>();
+    for (const { id, name, allocation } of groups) {
+      if (allocation?.warning) {
+        wanted.set(id, this._trans.__("Group '%1': %2", name, allocation.warning));
+      }
+    }
+    for (const [id, shown] of this._shown) {
+      if (wanted.get(id) !== shown.text) {
+        Notification.dismiss(shown.notice);
+        this._shown.delete(id);
+      }
+    }
+    for (const [id, text] of wanted) {
+      if (!this._shown.has(id)) {
+        this._shown.set(id, { text, notice: Notification.warning(text, { autoClose: false }) });
+      }
+    }
+  }
+
+  private readonly _shown = new Map<string, { text: string; notice: string }>();
+}

@@ -1,0 +1,45 @@
+/**
+ * The cells of a console, as a notebook without a file: they run, and find their executions again after a reload, as
+ * those of any notebook do.
+ */
+import { CodeCellModel, ICodeCellModel, RawCellModel } from '@jupyterlab/cells';
+import type { IRawCellModel } from '@jupyterlab/cells';
+import type { CodeConsole } from '@jupyterlab/console';
+import { INotebookModel, NotebookModel } from '@jupyterlab/notebook';
+import { setNotebookTarget } from '../../model/notebooks/target';
+import type { IRankTarget } from '../../model/notebooks/target';
+import type { IWantedGroup } from '../../model/groups/wanted';
+
+export class ConsoleCells implements CodeConsole.IModelFactory {
+  constructor(target: IRankTarget, wanted: IWantedGroup) {
+    setNotebookTarget(this.notebook, target, wanted);
+  }
+
+  readonly notebook: INotebookModel = new NotebookModel();
+  readonly codeCellContentFactory = CodeCellModel.defaultContentFactory;
+
+  /** The id of the next cell, one that ran before the page was reloaded; null: a new one. */
+  next: string | null = null;
+
+  createCodeCell(): ICodeCellModel {
+    this.notebook.sharedModel.addCell({ cell_type: 'code', ...(this.next ? { id: this.next } : {}) });
+    this.next = null;
+    return this.notebook.cells.get(this.notebook.cells.length - 1) as ICodeCellModel;
+  }
+
+  createRawCell(options: ConstructorParameters<typeof RawCellModel>[0]): IRawCellModel {
+    return new RawCellModel(options);
+  }
+
+  /** The console has cleared a cell. If it still runs, the page says so. */
+  remove(id: string): void {
+    const index = this.notebook.sharedModel.cells.findIndex(cell => cell.getId() === id);
+    if (index >= 0) {
+      this.notebook.sharedModel.deleteCell(index);
+    }
+  }
+
+  dispose(): void {
+    this.notebook.dispose();
+  }
+}

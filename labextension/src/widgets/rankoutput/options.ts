@@ -1,0 +1,37 @@
+/** What the renderer of ranks' output is given: the models that it shows, and what its buttons do. */
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Awaited } from '../../model/executions/waiting';
+import type { IExecution, IInputRequest, IRankStack } from '../../services/protocol';
+import type { IDistExecutions, IDistGroups, IDistOutputActions } from '../../tokens';
+import type { IRankNote } from './header/ranknotes';
+
+export interface IRanksRendererOptions {
+  rendermime: IRenderMimeRegistry;
+  /** The registry for the outputs of a group, whose widgets are live. */
+  registryOf(group: string): IRenderMimeRegistry;
+  executions: IDistExecutions;
+  trans: TranslationBundle;
+  /** What other extensions add. */
+  actions: IDistOutputActions;
+  openLog(group: string, rank: number): void;
+  /** Whether the server is connected. */
+  isConnected(): boolean;
+  /** What a queued execution waits for. */
+  waitsFor(execution: IExecution): Awaited | null;
+  /** What the ranks that run it wait for. */
+  notesOf(execution: IExecution): IRankNote[];
+  killRank(group: string, rank: number | null): void;
+  /** The groups, for their dead ranks. */
+  groups: IDistGroups;
+  /** Replace the dead ranks of a group. */
+  replace(group: string): void;
+  interrupt(group: string, ranks: string): void;
+  /** Run a running execution on more ranks; resolves when that was tried. */
+  extend(group: string, execution: string, ranks: string): Promise<void>;
+  stacks(group: string): Promise<IRankStack[]>;
+  /** Whether lines that differ in numbers only are one. */
+  condenses(): boolean;
+  /** Answer what ranks of an execution ask for. */
+  answer(group: string, execution: string, body: IInputRequest): Promise<unknown>;
+}

@@ -1,0 +1,42 @@
+/** The machines of a group over several: how many have joined, and what is wrong with the others. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React from 'react';
+import type { INode } from '../../services/protocol';
+
+export interface INodeListProps {
+  readonly nodes: readonly INode[];
+  readonly trans: TranslationBundle;
+}
+
+/** Open while a machine is missing or lost; nothing for a group on one machine. */
+export function NodeList({ nodes, trans }: INodeListProps): React.ReactElement | null {
+  if (nodes.length === 0) {
+    return null;
+  }
+  const joined = nodes.filter(node => node.state === 'joined').length;
+  const words: Record<INode['state'], string> = {
+    waiting: trans.__('has not joined'),
+    joined: '',
+    unreachable: trans.__('link lost'),
+    gone: trans.__('gone')
+  };
+  return (
+    <details className="jpd-Nodes" open={joined < nodes.length}>
+      <summary>
+        {joined < nodes.length
+          ? trans.__('%1 of %2 nodes', joined, nodes.length)
+          : trans._n('%1 node', '%1 nodes', nodes.length)}
+      </summary>
+      <ul aria-label={trans.__('Nodes')}>
+        {nodes.map(node => (
+          <li key={node.node} data-state={node.state} title={node.message ?? undefined}>
+            <span>{trans.__('node:%1', node.node)}</span>
+            <span>{node.host ?? words.waiting}</span>
+            <span>{trans.__('ranks %1', node.ranks)}</span>
+            {node.host !== null && words[node.state] && <strong>{words[node.state]}</strong>}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

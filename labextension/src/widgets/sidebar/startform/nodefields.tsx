@@ -1,0 +1,108 @@
+/** The fields of the form for a group on several nodes: what starts them, how many, and the options of that. */
+import { HTMLSelect } from '@jupyterlab/ui-components';
+import React, { useId } from 'react';
+import { chosenLauncher, MAX_NODES } from '../../../model/groups/startform';
+import type { ILauncherOption } from '../../../services/protocol';
+import { useSidebar } from '../context';
+import { NumberRow, Row } from './formrow';
+import type { IFieldProps } from './startfields';
+
+/** Where the ranks run; nothing to choose from until the server has asked the engines. */
+export function LauncherField({ form, world, found, set }: IFieldProps): React.ReactElement | null {
+  const { trans } = useSidebar();
+  const chosen = chosenLauncher(form, world);
+  if (world.launchers.length === 0) {
+    return null;
+  }
+  return (
+    <>
+      <Row label={trans.__('Runs on')} problem={found.launcher} words={chosen?.text}>
+        {id => (
+          <HTMLSelect {...id} value={form.launcher} onChange={event => set({ launcher: event.target.value })}>
+            {world.launchers.map(({ name, label, usable, text }) => (
+              <option key={name} value={name} title={text}>
+                {usable ? label : trans.__('%1 (not usable)', label)}
+              </option>
+            ))}
+          </HTMLSelect>
+        )}
+      </Row>
+      {chosen?.usable && form.launcher !== 'local' && <p className="jpd-StartForm-engine">{chosen.text}</p>}
+    </>
+  );
+}
+
+export function NodesField({ form, found, set }: IFieldProps): React.ReactElement {
+  const { trans } = useSidebar();
+  return (
+    <NumberRow
+      label={trans.__('Nodes')}
+      problem={found.nodes}
+      max={MAX_NODES}
+      value={form.nodes}
+      change={nodes => set({ nodes })}
+    />
+  );
+}
+
+/** The options of the launcher: the common ones, and the others folded. */
+export function OptionFields(props: IFieldProps): React.ReactElement | null {
+  const { trans } = useSidebar();
+  const chosen = chosenLauncher(props.form, props.world);
+  if (!chosen || chosen.options.length === 0) {
+    return null;
+  }
+  const field = (option: ILauncherOption) => <OptionField key={option.name} {...props} option={option} />;
+  return (
+    <>
+      {chosen.options.filter(option => option.common).map(field)}
+      <details className="jpd-StartForm-more">
+        <summary>{trans.__('More options of %1', chosen.label)}</summary>
+        {chosen.options.filter(option => !option.common).map(field)}
+      </details>
+    </>
+  );
+}
+
+function OptionField({ form, set, option }: IFieldProps & { option: ILauncherOption }): React.ReactElement {
+  const list = useId();
+  const value = form.options[option.name] ?? '';
+  const change = (text: string) => set({ options: { ...form.options, [option.name]: text } });
+  if (option.kind === 'flag') {
+    return (
+      <label className="jpd-StartForm-flag" title={option.help}>
+        <input
+          type="checkbox"
+          checked={value === 'true'}
+          onChange={event => change(event.target.checked ? 'true' : '')}
+        />
+        {option.label}
+      </label>
+    );
+  }
+  return (
+    <Row label={option.label} problem={undefined}>
+      {id => (
+        <>
+          <input
+            {...id}
+            className="jp-mod-styled"
+            value={value}
+            title={option.help}
+            placeholder={option.choices.join(', ')}
+            list={option.choices.length > 0 ? list : undefined}
+            spellCheck={false}
+            onChange={event => change(event.target.value)}
+          />
+          {option.choices.length > 0 && (
+            <datalist id={list}>
+              {option.choices.map(choice => (
+                <option key={choice} value={choice} />
+              ))}
+            </datalist>
+          )}
+        </>
+      )}
+    </Row>
+  );
+}

@@ -1,0 +1,188 @@
+"""A group of two nodes with two ranks each on a real Slurm, as its user sees it: REST, the client and the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from faults.server import TOKEN, JupyterServer
+from waits import PATIENCE, until
+
+SHAPE = {"launcher": "slurm", "num_nodes": 2, "ranks_per_node": 2, "python": sys.executable}
+
+
+class Place:
+    """The servers, one after the other, and the group `wide` on the nodes of Slurm."""
+
+    def __init__(self, home, cluster):
+        self.home, self.cluster = home, cluster
+        (home / "config").mkdir()
+        config = f"c.SlurmLauncher.shared_dir = {str(home / 'shared')!r}\nc.SlurmLauncher.poll_seconds = 0.2\n"
+        (home / "config" / "jupyter_server_config.py").write_text(config)
+        self.server = None
+        self.begin()
+
+    def begin(self):
+        variables = {name: self.cluster.env[name] for name in ("PATH", "SLURM_CONF")}
+        self.server = JupyterServer(self.home, env=variables)
+
+    def start(self, name="wide", **fields):
+        return self.server.ask("POST", "groups", {"name": name, "cwd": str(self.home), **SHAPE, **fields})
+
+    def group(self, name="wide"):
+        return self.server.ask("GET", f"groups/{name}")
+
+    def ready(self, name="wide"):
+        group = self.server.ask("GET", f"groups/{name}?wait={PATIENCE}&not_state=starting")
+        assert group["state"] == "ready", (group, self.server.log())
+        return group
+
+    def said(self, code, name="wide"):
+        view = self.server.run(name, code)
+        return [(item["ranks"], item["output"].get("text")) for item in view["items"]], view["execution"]["state"]
+
+
+@pytest.fixture(scope="module")
+def place(cluster, tmp_path_factory):
+    place = Place(tmp_path_factory.mktemp("s"), cluster)
+    yield place
+    for group in place.server.ask("GET", "groups")["groups"]:
+        place.server.ask("DELETE", f"groups/{group['id']}")
+    place.server.end()
+    cluster.cancel_all()
+
+
+@pytest.fixture
+def wide(place):
+    """The group, which is started again if a test has ended it."""
+    names = {group["name"]: group["state"] for group in place.server.ask("GET", "groups")["groups"]}
+    if names.get("wide") != "ready":
+        place.start()
+    return place.ready()
+
+
+ALL_REDUCE = "x = torch.ones(1) * (rank + 1)\ndist.all_reduce(x)\nprint(x.item())\nprint(os.environ['GROUP_RANK'])"
+
+
+def test_a_group_runs_on_the_nodes_of_slurm_and_a_restart_keeps_the_job(place, wide):
+    allocation = wide["allocation"]
+    assert (allocation["launcher"], allocation["state"], allocation["hosts"]) == ("slurm", "allocated", ["n1", "n2"])
+    assert allocation["text"].startswith(f"Job {allocation['job_id']} runs on n1, n2, until ")
+    said = [("0-3", "10.0\n"), ("0-1", "0\n"), ("2-3", "1\n")]
+    assert place.said(f"import os\n{ALL_REDUCE}") == (said, "ok")
+    place.server.ask("POST", "groups/wide/restart")
+    place.server.ask("GET", f"groups/wide?wait={PATIENCE}&not_state=restarting")
+    assert place.said(f"import os\n{ALL_REDUCE}") == (said, "ok")
+    assert place.group()["allocation"]["job_id"] == allocation["job_id"]
+
+
+def test_a_killed_server_is_followed_by_one_that_knows_the_job(place, wide):
+    code = "import time\nfor i in range(20): print('line', i); time.sleep(0.1)"
+    execution = place.server.submit("wide", code)
+    until(lambda: place.server.view("wide", execution, wait=0)["items"])
+    place.server.end(signal.SIGKILL)
+    place.begin()
+    view = place.server.view("wide", execution)
+    text = "".join(item["output"]["text"] for item in view["items"] if item["ranks"] == "0-3")
+    assert text == "".join(f"line {i}\n" for i in range(20)), json.dumps(view)[:2000]
+    until(lambda: place.group()["allocation"]["state"] == "allocated", place.group)
+    assert place.group()["allocation"]["job_id"] == wide["allocation"]["job_id"]
+
+
+def test_the_end_of_the_time_limit_is_announced(place, wide):
+    job = wide["allocation"]["job_id"]
+    place.cluster.ask("scontrol", "update", f"JobId={job}", "TimeLimit=4")
+    warning = until(lambda: place.group()["allocation"]["warning"], place.group)
+    assert "Save what you need." in warning
+    place.cluster.ask("scontrol", "update", f"JobId={job}", "TimeLimit=60")
+    until(lambda: place.group()["allocation"]["warning"] is None, place.group)
+
+
+def test_scancel_is_named(place, wide):
+    place.cluster.ask("scancel", wide["allocation"]["job_id"])
+    until(lambda: place.group()["allocation"]["state"] == "ended", place.group)
+    assert place.group()["allocation"]["text"].startswith("The job was cancelled: with scancel")
+    until(lambda: all(rank["state"] == "dead" for rank in place.group()["ranks"]), place.group)
+    place.server.ask("DELETE", "groups/wide")
+
+
+def test_a_shutdown_releases_the_nodes_and_leaves_nothing(place, wide):
+    place.server.ask("DELETE", "groups/wide")
+    assert place.cluster.jobs() == {}
+    assert list((place.home / "shared").iterdir()) == []
+
+
+def test_while_a_job_waits_the_group_says_why_and_can_be_shut_down(place):
+    place.start("waits", num_nodes=3)
+    until(lambda: "(PartitionNodeLimit)" in place.group("waits")["allocation"]["text"], lambda: place.group("waits"))
+    assert place.group("waits")["state"] == "starting"
+    place.server.ask("DELETE", "groups/waits")
+    assert place.cluster.jobs() == {}
+
+
+def test_nodes_that_cannot_start_fail_the_group_with_the_reason(place):
+    place.cluster.ask("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")  # the job cannot start yet
+    try:
+        group = place.start("fails")
+        until(lambda: place.group("fails")["allocation"]["job_id"] is None and place.cluster.jobs())
+        (shared,) = (place.home / "shared").iterdir()
+        assert shared.name == group["id"]
+        (shared / "join.json").write_text("{}")
+    finally:
+        place.cluster.ask("scontrol", "update", "NodeName=n2", "State=RESUME")
+    until(lambda: place.group("fails")["state"] == "dead", lambda: place.group("fails"))
+    error = place.group("fails")["error"]
+    assert error["code"] == "start_failed"
+    assert "The node agent on n" in error["message"]
+    assert "This is not a join file." in error["message"]
+    place.server.ask("DELETE", "groups/fails")
+    until(lambda: not place.cluster.jobs(), place.cluster.jobs)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"launcher_options": {"partition": "a b"}}, "'partition' is 'a b'; a partition looks like gpu or gpu,long."),
+        ({"launcher_options": {"partition": "none"}}, "Slurm refuses the job: invalid partition specified: none."),
+        ({"launcher": "local", "launcher_options": {"partition": "x"}}, "The launcher 'local' has no options."),
+        ({"launcher": "slurmm"}, "There is no launcher 'slurmm'."),
+    ],
+)
+def test_each_mistake_has_its_sentence_and_nothing_is_left(place, fields, sentence):
+    body = {"name": "wrong", "cwd": str(place.home), **SHAPE, **fields}
+    _, error = place.server.refused("POST", "groups", body)
+    assert error["message"].startswith(sentence)
+    assert error["hint"]
+    assert "wrong" not in [group["name"] for group in place.server.ask("GET", "groups")["groups"]]
+    assert place.cluster.jobs() == {} or "wide" in [g["name"] for g in place.server.ask("GET", "groups")["groups"]]
+
+
+def test_the_launchers_are_listed_with_what_is_free(place):
+    launchers = {found["name"]: found for found in place.server.ask("GET", "launchers")["launchers"]}
+    assert list(launchers) == ["local", "external", "processes", "ray", "slurm"]
+    assert "main: " in launchers["slurm"]["text"]
+    (partition,) = (option for option in launchers["slurm"]["options"] if option["name"] == "partition")
+    assert partition["choices"] == ["main", "urgent"]
+
+
+def command(place, *words):
+    environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(place.home / "runtime"), "JUPYTER_TOKEN": TOKEN}
+    line = [sys.executable, "-c", "from jupyter_dist.cli.main import main; main()", *words]
+    return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+
+
+def test_the_command_line_starts_a_group_on_slurm_and_shows_its_job(place):
+    listed = command(place, "launchers", "slurm").stdout
+    assert "partition: Where to queue; several, separated by commas." in listed
+    assert "Known: main, urgent." in listed
+    shape = ["--launcher", "slurm", "--num-nodes", "2", "--ranks-per-node", "1"]
+    started = command(place, "start", "typed", *shape, "--launcher-option", "time_limit=30", "--env", "A=1")
+    assert "Group 'typed': 2 ranks ready" in started.stdout, started.stderr
+    assert "Run this on each" not in started.stderr
+    assert " runs on n1, n2, until " in command(place, "status", "typed").stdout
+    wrong = command(place, "start", "wrong", *shape, "--launcher-option", "time_limit=soon")
+    assert "'time_limit' is 'soon'; a time limit looks like 90 (minutes)" in wrong.stderr
+    command(place, "stop", "typed")
+    assert place.cluster.jobs() == {} or "wide" in [g["name"] for g in place.server.ask("GET", "groups")["groups"]]

@@ -1,0 +1,161 @@
+"""A group of two nodes with two ranks each on a real Ray, as its user sees it: REST, magics, client and the command line."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from faults.server import TOKEN, JupyterServer
+from leaks import children_of
+from magickernel import kernel_of
+from waits import PATIENCE, until
+
+from jupyter_dist.client import Client
+from jupyter_dist.system.processes import command_line, processes, read_process
+
+pytestmark = pytest.mark.ray
+ALL_REDUCE = "x = torch.ones(1) * (rank + 1)\ndist.all_reduce(x)\nprint(x.item(), os.environ['GROUP_RANK'])"
+SAID = [("0-1", "10.0 0\n"), ("2-3", "10.0 1\n")]
+
+
+class Place:
+    """The servers, one after the other."""
+
+    def __init__(self, home, cluster):
+        self.home, self.cluster = home, cluster
+        self.variables = {**cluster.env, "RAY_ADDRESS": cluster.address}
+        self.servers = [JupyterServer(home, env=self.variables)]
+
+    @property
+    def server(self):
+        return self.servers[-1]
+
+    def begin(self):
+        self.servers.append(JupyterServer(self.home, env=self.variables))
+
+    def group(self, name="wide"):
+        return self.server.ask("GET", f"groups/{name}")
+
+    def said(self, code):
+        view = self.server.run("wide", code)
+        return [(item["ranks"], item["output"].get("text")) for item in view["items"]]
+
+    def command(self, *words):
+        environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(self.home / "runtime"), "JUPYTER_TOKEN": TOKEN}
+        line = [sys.executable, "-c", "from jupyter_dist.cli.main import main; main()", *words]
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+
+
+@pytest.fixture(scope="module")
+def place(ray_cluster, tmp_path_factory):
+    ray_cluster.mend()
+    place = Place(tmp_path_factory.mktemp("s"), ray_cluster)
+    yield place
+    for group in place.server.ask("GET", "groups")["groups"]:
+        place.server.ask("DELETE", f"groups/{group['id']}")
+    place.server.end()
+
+
+def node_agents(place):
+    """The watchers of node agents of this module's groups: the join file comes to them in a pipe."""
+    found = set()
+    for pid in processes():
+        with contextlib.suppress(OSError):
+            is_node = any(word.startswith(b"/dev/fd/") for word in command_line(pid))
+            if is_node and str(place.home) in Path(f"/proc/{pid}/environ").read_text(errors="replace"):
+                found.add(pid)
+    return {pid for pid in found if (process := read_process(pid)) and process.parent not in found}
+
+
+@pytest.fixture(scope="module")
+def kernel(place):
+    variables = {
+        "JUPYTER_RUNTIME_DIR": str(place.home / "runtime"),
+        "JUPYTER_TOKEN": TOKEN,
+        "JUPYTER_DIST_GRACE_SECONDS": "keep",
+    }
+    with kernel_of(place.home / "wide.ipynb", **variables) as kernel:
+        yield kernel
+
+
+def test_a_magic_starts_a_group_on_ray_and_a_restart_keeps_its_nodes(place, kernel):
+    shape = "--name wide --launcher ray --num-nodes 2 --ranks-per-node 2"
+    wrong = kernel.run(f"%dist_init {shape} --launcher-option cpus_per_node=few --launcher-option colour=red")
+    assert "'cpus_per_node' must be a whole number." in wrong.error
+    assert "The launcher ray has no option 'colour'." in wrong.error
+    wrong = kernel.run(f"%dist_init {shape} --launcher-option cpus_per_node")
+    assert "'cpus_per_node' is not an option of a launcher. Write NAME=VALUE, such as partition=gpu." in wrong.error
+    given = """--launcher-option 'runtime_env={"env_vars": {"GIVEN": "yes"}}' --launcher-option cpus_per_node=2"""
+    started = kernel.run(f"%dist_init {shape} {given}")
+    assert started.status == "ok", started.error
+    cell = kernel.run("%%distributed\nimport os\nprint(os.environ['GIVEN'])")
+    assert cell.said == [("0-3", "yes\n")], cell.error
+    allocation = place.group()["allocation"]
+    assert (allocation["launcher"], allocation["state"], len(allocation["hosts"])) == ("ray", "allocated", 2)
+    assert allocation["text"].startswith(f"Job {allocation['job_id']} runs on ")
+    assert place.said(f"import os\n{ALL_REDUCE}") == SAID
+    agents = node_agents(place)
+    place.server.ask("POST", "groups/wide/restart")
+    place.server.ask("GET", f"groups/wide?wait={PATIENCE}&not_state=restarting")
+    assert place.said(f"import os\n{ALL_REDUCE}") == SAID
+    assert node_agents(place) == agents
+    assert place.group()["allocation"] == allocation
+
+
+def test_a_hung_collective_is_interrupted_and_the_process_group_works_again(place):
+    execution = place.server.submit("wide", "dist.all_reduce(torch.ones(1))", "0,2")
+    until(lambda: place.server.view("wide", execution, wait=0)["execution"]["state"] == "running")
+    place.server.ask("POST", "groups/wide/interrupt", {"ranks": "all"})
+    assert place.server.view("wide", execution)["execution"]["state"] == "interrupted"
+    assert place.said(ALL_REDUCE) == SAID
+
+
+def test_a_killed_server_is_followed_by_one_that_knows_the_nodes(place):
+    before = place.group()["allocation"]
+    execution = place.server.submit("wide", "import time\nfor i in range(20): print('line', i); time.sleep(0.1)")
+    until(lambda: place.server.view("wide", execution, wait=0)["items"])
+    place.server.end(signal.SIGKILL)
+    place.begin()
+    view = place.server.view("wide", execution)
+    text = "".join(item["output"]["text"] for item in view["items"] if item["ranks"] == "0-3")
+    assert text == "".join(f"line {i}\n" for i in range(20)), json.dumps(view)[:2000]
+    until(lambda: place.group()["allocation"] == before, place.group)
+
+
+def test_the_ranks_of_a_killed_node_agent_are_named_and_the_others_live(place):
+    agent = min(children_of(min(node_agents(place))))
+    os.kill(agent, signal.SIGKILL)
+    until(lambda: [rank["state"] for rank in place.group()["ranks"]].count("dead") == 2, place.group)
+    (gone,) = (node for node in place.group()["nodes"] if node["state"] == "gone")
+    assert gone["message"] == "its node agent was killed (signal 9)"
+    (alive,) = (node["ranks"] for node in place.group()["nodes"] if node["state"] == "joined")
+    assert place.server.run("wide", "print('here')", alive)["execution"]["state"] == "ok"
+    assert place.group()["allocation"]["state"] == "allocated"
+
+
+def test_a_shutdown_leaves_nothing(place):
+    place.server.ask("DELETE", "groups/wide")
+    assert node_agents(place) == set()
+    text = next(one["text"] for one in place.server.ask("GET", "launchers")["launchers"] if one["name"] == "ray")
+    assert "8 of 8 CPUs and 4 of 4 GPUs free." in text
+
+
+def test_the_command_line_and_the_client_start_groups_on_ray(place):
+    listed = place.command("launchers", "ray").stdout
+    assert "cpus_per_node: CPUs of each node. Empty: 1." in listed
+    shape = ["--launcher", "ray", "--num-nodes", "2", "--ranks-per-node", "1"]
+    wrong = place.command("start", "typed", *shape, "--launcher-option", "address=ray://x:1")
+    assert "'address' is an address of Ray Client" in wrong.stderr
+    with Client.connect(place.server.info["url"], TOKEN) as client:
+        options = {"resources": {"tape": 1}}
+        group = client.start(
+            "waits", launcher="ray", num_nodes=2, ranks_per_node=1, launcher_options=options, wait=False
+        )
+        text = "It needs 2 nodes with 1 CPU and 1 tape each; the cluster has no such nodes, of 3."
+        until(lambda: place.group("waits")["allocation"]["text"].startswith(text), lambda: place.group("waits"))
+        assert text in place.command("status", "waits").stdout
+        group.shutdown()

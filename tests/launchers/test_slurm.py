@@ -1,0 +1,360 @@
+"""What is Slurm's own: reasons, limits, requeues, preemption, and a controller that does not answer. On a real cluster."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import signal
+
+import pytest
+from launchers.conftest import Followed, running
+from launchers.slurmcluster import NODES
+from waits import until
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.launchers.allocation import (
+    AgentExited,
+    AgentStarted,
+    Allocated,
+    Ended,
+    Ending,
+    NotKnown,
+    Queued,
+)
+from jupyter_dist.server.launchers.slurm import launcher, options, queue, words
+
+CANCELLED = "The job was cancelled: with scancel, or by an administrator."
+
+
+@contextlib.asynccontextmanager
+async def launched(place, *actions, **wanted):
+    """A job that was submitted, and its launcher."""
+    launchers = place.launchers()
+    try:
+        launcher = launchers.get("slurm")
+        allocation = await launcher.submit(place.wanted(*actions, **wanted))
+        yield launcher, allocation, Followed(allocation)
+    finally:
+        await launchers.detach()
+
+
+async def state(slurm, job_id, wanted):
+    while slurm.jobs().get(job_id) != wanted:  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
+
+
+# -- what can be asked ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"partition": "gpu; rm -rf ~"}, "'partition' is 'gpu; rm -rf ~'; a partition looks like gpu or gpu,long."),
+        ({"account": "--wrap=id"}, "'account' is '--wrap=id'; an account looks like physics."),
+        ({"qos": "a b"}, "'qos' is 'a b'; a QOS looks like normal."),
+        (
+            {"time_limit": "two hours"},
+            "'time_limit' is 'two hours'; a time limit looks like 90 (minutes), 2:30:00 or 1-12",
+        ),
+        ({"gpus_per_node": "many"}, "'gpus_per_node' is 'many'; GPUs look like 4 or a100:4."),
+        ({"cpus_per_node": 0.5}, "'cpus_per_node' must be a whole number."),
+        ({"cpus_per_node": -1}, "'cpus_per_node' is -1; it must be at least 1."),
+        ({"memory": "$(id)"}, "'memory' is '$(id)'; memory looks like 64G or 512000M."),
+        ({"constraint": "a`id`"}, "'constraint' is 'a`id`'; a constraint looks like a100 or a100&nvlink."),
+        ({"nodelist": "n1\nn2"}, "'nodelist' must be one line of at most 500 printable characters."),
+        ({"requeue": "yes"}, "'requeue' must be true or false."),
+        ({"extra_arguments": "--comment='a"}, "'extra_arguments' must be a list of at most 50 texts."),
+        ({"extra_arguments": ["-p", "x"]}, "'extra_arguments' has '-p'; write each argument in its long form"),
+        ({"extra_arguments": ["--wrap=id"]}, "'extra_arguments' has '--wrap', which the launcher sets itself"),
+        ({"extra_arguments": ["--out=/x"]}, "'extra_arguments' has '--out', which the launcher sets itself"),
+        ({"extra_arguments": ["job.sh"]}, "'extra_arguments' has 'job.sh'; write each argument in its long form"),
+        ({"partitions": "gpu"}, "The launcher slurm has no option 'partitions'."),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_submitted(place, given, sentence):
+    with pytest.raises(JupyterDistError) as refused:
+        place.launchers().get("slurm").check(given, 2)
+    assert refused.value.message.startswith(sentence)
+
+
+def test_options_become_arguments_and_defaults_are_those_of_the_administrator(place):
+    place.config.SlurmLauncher.defaults = {"partition": "gpu", "account": "physics"}
+    given = {"partition": "long", "gpus_per_node": "a100:4", "time_limit": "1-12", "extra_arguments": ["--exclusive"]}
+    found = place.launchers().get("slurm").check(given, 2)
+    wanted = [
+        "--partition=long",
+        "--account=physics",
+        "--time=1-12",
+        "--gpus-per-node=a100:4",
+        "--no-requeue",
+        "--exclusive",
+    ]
+    assert options.job_arguments(found) == wanted
+
+
+def test_options_may_be_written_as_text(place):
+    given = {
+        "cpus_per_node": "8",
+        "time_limit": 90,
+        "requeue": "true",
+        "new_job": "false",
+        "extra_arguments": "--begin=now --hold",
+    }
+    wanted = {"cpus_per_node": 8, "time_limit": "90", "requeue": True, "extra_arguments": ["--begin=now", "--hold"]}
+    assert place.launchers().get("slurm").check(given, 2) == wanted
+
+
+def test_inside_an_allocation_only_what_a_step_can_have_is_taken(place, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+    launcher = place.launchers().get("slurm")
+    with pytest.raises(JupyterDistError, match="3 nodes were requested; the job that this server runs in has 2"):
+        launcher.check({}, 3)
+    with pytest.raises(JupyterDistError, match="'partition' cannot be set for a group in the job"):
+        launcher.check({"partition": "gpu"}, 2)
+    assert launcher.check({"partition": "gpu", "new_job": True}, 3)["partition"] == "gpu"
+    assert options.step_arguments(launcher.check({"memory": "2G"}, 2)) == ["--mem=2G"]
+
+
+def test_the_probe_says_what_is_free_or_why_it_cannot_be_used(slurm, place, monkeypatch):
+    async def probe():
+        return (await place.launchers().probe())["slurm"]
+
+    found = asyncio.run(probe())
+    assert found.is_usable
+    assert found.choices == {"partition": ("main", "urgent")}
+    assert "main: 2 of 2 nodes free (8 CPUs, 2 GB each)." in found.text
+    assert "urgent: 2 of 2 nodes free (8 CPUs, 2 GB each, at most 1:00:00)." in found.text
+    monkeypatch.setenv("SLURM_CONF", str(place.folder / "none.conf"))
+    monkeypatch.setattr(launcher, "PROBE_SECONDS", 1.0)
+    found = asyncio.run(probe())
+    assert not found.is_usable
+    assert found.text.startswith("Slurm does not answer: ")
+    monkeypatch.setenv("PATH", str(place.folder))
+    found = asyncio.run(probe())
+    assert (found.is_usable, found.text.partition(":")[0]) == (False, "Slurm is not installed on the server's machine")
+
+
+def test_what_slurm_refuses_is_said_with_what_there_is(slurm, place):
+    async def run():
+        wanted = place.wanted(partition="gpu")
+        with pytest.raises(JupyterDistError) as refused:
+            await place.launchers().get("slurm").submit(wanted)
+        assert refused.value.code == "launcher_failed"
+        assert refused.value.message.startswith("Slurm refuses the job: invalid partition specified: gpu.")
+        assert "main: 2 of 2 nodes free" in refused.value.hint
+        assert [path.name for path in wanted.directory.iterdir()] == ["join.json"]
+        assert list((place.folder / "shared").iterdir()) == []
+
+    asyncio.run(run())
+
+
+# -- waiting -------------------------------------------------------------------------------------------------
+
+
+def test_while_it_waits_the_reason_and_the_estimate_are_given(slurm, place):
+    async def run():
+        busy = slurm.ask("sbatch", "--parsable", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 600")
+        await state(slurm, busy.stdout.strip(), "RUNNING")
+        async with launched(place) as (_, allocation, followed):
+            while not any("(Resources)" in event.reason and event.eta for event in await followed.until(Queued)):
+                followed.seen.append(await anext(followed._events))
+            assert allocation.status.reason.startswith("It is the next job, and waits until enough nodes are free.")
+            slurm.ask("scancel", busy.stdout.strip())
+            await followed.until(AgentStarted, 2)
+        async with launched(place, num_nodes=3) as (_, allocation, followed):
+            while "will not start. (PartitionNodeLimit)" not in (await followed.until(Queued))[-1].reason:
+                followed.seen.append(await anext(followed._events))
+            await allocation.cancel(5)  # a job that waits can be cancelled, too
+            assert followed.allocation.status == Ended("The job was cancelled with the group.")
+
+    asyncio.run(run())
+
+
+# -- ends ----------------------------------------------------------------------------------------------------
+
+
+def test_scancel_is_named_and_the_agents_are_asked_to_end_first(slurm, place):
+    async def run():
+        async with launched(place) as (_, allocation, followed):
+            await followed.until_ready()
+            slurm.ask("scancel", allocation.job_id)
+            (ended,) = await followed.until(Ended)
+            assert ended.why.startswith(CANCELLED)
+            assert {(event.code, event.text.endswith("ended by SIGTERM")) for event in followed.of(AgentExited)} == {
+                (0, True)
+            }
+
+    asyncio.run(run())
+
+
+def test_the_time_limit_is_announced(slurm, place):
+    async def run():
+        async with launched(place, time_limit="20") as (launcher, allocation, followed):
+            (allocated,) = await followed.until(Allocated)
+            assert allocated.ends_at is not None
+            await asyncio.sleep(5 * launcher.poll_seconds)
+            assert not followed.of(Ending)  # it is 20 minutes away
+            slurm.ask("scontrol", "update", f"JobId={allocation.job_id}", "TimeLimit=21")
+            await followed.until(Allocated, 2)
+            launcher.warn_seconds = 30 * 60
+            (ending,) = await followed.until(Ending)
+            assert (ending.at, ending.why) == (
+                followed.of(Allocated)[-1].ends_at,
+                "The job is about to reach its time limit.",
+            )
+            slurm.ask("scontrol", "update", f"JobId={allocation.job_id}", "TimeLimit=3")
+            ending = (await followed.until(Ending, 2))[-1]
+            assert ending.why.startswith("Slurm ends the job early: it is preempted, or its time limit was lowered.")
+
+    asyncio.run(run())
+
+
+def test_preemption_is_named(slurm, place):
+    async def run():
+        async with launched(place, cpus_per_node=8) as (_, _, followed):
+            await followed.until(AgentStarted, 2)
+            slurm.ask(
+                "sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 600"
+            )
+            (ended,) = await followed.until(Ended)
+            assert ended.why.startswith("The job was preempted: Slurm gave its nodes to a job of higher priority.")
+
+    asyncio.run(run())
+
+
+def test_a_requeued_job_says_so_and_starts_again(slurm, place):
+    async def run():
+        async with launched(place, requeue=True) as (_, allocation, followed):
+            await followed.until_ready()
+            slurm.ask("scontrol", "requeue", allocation.job_id)
+            while not any("queued the job again" in event.reason for event in followed.of(Queued)):
+                followed.seen.append(await asyncio.wait_for(anext(followed._events), 60))
+            while running(allocation.directory.name):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(2.5)  # slurmd refuses what starts in the second of the requeue
+            slurm.ask("scontrol", "update", f"JobId={allocation.job_id}", "StartTime=now")  # else two minutes later
+            await followed.until(AgentStarted, 4)
+
+    asyncio.run(run())
+
+
+def test_a_failed_node_is_named_and_leaves_the_other(slurm, place):
+    async def run():
+        async with launched(place) as (_, allocation, followed):
+            await followed.until(AgentStarted, 2)
+            failed = followed.of(AgentStarted)[-1]
+            slurm.ask("scontrol", "update", f"NodeName={failed.host}", "State=DOWN", "Reason=test")
+            (lost,) = await followed.until(AgentExited)
+            assert (lost.node, lost.host, lost.code, lost.signal) == (failed.node, failed.host, None, None)
+            assert lost.text == f"Node {failed.host} failed: Slurm has taken it out of the job."
+            assert not allocation.has_ended
+            await allocation.cancel(5)
+        slurm.ask("scontrol", "update", f"NodeName={failed.host}", "State=RESUME")
+        until(lambda: slurm.states() == {"idle": len(NODES)}, slurm.states)
+
+    asyncio.run(run())
+
+
+# -- what cannot be known ------------------------------------------------------------------------------------
+
+
+def test_a_controller_that_is_down_is_not_known_and_nothing_has_ended(slurm, place):
+    async def run():
+        async with launched(place) as (launcher, allocation, followed):
+            launcher.command_seconds = 3.0
+            await followed.until(AgentStarted, 2)
+            slurm.kill("slurmctld", signal.SIGTERM)  # one that is killed forgets the last seconds
+            try:
+                (unknown,) = await followed.until(NotKnown)
+                assert unknown.why.startswith("Slurm does not answer; the nodes keep running meanwhile. ")
+                assert not allocation.has_ended
+            finally:
+                await asyncio.to_thread(slurm.start_controller)
+            await followed.until(Allocated, 2)
+            assert not followed.of(AgentExited)
+            await allocation.cancel(5)
+
+    asyncio.run(run())
+
+
+def test_a_job_of_a_server_that_was_killed_while_submitting_is_found_by_its_name(slurm, place):
+    async def run():
+        async with launched(place) as (_, allocation, followed):
+            await followed.until(AgentStarted, 2)
+            directory, job_id = allocation.directory, allocation.job_id
+        saved = json.loads((directory / "launcher.json").read_text())
+        assert saved["state"]["job_id"] == job_id
+        saved["state"]["job_id"] = None
+        (directory / "launcher.json").write_text(json.dumps(saved))
+        launchers = place.launchers()
+        again = launchers.adopt(directory)
+        await Followed(again).until(Allocated)
+        assert again.job_id == job_id
+        await again.cancel(5)
+        await launchers.detach()
+
+    asyncio.run(run())
+
+
+def test_a_job_that_slurm_has_forgotten_is_over(slurm, place):
+    async def run():
+        async with launched(place) as (_, allocation, followed):
+            await followed.until(AgentStarted, 2)
+            directory = allocation.directory
+            await allocation.cancel(5)
+        saved = json.loads((directory / "launcher.json").read_text())
+        saved["state"] = {**saved["state"], "job_id": "999999"}
+        (directory / "launcher.json").write_text(json.dumps(saved))
+        launchers = place.launchers()
+        (ended,) = await Followed(launchers.adopt(directory)).until(Ended)
+        assert ended.why.startswith("Slurm does not list the job any more")
+        await launchers.detach()
+
+    asyncio.run(run())
+
+
+def test_all_jobs_are_asked_for_at_once(slurm, place, monkeypatch):
+    tools = place.folder / "tools"
+    tools.mkdir()
+    (tools / "squeue").write_text(f'#!/bin/sh\necho x >> "{tools}/asked"\nexec {shutil.which("squeue")} "$@"\n')
+    (tools / "squeue").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tools}:{slurm.env['PATH']}")
+
+    async def run():
+        place.config.SlurmLauncher.poll_seconds = 1000.0  # only the looks of this test
+        launchers = place.launchers()
+        launcher = launchers.get("slurm")
+        jobs = [await launcher.submit(place.wanted(num_nodes=1)) for _ in range(3)]
+        while not (tools / "asked").exists():  # noqa: ASYNC110 - the first look is at once
+            await asyncio.sleep(0.05)
+        before = (tools / "asked").read_text().count("x")
+        await launcher.look(jobs)
+        assert (tools / "asked").read_text().count("x") == before + 1
+        await launchers.detach()
+
+    asyncio.run(run())
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def test_reasons_and_ends_have_words_and_unknown_ones_are_passed_on():
+    assert words.waits("Priority") == "Other jobs are ahead in the queue. (Priority)"
+    assert words.waits("QOSMaxGRESPerUser") == "It waits because of the QOS's limit. (QOSMaxGRESPerUser)"
+    assert words.waits("(Nodes required for job are DOWN)") == "Slurm says: Nodes required for job are DOWN."
+    assert words.ended("TIMEOUT") == "The job has reached its time limit."
+    assert words.ended("NEW_STATE") == "The job ended in Slurm's state NEW_STATE."
+
+
+def test_what_squeue_and_sinfo_print_is_read():
+    jobs = queue.parse_queue("12|PENDING|N/A|1795372835|2||jupyter-dist-a|(a|b)\nnot a job\n")
+    job = jobs["12"]
+    assert (job.ends_at, job.starts_at, job.num_nodes, job.reason) == (None, 1795372835.0, 2, "(a|b)")
+    text = (
+        "gpu*|up|3|mixed|gpu:a100:4(S:0-1),gpu:2|64|512000|2-00:00:00\ngpu*|up|5|idle~|gpu:8|64+|512000+|2-00:00:00\n"
+    )
+    (gpu,) = queue.parse_info(text)
+    assert (gpu.nodes, gpu.idle, gpu.mixed, gpu.gpus, gpu.is_default) == (8, 5, 3, 8, True)
+    described = "gpu: 5 of 8 nodes free, 3 partly free (64 CPUs, 500 GB, 8 GPUs each, at most 2-00:00:00)."
+    assert queue.describe([gpu]) == described

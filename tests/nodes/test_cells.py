@@ -1,0 +1,238 @@
+"""Cells on 2 nodes x 2 ranks, as on one machine: both node agents run here, and every rank is real."""
+
+import json
+import os
+import socket
+
+from waits import until
+
+from jupyter_dist.system.processes import read_process
+
+from .twonodes import CREDENTIALS, OF_TASKS
+
+ALL = (0, 1, 2, 3)
+SUM = "t = torch.ones(1) * (rank + 1); dist.all_reduce(t); print(t.item())"
+
+
+def agents(nodes):
+    return [node.agent for node in nodes.nodes]
+
+
+def test_each_rank_has_the_environment_of_torchrun_over_two_nodes(shared_nodes):
+    client = shared_nodes.client
+    names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK"]
+    names += ["MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "TORCHELASTIC_USE_AGENT_STORE"]
+    execution = client.run(f"import os, json; print(json.dumps([os.environ[n] for n in {names}]))", ALL)
+    found = [json.loads(client.text(rank, execution["id"])) for rank in ALL]
+    own = [["0", "0", "0"], ["1", "1", "0"], ["2", "0", "1"], ["3", "1", "1"]]
+    assert [[row[0], row[1], row[4]] for row in found] == own
+    assert {(row[2], row[3], row[5]) for row in found} == {("4", "2", "2")}
+    nodes = client.group["nodes"]
+    assert {row[7] for row in found} == {nodes[0]["address"]}
+    assert len({row[8] for row in found}) == 1
+    assert [row[9] for row in found] == [nodes[int(row[4])]["interface"] for row in found]
+    assert [node["ranks"] for node in nodes] == ["0-1", "2-3"]
+    assert [rank["node"] for rank in client.group["ranks"]] == [0, 0, 1, 1]
+
+
+def test_ranks_get_neither_credentials_nor_what_an_engine_sets_for_its_tasks(shared_nodes):
+    client = shared_nodes.client
+    names = [*CREDENTIALS, *OF_TASKS]
+    execution = client.run(f"import os; print([name for name in {names} if name in os.environ])", ALL)
+    assert {client.text(rank, execution["id"]) for rank in ALL} == {"[]\n"}
+
+
+def test_models_train_with_ddp_over_both_nodes(shared_nodes):
+    client = shared_nodes.client
+    code = """
+from torch.nn.parallel import DistributedDataParallel
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(3, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.full((2, 3), float(rank + step))).sum().backward()
+    optimizer.step()
+print([round(v, 5) for v in model.module.weight.flatten().tolist()])
+half = dist.new_group([1, 2])
+t = torch.ones(1)
+if rank in (1, 2):
+    dist.all_reduce(t, group=half)
+objects = [None] * 4
+dist.all_gather_object(objects, (rank, t.item()))
+print(objects)
+"""
+    execution = client.run(code, ALL)
+    assert execution["state"] == "ok", (execution, client.text(0, name="stderr"))
+    texts = {client.text(rank, execution["id"]) for rank in ALL}
+    assert len(texts) == 1
+    assert "[(0, 1.0), (1, 2.0), (2, 2.0), (3, 1.0)]" in texts.pop()
+
+
+def test_everything_that_is_printed_arrives_in_order(shared_nodes):
+    client = shared_nodes.client
+    code = "import os\nos.write(1, b'first\\n')\nfor i in range(20_000): print('line', i)"
+    execution = client.run(code, ALL)
+    expected = "first\n" + "".join(f"line {i}\n" for i in range(20_000))
+    for rank in ALL:
+        assert client.text(rank, execution["id"]) == expected
+
+
+def test_user_code_can_form_its_own_process_group(shared_nodes):
+    client = shared_nodes.client
+    code = "dist.destroy_process_group()\ndist.init_process_group('gloo')\n" + SUM
+    execution = client.run(code, ALL)
+    assert execution["state"] == "ok", (execution, client.text(0, name="stderr"))
+    assert {client.text(rank, execution["id"]) for rank in ALL} == {"10.0\n"}
+
+
+def test_an_interrupt_ends_python_and_a_hung_collective_on_both_nodes(shared_nodes):
+    client = shared_nodes.client
+    for code, ranks in (("import time; time.sleep(1000)", ALL), ("dist.all_reduce(torch.ones(1))", (0, 2, 3))):
+        execution = client.submit(code, ranks)
+        client.wait(lambda id_=execution: client.executions[id_]["state"] == "running")
+        client.request("interrupt", ranks=None)
+        assert client.ended(execution)["state"] == "interrupted"
+    again = client.run("variable = 1\n" + SUM, ALL)  # the process group was re-created
+    assert again["state"] == "ok", again
+    assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
+
+
+def test_completion_memory_and_stacks_come_from_the_nodes(shared_nodes):
+    client = shared_nodes.client
+    client.run("a_long_name = 1", ALL)
+    answer, _ = client.request("complete", b"a_long_na", rank=3, cursor_pos=9)
+    assert "a_long_name" in answer["matches"]
+    client.request("watch", seconds=0.2)
+    client.wait(lambda: client.samples and all(row["resident_bytes"] > 0 for row in client.samples[-1]["ranks"]))
+    assert len(client.samples[-1]["ranks"]) == 4
+    client.request("watch", seconds=0.0)
+    answer, _ = client.request("stacks")
+    assert [stack["ranks"] for stack in answer["stacks"]] == ["0-3"]
+
+
+def test_a_killed_rank_is_reported_and_replaced_on_its_node(shared_nodes):
+    client = shared_nodes.client
+    client.run("kept = rank * 10", ALL)
+    client.request("kill", rank=3)
+    client.wait_group("degraded")
+    assert client.group["ranks"][3]["exit"]["signal"] == 9
+    assert "killed (on request)" in client.group["ranks"][3]["message"]
+    client.request("replace")
+    client.wait_group("ready")
+    execution = client.run("print(globals().get('kept'))\n" + SUM, ALL)
+    expected = ["0\n10.0\n", "10\n10.0\n", "20\n10.0\n", "None\n10.0\n"]
+    assert [client.text(rank, execution["id"]) for rank in ALL] == expected
+
+
+def test_a_rank_that_dies_during_a_collective_frees_the_others(shared_nodes):
+    client = shared_nodes.client
+    code = "import os, signal\nif rank == 2: os.kill(os.getpid(), signal.SIGSEGV)\ndist.all_reduce(torch.ones(1))"
+    execution = client.run(code, ALL)
+    assert execution["state"] == "lost"
+    assert "SIGSEGV" in client.group["ranks"][2]["message"]
+    client.wait_group("degraded")
+    client.request("replace")
+    client.wait_group("ready")
+    assert client.run(SUM, ALL)["state"] == "ok"
+
+
+def test_a_restart_keeps_the_node_agents_and_leaves_no_process(shared_nodes):
+    client = shared_nodes.client
+    before, old = agents(shared_nodes), [rank["pid"] for rank in client.group["ranks"]]
+    client.run("import subprocess; child = subprocess.Popen(['sleep', '1000'], start_new_session=True).pid", ALL)
+    execution = client.run("print(child)", ALL)
+    old += [int(client.text(rank, execution["id"])) for rank in ALL]
+    generation = client.group["generation"] + 1
+    client.request("restart")
+    client.wait(lambda: (client.group["generation"], client.group["state"]) == (generation, "ready"))
+    assert agents(shared_nodes) == before
+    until(lambda: not any(map(read_process, old)), lambda: [pid for pid in old if read_process(pid)])
+    execution = client.run("print('kept' in globals())\n" + SUM, ALL)
+    assert {client.text(rank, execution["id"]) for rank in ALL} == {"False\n10.0\n"}
+
+
+def test_a_folder_that_a_node_does_not_have_is_named_with_the_node(shared_nodes):
+    client = shared_nodes.client
+    shared_nodes.cwd.rmdir()
+    try:
+        client.request("restart")
+        client.wait_group("dead")
+        error = client.group["error"]
+        assert error["code"] == "start_failed"
+        assert error["message"].startswith("Rank ")
+        assert f"({socket.gethostname()}): there is no folder {shared_nodes.cwd}" in error["message"]
+    finally:
+        shared_nodes.cwd.mkdir()
+    client.request("restart")
+    client.wait_group("ready")
+    assert client.run(SUM, ALL)["state"] == "ok"
+
+
+def test_frameworks_take_the_ranks_for_two_nodes(shared_nodes):
+    client = shared_nodes.client
+    code = """
+from accelerate import Accelerator
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+accelerator = Accelerator(cpu=True)
+print(accelerator.process_index, accelerator.local_process_index, accelerator.gather(torch.tensor([rank])).tolist())
+mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("node", "local"))
+t = torch.ones(1) * rank
+dist.all_reduce(t, group=mesh["local"].get_group())
+print(t.item(), mesh.get_local_rank("node"))
+model = torch.nn.Linear(4, 4)
+fully_shard(model, mesh=mesh)
+model(torch.ones(1, 4)).sum().backward()
+"""
+    execution = client.run(code, ALL)
+    assert execution["state"] == "ok", client.text(0, execution["id"], "stderr")
+    texts = [client.text(rank, execution["id"]) for rank in ALL]
+    assert texts == [f"{r} {r % 2} [0, 1, 2, 3]\n{1.0 if r < 2 else 5.0} {r // 2}\n" for r in ALL]
+
+
+def test_the_join_file_lets_only_its_owner_in(shared_nodes):
+    assert os.stat(shared_nodes.join_file).st_mode & 0o777 == 0o600
+    late = shared_nodes.join()  # both nodes have joined
+    assert late.code() == 1
+    assert late.text().strip().endswith("all 2 nodes have joined already.")
+    twice = shared_nodes.join("--node-rank", "1")
+    assert twice.code() == 1
+    assert twice.text().strip().endswith("node 1 has joined already.")
+    none = shared_nodes.join("--node-rank", "7")
+    assert none.code() == 1
+    assert "there is no node 7: the group has 2." in none.text()
+    assert shared_nodes.client.run(SUM, ALL)["state"] == "ok"
+
+
+def test_a_stranger_and_another_version_are_told_why_they_cannot_join(shared_nodes, tmp_path):
+    import zmq
+
+    content = json.loads(shared_nodes.join_file.read_text())
+    (tmp_path / "g").mkdir()
+    path = tmp_path / "g" / "join.json"
+    path.write_text(json.dumps({**content, "client_secret": zmq.curve_keypair()[1].decode()}))
+    strangers = [shared_nodes.join_with(path)]
+    path = path.with_name("server.json")
+    path.write_text(json.dumps({**content, "server_key": zmq.curve_keypair()[0].decode()}))
+    strangers.append(shared_nodes.join_with(path))
+    path = path.with_name("version.json")
+    path.write_text(json.dumps({**content, "version": "0.0.1"}))
+    other = shared_nodes.join_with(path)
+    assert other.code() == 1
+    assert "The group runs jupyter_dist 0.0.1" in other.text()
+    for stranger in strangers:
+        assert stranger.code() == 1
+        assert "does not accept the key of this join file" in stranger.text()
+    assert len(shared_nodes.client.group["nodes"]) == 2
+    assert shared_nodes.client.run(SUM, ALL)["state"] == "ok"
+
+
+def test_a_node_agent_that_is_asked_to_end_does_so_and_says_so(shared_nodes):
+    client, node = shared_nodes.client, shared_nodes.nodes[1]
+    node.process.terminate()
+    assert node.code() == 1
+    assert "it was asked to end (a signal)." in node.text()
+    client.wait(lambda: client.group["nodes"][1]["state"] == "gone")
+    assert client.group["nodes"][1]["message"] == "its node agent ended with code 1"
+    client.wait_group("degraded")  # the last test of this group

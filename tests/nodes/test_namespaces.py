@@ -1,0 +1,168 @@
+"""Two machines as far as network and shared memory are concerned: each node in namespaces, its cable can be pulled."""
+
+import os
+import subprocess
+import time
+
+import pytest
+import torch
+from waits import until
+
+from jupyter_dist.client.calls.exchange import exchange_folders
+from jupyter_dist.objects import files
+from jupyter_dist.system.processes import read_process
+
+from .twonodes import TwoNodes
+
+ALL = (0, 1, 2, 3)
+SUM = "t = torch.ones(1) * (rank + 1); dist.all_reduce(t); print(t.item())"
+LEASE_SECONDS = 10.0
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=20)
+
+
+class Network:
+    """A bridge on this machine, and a namespace for each node, with a host name that nothing resolves."""
+
+    def __init__(self):
+        self.tag = f"jd{os.getpid() % 100_000}"
+        self.bridge = f"{self.tag}b"
+        # TEST-NET-2, which no network uses.
+        self.prefix = f"198.51.100.{16 * (os.getpid() % 15)}".rpartition(".")
+        self.base = int(self.prefix[2])
+
+    def address(self, number):
+        return f"{self.prefix[0]}.{self.base + 1 + number}"
+
+    def build(self):
+        ip("link", "add", self.bridge, "type", "bridge")
+        ip("addr", "add", f"{self.address(0)}/28", "dev", self.bridge)
+        ip("link", "set", self.bridge, "up")
+        for node in range(2):
+            name = f"{self.tag}n{node}"
+            ip("netns", "add", name)
+            ip("link", "add", f"{name}o", "type", "veth", "peer", "name", f"{name}i")
+            ip("link", "set", f"{name}i", "netns", name)
+            ip("link", "set", f"{name}o", "master", self.bridge, "up")
+            ip("-n", name, "addr", "add", f"{self.address(node + 1)}/28", "dev", f"{name}i")
+            for device in ("lo", f"{name}i"):
+                ip("-n", name, "link", "set", device, "up")
+
+    def inside(self, node):
+        """What a command begins with to run there."""
+        name = f"{self.tag}n{node}"
+        own = f'hostname {name}; mount -t tmpfs none /dev/shm; exec "$@"'
+        return ("ip", "netns", "exec", name, "unshare", "--uts", "--mount", "sh", "-c", own, "sh")
+
+    def cut(self, node):
+        ip("link", "set", f"{self.tag}n{node}o", "down")
+
+    def heal(self, node):
+        ip("link", "set", f"{self.tag}n{node}o", "up")
+
+    def remove(self):
+        for words in [*(("netns", "del", f"{self.tag}n{node}") for node in range(2)), ("link", "del", self.bridge)]:
+            subprocess.run(["ip", *words], check=False, capture_output=True, timeout=20)
+
+
+@pytest.fixture(scope="module")
+def network():
+    network = Network()
+    try:
+        network.build()
+    except (OSError, subprocess.CalledProcessError) as err:
+        network.remove()
+        pytest.skip(f"network namespaces cannot be made here: {getattr(err, 'stderr', '') or err}")
+    yield network
+    network.remove()
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory, network):
+    nodes = TwoNodes(tmp_path_factory.mktemp("netns") / "g")
+    nodes.begin(node_lease_seconds=LEASE_SECONDS)
+    for node in range(2):
+        nodes.join(prefix=network.inside(node), JUPYTER_DIST_NODE_RANK=str(node))
+    nodes.ready()
+    yield nodes
+    nodes.end()
+
+
+def test_nodes_find_the_head_and_each_other_without_names(group, network):
+    client = group.client
+    found = [(node["host"], node["address"], node["interface"]) for node in client.group["nodes"]]
+    names = [f"{network.tag}n{node}" for node in range(2)]
+    assert found == [(name, network.address(node + 1), f"{name}i") for node, name in enumerate(names)]
+    code = SUM + "\nfrom torch.nn.parallel import DistributedDataParallel as DDP\nmodel = DDP(torch.nn.Linear(2, 1))\n"
+    execution = client.run(code + "model(torch.ones(1, 2)).sum().backward()", ALL)
+    assert execution["state"] == "ok", client.text(0, name="stderr")
+    assert {client.text(rank, execution["id"]) for rank in ALL} == {"10.0\n"}
+
+
+def test_objects_travel_to_ranks_that_do_not_see_the_files_of_the_client(group):
+    client = group.client
+    with exchange_folders() as folders:
+        given = folders[0] / "for-all"
+        value = {"shared": torch.arange(3_000_000), "name": "x"}
+        with open(given, "wb") as file:
+            files.write(file.fileno(), files.pack(value))
+        call = {"do": "set", "files": {"all": str(given)}}
+        assert client.run("# push", ALL, call=call)["state"] == "ok", client.text(0, name="stderr")
+        call = {"do": "get", "names": ["shared + rank", "name"], "folders": [str(folder) for folder in folders]}
+        assert client.run("# pull", ALL, call=call)["state"] == "ok"
+        for rank in ALL:
+            found = files.load(str(folders[0] / str(rank)))
+            assert found["name"] == "x"
+            assert torch.equal(found["shared + rank"], value["shared"] + rank)
+        other = folders[0] / "other"
+        other.write_text("a file of the user that no call names")
+        peek = f"""
+import gc
+from jupyter_dist.rank.cells.farfiles import FarFiles
+(far,) = [each for each in gc.get_objects() if type(each) is FarFiles]
+with far.here({str(other)!r}) as copy:
+    print(open(copy).read())
+"""
+        execution = client.run(peek, ALL)
+        assert execution["state"] == "error"
+        assert "belongs to no running call" in str(
+            [payload for header, payload in client.records if header["kind"] == "error"]
+        )
+
+
+def test_a_pulled_cable_holds_collectives_up_and_costs_nothing_when_it_is_back(group, network):
+    client = group.client
+    code = "import time\nfor i in range(60):\n    dist.all_reduce(torch.ones(1)); print('step', i); time.sleep(0.05)"
+    execution = client.submit(code, ALL)
+    client.wait(lambda: client.text(3, execution))
+    network.cut(1)
+    client.wait(lambda: client.group["nodes"][1]["state"] == "unreachable")
+    assert client.group["nodes"][0]["state"] == "joined"
+    network.heal(1)
+    client.wait(lambda: client.group["nodes"][1]["state"] == "joined")
+    assert client.ended(execution)["state"] == "ok"
+    for rank in ALL:
+        assert client.text(rank, execution) == "".join(f"step {i}\n" for i in range(60))
+
+
+def test_a_cable_that_stays_out_frees_the_ranks_that_are_left(group, network):
+    client = group.client
+    execution = client.submit("import time\nwhile True:\n    dist.all_reduce(torch.ones(1)); time.sleep(0.05)", ALL)
+    client.wait(lambda: all(rank["state"] == "busy" for rank in client.group["ranks"]))
+    time.sleep(0.5)
+    pids = [rank["pid"] for rank in client.group["ranks"]]
+    network.cut(1)
+    assert group.nodes[1].code() == 1
+    until(lambda: not any(map(read_process, pids[2:])))
+    assert client.ended(execution)["state"] == "lost"  # the ranks of node 0 were freed
+    client.wait_group("degraded")
+    network.heal(1)
+    group.join("--node-rank", "1", prefix=network.inside(1))
+    client.wait(lambda: client.group["nodes"][1]["state"] == "joined")
+    client.request("replace")
+    client.wait_group("ready")
+    again = client.run(SUM, ALL)
+    assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
+    assert [rank["pid"] for rank in client.group["ranks"]][:2] == pids[:2]

@@ -1,0 +1,110 @@
+// Groups that are started from a notebook, in one step.
+import { APIRequestContext, Page } from '@playwright/test';
+import { expect, test } from './fixtures';
+import * as lab from './lab';
+import { openLab, shutdownAll } from './ranks';
+
+test.describe.configure({ mode: 'serial' });
+test.afterEach(({ request }) => shutdownAll(request));
+
+interface ICounting {
+  jpdClicks: number;
+}
+
+async function groups(request: APIRequestContext): Promise<{ name: string; world_size: number; state: string }[]> {
+  return (await (await request.get('/jupyter-dist/api/groups')).json()).groups;
+}
+
+/** Run the cell that has the focus. */
+async function run(page: Page, index: number): Promise<ReturnType<typeof lab.cell>> {
+  const cell = lab.cell(page, index);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  return cell;
+}
+
+test('from a fresh JupyterLab to the first cell on all ranks: at most two clicks, and Shift+Enter', async ({ page, request }) => {
+  await openLab(page);
+  const tile = page.locator('.jp-LauncherCard').filter({ hasText: /Notebook on \d+ ranks/ });
+  await expect(tile).toHaveCount(1);
+  const size = Number(/\d+/.exec(await tile.innerText())![0]);
+  await page.evaluate(() => {
+    const window_ = window as unknown as ICounting;
+    window_.jpdClicks = 0;
+    window.addEventListener('pointerdown', () => window_.jpdClicks++, true);
+  });
+  await tile.click();
+  // No question for a kernel, and the cell takes what is typed.
+  await expect(page.locator('.jp-Notebook.jp-mod-editMode .jp-CodeCell')).toHaveCount(1);
+  await expect(page.getByRole('dialog')).toHaveCount(0);
+  await page.keyboard.type('print("rank", rank, "of", dist.get_world_size())');
+  await page.keyboard.press('Shift+Enter');
+  const cell = lab.cell(page, 0);
+  await expect(cell.summary).toContainText(`${size} ranks \u00b7 ok`);
+  await expect(cell.items.first()).toContainText(`rank 0 of ${size}`);
+  expect(await page.evaluate(() => (window as unknown as ICounting).jpdClicks)).toBeLessThanOrEqual(2);
+  expect((await groups(request)).map(group => group.world_size)).toEqual([size]);
+});
+
+test('a number is enough; a group that ends is offered where it is missed', async ({ page, request }) => {
+  lab.writeNotebook('My train.ipynb', ['x = 40', 'print(x + 2)'], {});
+  await lab.openNotebook(page, 'My train.ipynb');
+  await page.getByLabel('Run cells on').selectOption({ label: '2 ranks' });
+  await expect(page.getByLabel('Run cells on')).toHaveValue('My-train');
+  await (await run(page, 0)).summary.getByText('2 ranks \u00b7 ok').waitFor();
+  await lab.saveNotebook(page);
+  const { start, ...target } = lab.readNotebook('My train.ipynb').metadata.jupyter_dist as Record<string, unknown>;
+  expect(target).toEqual({ group: 'My-train', ranks: 'all' });
+  expect(start).toMatchObject({ num_ranks: 2 });
+
+  await shutdownAll(request);
+  const again = page.locator('.jp-NotebookPanel-toolbar').getByRole('button', { name: /^Start My-train \(2 ranks/ });
+  await expect(again).toBeVisible();
+  const cell = await run(page, 1);
+  const offer = cell.node.getByRole('group', { name: 'Start the group of this cell' });
+  await expect(offer.getByRole('button')).toHaveText([/^Start My-train \(2 ranks, env /, 'Start and run up to here', 'Change\u2026']);
+  expect(await cell.node.innerText()).not.toContain('POST');
+  // A way for the keyboard: Enter presses the button and does not edit the cell.
+  await offer.getByRole('button', { name: 'Start and run up to here' }).focus();
+  await page.keyboard.press('Enter');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(cell.items).toHaveText(/42/);
+  await expect(offer).toHaveCount(0);
+  await expect(again).toHaveCount(0);
+
+  await shutdownAll(request);
+  await again.click();
+  await expect.poll(async () => (await groups(request)).map(({ name }) => name)).toEqual(['My-train']);
+  await (await run(page, 0)).summary.getByText('2 ranks \u00b7 ok').waitFor();
+});
+
+test('a hostile notebook starts nothing and sets nothing that was not seen', async ({ page, request }) => {
+  const start = {
+    num_ranks: 2,
+    env: { SEEN: 'by the user' },
+    cwd: '/',
+    python: '/tmp/evil',
+    environ: 'UNSEEN=1\u0000',
+    backend: '<img src=x onerror="window.pwned = 1">'
+  };
+  const metadata = { jupyter_dist: { group: '<b>evil</b>', ranks: 'all', start } };
+  lab.writeNotebook('evil-start.ipynb', ['import os; print(os.environ.get("SEEN"), os.environ.get("UNSEEN"), os.getcwd())'], metadata);
+  await lab.openNotebook(page, 'evil-start.ipynb');
+  const cell = await run(page, 0);
+  const offer = cell.node.getByRole('group', { name: 'Start the group of this cell' });
+  await expect(offer.getByRole('listitem')).toHaveText([
+    'Sets SEEN=by the user',
+    'Not used, because it is not valid in this notebook: cwd, python, environ, backend'
+  ]);
+  expect(await groups(request)).toEqual([]);
+  // The picker has no room for it, and asks.
+  await page.locator('.jpd-RankChoice-start').click();
+  const dialog = page.getByRole('dialog');
+  await expect(dialog).toContainText('Sets SEEN=by the user');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  expect(await groups(request)).toEqual([]);
+  await offer.getByRole('button', { name: 'Start and run up to here' }).click();
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect.poll(() => lab.shownText(cell)).toBe(`by the user None ${process.env.JUPYTERLAB_GALATA_ROOT_DIR}\n`);
+  expect(await page.evaluate(() => 'pwned' in window)).toBe(false);
+});
