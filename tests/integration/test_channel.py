@@ -191,6 +191,23 @@ async def test_a_cell_is_submitted_over_the_channel_and_runs_once(shared_api):
         await opened.close()
 
 
+async def test_what_was_said_with_submitted_is_not_said_again(shared_api, tmp_path):
+    flag = tmp_path / "flag"
+    code = f"import os, time\nwhile not os.path.exists({str(flag)!r}): time.sleep(0.01)"
+    channel = await shared_api.channel()
+    channel.send(type="submit", group="g", key="said-once", cell={"code": code})
+    said = (await channel.next_of("submitted"))["execution"]
+    flag.touch()
+    states = [said["state"]]
+    while states[-1] != "ok":
+        execution = (await channel.next_of("execution"))["execution"]
+        assert execution != said
+        said = execution
+        states.append(said["state"])
+    assert said["ended_at"] is not None
+    await channel.close()
+
+
 async def test_a_submit_that_cannot_be_obeyed_is_answered_with_its_key(shared_api):
     channel = await shared_api.channel()
     code = {"code": "1"}

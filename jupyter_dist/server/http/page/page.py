@@ -21,8 +21,9 @@ from .subscriptions import SUBSCRIPTIONS, ExecutionSubscription, Request, Subscr
 MIN_GAP_SECONDS = 0.05
 MAX_SUBSCRIPTIONS = 2000
 MAX_WAITING = 100  # errors to send, subscriptions to close
-# Share of the event loop's time for building messages.
+# Share of the event loop's time for building messages, after those that are as short as a cell's.
 BUSY_SHARE = 0.25
+SHORT_SECONDS = 0.002
 
 GROUPS: Topic = ("groups",)
 
@@ -76,7 +77,9 @@ class Page:
     async def _submit(self, request: Request, run: Run) -> None:
         try:
             execution = await run(request)
-            self._follow(SUBSCRIPTIONS["execution"].from_request(self._manager, _topic_of(execution)))
+            subscription = ExecutionSubscription.from_request(self._manager, _topic_of(execution))
+            subscription.knows(execution)
+            self._follow(subscription)
             self._submitted.append({"type": "submitted", "key": request["key"], "execution": execution})
         except JupyterDistError as err:
             self._errors.append({"type": "error", "error": err.to_dict(), "request": known_fields(request)})
@@ -120,7 +123,7 @@ class Page:
         while True:
             await self._wait()
             messages, seconds = await self._collect()
-            cost = seconds / BUSY_SHARE
+            cost = max(0.0, seconds - SHORT_SECONDS) / BUSY_SHARE
             for message in messages:
                 await self._send(message)
                 await asyncio.sleep(0)  # many pages with much to send take turns with other tasks
