@@ -33,7 +33,7 @@ class LogPage:
         self.server = server
         self.texts: dict[int, dict[int, str]] = {0: {}, 1: {}}
         self.doubled = 0
-        self.flood = uuid.uuid4().hex  # the log of a shared group has floods of other tests, and of this one's first try
+        self.flood = uuid.uuid4().hex  # a shared group's log has those of other tests, and of this one's first try
         self.ended: set[int] = set()
         self.connect()
 
