@@ -29,6 +29,7 @@ from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, trace
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.streams import Streams
+from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import Wire
 from jupyter_dist.transport.frames import Header
 
@@ -151,6 +152,7 @@ class Rank:
             "__world_size__": self._spec.world_size,
             "dist": dist,
             "torch": torch,
+            "track": track,
         }
         self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
         self._stdin.install()

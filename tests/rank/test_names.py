@@ -6,12 +6,12 @@ import dataclasses
 
 from rankclient import RankClient
 
-HIDDEN = "rank, local_rank, world_size, device, gpu_id, __rank__, __world_size__, dist, torch"
+HIDDEN = "rank, local_rank, world_size, device, gpu_id, __rank__, __world_size__, dist, torch, track"
 
 
 def test_names_are_there_from_the_start_and_after_reset(shared: RankClient) -> None:
     code = f"print(*[type(each).__name__ for each in ({HIDDEN})], gpu_id, __rank__, __world_size__)"
-    said = "int int int device NoneType int int module module None 0 1\n"
+    said = "int int int device NoneType int int module module function None 0 1\n"
     assert shared.run(code).text() == said
     assert shared.run("%who").text() == "Interactive namespace is empty.\n"
     shared.run("%reset -f")

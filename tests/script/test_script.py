@@ -147,6 +147,14 @@ def test_futures_stand_at_the_top():
     assert script.index("from __future__ import annotations") < script.index("import os")
 
 
+def test_track_is_there_where_a_cell_calls_it_and_prints_what_ranks_print(capsys):
+    assert "def track(" not in written(("a", "tracks = 1"))["script"]
+    script = written(("a", "track(loss=1, step=3)"))["script"]
+    body = script[script.index("def track(") : script.index("dist.init_process_group")]
+    exec(f"{body}\ntrack({{'val/loss': 0.25}}, loss=1, step=3)\ntrack(loss=0.5)")
+    assert capsys.readouterr().out == "step=3  val/loss=0.25  loss=1.0\nloss=0.5\n"
+
+
 def test_devices_are_chosen_as_on_ranks():
     group = {**GROUP, "accelerator": "cuda", "backend": "nccl"}
     script = written(("a", "print(gpu_id)"), group=group)["script"]

@@ -41,6 +41,13 @@ print("the other ranks are fine")`;
 const LONG = `for step in range(100_000):
     print(f"step {step}: nothing new")`;
 
+const CURVES = `import math, random
+
+random.seed(rank)
+for step in range(400):
+    noise = random.gauss(0, 0.05) * (4 if rank == 1 else 1)
+    print(f"step {step}  loss {2 * math.exp(-step / 120) + 0.1 + noise:.4f}  lr {1e-3 * 0.99**step:.2e}")`;
+
 async function setTheme(page, theme) {
   await page.evaluate(async name => {
     await window.jupyterapp.commands.execute('apputils:change-theme', { theme: name });
@@ -110,7 +117,7 @@ for (const ranks of [2, 8, 64]) {
 
 test('overview, error, figure, long output, panel, form', async ({ page, request }) => {
   await lab.startGroup(request, 4);
-  await open(page, 'train.ipynb', [TRAIN, FIGURE, FAIL, LONG]);
+  await open(page, 'train.ipynb', [TRAIN, FIGURE, FAIL, LONG, CURVES]);
   await showSidebar(page);
   await runCell(page, 0, 'ok');
   const figure = await runCell(page, 1, 'ok');
@@ -118,6 +125,10 @@ test('overview, error, figure, long output, panel, form', async ({ page, request
   const failed = await runCell(page, 2, 'error');
   await shoot(page, 'error', failed.node);
   await shoot(page, 'figure', figure.node);
+  const curves = await runCell(page, 4, 'ok');
+  await curves.tab('Curves').click();
+  await curves.node.getByRole('button', { name: 'Line of rank 1' }).click();
+  await shoot(page, 'curves', curves.ranks);
   const long = await runCell(page, 3, 'ok');
   await long.node.getByText('in the log of rank').first().scrollIntoViewIfNeeded();
   await shoot(page, 'long-output');

@@ -12,6 +12,7 @@ from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 from .bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
+from .curves import Curve, curves_of
 from .numbers import condense
 from .outputs import BundleOutputs, emit_display, in_notebook
 
@@ -121,6 +122,11 @@ class Result:
             written.append(text.removesuffix("\n"))
             last = ranks
         return "\n".join(written)
+
+    @property
+    def curves(self) -> dict[str, dict[int, Curve]]:
+        """Return numbers with a name that recur in what ranks printed or gave to `track()`: by name, then by rank."""
+        return curves_of(self.folded)
 
     def __getitem__(self, rank: int) -> RankResult:
         """Return the result of one rank."""

@@ -13,7 +13,18 @@ from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from .translate import Plain, commented, to_python
 
 # What ranks have besides the names of IPython.
-RANK_NAMES = ("rank", "local_rank", "world_size", "device", "gpu_id", "__rank__", "__world_size__", "dist", "torch")
+RANK_NAMES = (
+    "rank",
+    "local_rank",
+    "world_size",
+    "device",
+    "gpu_id",
+    "__rank__",
+    "__world_size__",
+    "dist",
+    "torch",
+    "track",
+)
 _GIVEN = frozenset((*RANK_NAMES, *dir(builtins), "display", "__name__", "__file__"))
 
 # In place of a notebook's path: a code console of a page.

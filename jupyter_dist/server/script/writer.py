@@ -17,6 +17,12 @@ from .runs import Cell, Run, chosen, of_notebook, since_restart
 from .translate import commented, indented, is_empty
 
 MAX_SCRIPT_CHARS = MAX_BYTES
+# Prints what ranks print.
+_TRACK = (
+    "def track(values=None, /, *, step=None, **named):",
+    '    parts = [] if step is None else [f"step={int(step)}"]',
+    '    print(*parts, *(f"{name}={float(value)!r}" for name, value in {**(values or {}), **named}.items()), sep="  ")',
+)
 _CELL_MAGIC = re.compile(r"\s*%%[^\n]*\n")
 
 
@@ -156,6 +162,8 @@ def _rank_names(group: models.Group, text: str) -> Iterator[str]:
     for name, value in others.items():
         if name in text:
             yield f"{name} = {value}"
+    if re.search(r"\btrack\(", text):
+        yield from _TRACK
     yield f'dist.init_process_group("{group["backend"]}")'
 
 

@@ -19,7 +19,7 @@ SEND_SECONDS = 2.0
 _HIDDEN = {
     *("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__annotations__", "__builtins__", "__builtin__"),
     *("__display__", "get_ipython", "exit", "quit", "open", "In", "Out", "_oh", "_dh", "_", "__", "___"),
-    *("rank", "local_rank", "world_size", "device", "gpu_id", "__rank__", "__world_size__", "dist", "torch"),
+    *("rank", "local_rank", "world_size", "device", "gpu_id", "__rank__", "__world_size__", "dist", "torch", "track"),
 }
 
 

@@ -8,12 +8,10 @@ import { streamText } from '../../model/executions/view';
 import type { ICondensed } from '../../model/numbers/condense';
 import type { IElided } from '../../services/protocol';
 import { BlockLayout, RichBlock } from './blocks/richblock';
+import { hueOf } from '../rankcolour';
 import type { IShownItem } from './shown';
 import { NumbersLine } from './blocks/numbersline';
 import { StreamText } from './blocks/streamtext';
-
-/** The number of colors that rankoutput.css has for sets of ranks. */
-const NUM_HUES = 6;
 
 export interface IRowContext {
   rendermime: IRenderMimeRegistry;
@@ -78,7 +76,7 @@ export class ItemRow {
     this._label.title = text;
     this.node.classList.toggle('jpd-mod-common', isCommon);
     const lowest = lowestRank(ranks) ?? 0;
-    this.node.dataset.hue = isCommon ? '' : String(lowest % NUM_HUES);
+    this.node.dataset.hue = isCommon ? '' : hueOf(lowest);
   }
 
   private _setKind(kind: string): void {

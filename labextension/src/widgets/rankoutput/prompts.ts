@@ -27,8 +27,8 @@ export class Prompts {
   update(asking: readonly IInputPrompt[], tab: TabId): void {
     const shown = new Map<string, IInputPrompt>();
     for (const asked of asking) {
-      if (tab === 'folded' || includesRank(asked.ranks, tab)) {
-        shown.set(JSON.stringify([asked.prompt, asked.password]), tab === 'folded' ? asked : { ...asked, ranks: `${tab}` });
+      if (typeof tab !== 'number' || includesRank(asked.ranks, tab)) {
+        shown.set(JSON.stringify([asked.prompt, asked.password]), typeof tab !== 'number' ? asked : { ...asked, ranks: `${tab}` });
       }
     }
     for (const [key, field] of this._fields) {

@@ -18,8 +18,8 @@ import {
 } from '../../services/protocol';
 import type { IFollowedExecution } from '../../tokens';
 import { createHelpLink } from '../errornote';
-import { ItemList } from './itemlist';
 import type { IRanksRendererOptions } from './options';
+import { Panes } from './panes';
 import { Parts } from './parts';
 import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './shown';
@@ -84,7 +84,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       condenses: () => options.condenses(),
       redraw: () => this._draw()
     });
-    const { node: exact } = this._numbers;
+    const { _prefix: prefix, _content: content, _numbers: numbers } = this;
+    this._panes = new Panes({ ...options, prefix, content, numbers, redraw: () => this._schedule() });
+    const { node: exact } = numbers;
     header.node.append(this._tabs.node, this._summary, exact, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
     this._content.addWidget(header);
@@ -107,7 +109,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     if (model.trusted !== this._trusted) {
       this._trusted = model.trusted;
-      this._disposePanes();
+      this._panes.clear();
     }
     this._connect();
     this._draw();
@@ -123,6 +125,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._followed = null;
     this._widgets.dispose();
     this._tabs.dispose();
+    this._panes.dispose();
     this._verdict.dispose();
     this._replace.dispose();
     cancelAnimationFrame(this._frame);
@@ -221,17 +224,16 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { trans } = this._options;
     const shown = this._shown();
     const now = Date.now() / 1000;
-    if (
-      this._selected !== 'folded' &&
-      !includesRank(shown.ranks, this._selected)
-    ) {
+    const hasCurves = this._panes.readCurves(shown);
+    if (!isTab(this._selected, shown, hasCurves)) {
       this._selected = 'folded';
     }
     this.node.dataset.state = shown.state;
     this.toggleClass('jpd-mod-single', shown.perRank.length === 1);
+    this.toggleClass('jpd-mod-curves', hasCurves);
     const isOpen = !FINAL_STATES.has(shown.state);
     const isStale = isOpen && this._isStale();
-    this._tabs.update(shown, this._selected, now, isStale ? [] : this._asking().map(({ ranks }) => ranks));
+    this._tabs.update({ shown, hasCurves, now, asking: isStale ? [] : this._asking().map(({ ranks }) => ranks) }, this._selected);
     this.node.dataset.connected = String(!isStale);
     const summary = summarize(trans, shown, now, isStale, isStale ? null : this._waiting(now));
     if (this._summary.textContent !== summary) {
@@ -301,51 +303,13 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._replace.show(this._trusted && !hidden && error.code === 'rank_dead' ? this._bundle!.group.id : null);
   }
 
-  /** Only the visible pane is updated. */
   private _drawPane(shown: IShown): void {
-    const tab = this._selected;
-    let pane = this._panes.get(tab);
-    if (!pane) {
-      pane = this._newPane(tab, shown);
-    }
-    for (const [id, other] of this._panes) {
-      other.setHidden(id !== tab);
-    }
-    const items =
-      tab === 'folded'
-        ? this._numbers.apply(shown.items)
-        : shown.items.filter(item => includesRank(item.ranks, tab));
-    pane.setItems(items, shown.ranks, !FINAL_STATES.has(shown.state));
-    this._prompts.update(this._asking(), tab);
+    this._panes.show(this._selected, shown, this._trusted);
+    this._prompts.update(this._asking(), this._selected);
     if (this.node.lastElementChild !== this._error) {
       // Below a new pane. Not each time: a field that is moved loses the focus.
       this.node.append(this._prompts.node, this._error);
     }
-  }
-
-  private _newPane(tab: TabId, shown: IShown): ItemList {
-    const { registryOf, trans, openLog } = this._options;
-    const pane = new ItemList({
-      rendermime: registryOf(shown.group.id),
-      trans,
-      trusted: this._trusted,
-      openLog: rank => openLog(shown.group.id, rank),
-      toggleExact: key => this._numbers.toggle(key)
-    });
-    pane.id = `${this._prefix}-panel-${tab}`;
-    pane.toggleClass('jpd-mod-oneRank', tab !== 'folded');
-    pane.node.setAttribute('role', 'tabpanel');
-    pane.node.setAttribute('aria-labelledby', `${this._prefix}-tab-${tab}`);
-    this._panes.set(tab, pane);
-    this._content.addWidget(pane);
-    return pane;
-  }
-
-  private _disposePanes(): void {
-    for (const pane of this._panes.values()) {
-      pane.dispose();
-    }
-    this._panes.clear();
   }
 
   private _select(tab: TabId): void {
@@ -369,7 +333,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _notes: RankNotes;
   private readonly _numbers: NumbersSwitch;
   private _options: IRanksRendererOptions;
-  private _panes = new Map<TabId, ItemList>();
+  private readonly _panes: Panes;
   private _parts = new Parts(this, () => this._schedule());
   private _prefix: string;
   private _prompts: Prompts;
@@ -381,6 +345,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _trusted = false;
   private _verdict: VerdictCard;
   private _widgets: WidgetFollower;
+}
+
+function isTab(tab: TabId, { ranks }: IShown, hasCurves: boolean): boolean {
+  return typeof tab === 'number' ? includesRank(ranks, tab) : tab === 'folded' || hasCurves;
 }
 
 let nextId = 0;

@@ -35,6 +35,8 @@ export interface IShown {
   endedAt: number | null;
   error: IErrorBody | null;
   items: IShownItem[];
+  /** Whether the items come from the server, not from the file. */
+  isLive: boolean;
 }
 
 export function fromBundle(bundle: IRanksBundle): IShown {
@@ -48,7 +50,8 @@ export function fromBundle(bundle: IRanksBundle): IShown {
     startedAt: bundle.started_at ?? null,
     endedAt: bundle.ended_at ?? null,
     error: bundle.error ?? null,
-    items: bundle.items.map((item, i) => ({ ...item, key: `saved-${i}` }))
+    items: bundle.items.map((item, i) => ({ ...item, key: `saved-${i}` })),
+    isLive: false
   };
 }
 
@@ -59,6 +62,7 @@ export function fromFollowed(
 ): IShown {
   const shown = fromBundle({ ...bundle, items: [] });
   const { execution, items } = followed;
+  shown.isLive = true;
   shown.items = items.map(({ id, ranks, output, elided }) => ({
     key: `live-${id}`,
     ranks,

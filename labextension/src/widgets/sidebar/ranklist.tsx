@@ -5,6 +5,7 @@ import type { GroupMonitor } from '../../model/groups/monitor';
 import { formatBytes, formatPercent, formatSeconds } from '../../model/format/quantities';
 import type { IGroup, IRank, IRankMemory } from '../../services/protocol';
 import { useClock, useSignal } from '../hooks';
+import { hueOf } from '../rankcolour';
 import { StateGlyph } from '../stateglyph';
 import { cannotBeInterrupted, exitReason, isPassing, stateWord } from '../statewords';
 import { useSidebar } from './context';
@@ -72,7 +73,7 @@ function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactE
         onClick={() => actions.openLog(group, rank.rank)}
       >
         <StateGlyph state={rank.state} />
-        <span className="jpd-RankRow-rank">{rank.rank}</span>
+        <span className="jpd-RankRow-rank" data-hue={hueOf(rank.rank)}>{rank.rank}</span>
         <span className="jpd-RankRow-activity">
           <span className="jpd-RankRow-state">{words}</span>
           <span className="jpd-RankRow-seconds">{lasts}</span>

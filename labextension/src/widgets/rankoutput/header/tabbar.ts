@@ -1,6 +1,7 @@
 /** The tabs of a rank output: the folded output, then one per rank. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { includesRank } from '../../../model/format/ranks';
+import { hueOf } from '../../rankcolour';
 import { stateWord } from '../../statewords';
 import type { IShown } from '../shown';
 import { rankTime } from './summary';
@@ -8,8 +9,17 @@ import { rankTime } from './summary';
 /** Above this many ranks, a tab only has a number and a state. */
 const MAX_WIDE = 8;
 
-/** A rank, or the folded output. */
-export type TabId = number | 'folded';
+/** A rank, the folded output, or the curves. */
+export type TabId = number | 'folded' | 'curves';
+
+/** What the tabs show. */
+export interface ITabs {
+  shown: IShown;
+  hasCurves: boolean;
+  now: number;
+  /** The sets of ranks that wait for input. */
+  asking: readonly string[];
+}
 
 export interface ITabBarOptions {
   trans: TranslationBundle;
@@ -30,10 +40,10 @@ export class RankTabBar {
 
   readonly node: HTMLElement;
 
-  /** `asking`: the sets of ranks that wait for input. */
-  update(shown: IShown, selected: TabId, now: number, asking: readonly string[] = []): void {
+  update({ shown, hasCurves, now, asking }: ITabs, selected: TabId): void {
     const { trans } = this._options;
-    const tabs: TabId[] = ['folded', ...shown.perRank.map(({ rank }) => rank)];
+    const curves: TabId[] = hasCurves ? ['curves'] : [];
+    const tabs: TabId[] = ['folded', ...curves, ...shown.perRank.map(({ rank }) => rank)];
     this._setTabs(tabs);
     this.node.classList.toggle(
       'jpd-mod-compact',
@@ -42,6 +52,10 @@ export class RankTabBar {
     this._label('folded', trans.__('Folded'), '', shown.state);
     setAttribute(this._tabs.get('folded')!, 'title', foldedHint(trans));
     setAttribute(this._tabs.get('folded')!, 'data-asks', String(asking.length > 0));
+    if (hasCurves) {
+      this._label('curves', trans.__('Curves'), '', shown.state);
+      setAttribute(this._tabs.get('curves')!, 'title', trans.__('Curves: numbers with a name that recur in the output'));
+    }
     for (const rank of shown.perRank) {
       const word = stateWord(trans, rank.status);
       const time = rankTime(rank, shown.startedAt, now);
@@ -114,6 +128,9 @@ export class RankTabBar {
     tab.className = 'jpd-OutputTabs-tab';
     tab.id = `${prefix}-tab-${id}`;
     tab.dataset.tab = String(id);
+    if (typeof id === 'number') {
+      tab.dataset.hue = hueOf(id);
+    }
     tab.setAttribute('role', 'tab');
     tab.setAttribute('aria-controls', `${prefix}-panel-${id}`);
     for (const part of ['state', 'name', 'time']) {
@@ -140,7 +157,7 @@ export class RankTabBar {
 
   private _idOf(tab: HTMLElement): TabId | null {
     const id = tab.dataset.tab;
-    return id === undefined ? null : id === 'folded' ? id : Number(id);
+    return id === undefined ? null : id === 'folded' || id === 'curves' ? id : Number(id);
   }
 
   private _tabs = new Map<TabId, HTMLElement>();

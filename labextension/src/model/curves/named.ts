@@ -1,0 +1,88 @@
+/**
+ * Finds the numbers of a line that have a name, as in "step 23 loss 0.087". Pure.
+ * The Python counterpart is jupyter_dist/client/results/curves.py; both run tests/vectors/curves.json.
+ */
+import { isDecimal, IToken, tokenize } from '../numbers/tokens';
+
+/** One number of a line. */
+export interface INamed {
+  name: string;
+  /** In seconds if it was written with a unit of time. */
+  value: number;
+  unit: string;
+  /** Whether it was written with a fraction, an exponent or a unit; whole numbers alone are seldom measured. */
+  isMeasured: boolean;
+}
+
+/** What a line says. */
+export interface INamedNumbers {
+  /** The number of a step, an iteration, an epoch, and what it is called. */
+  step: { name: string; value: number } | null;
+  values: INamed[];
+}
+
+/** Longer lines are no lines of numbers. */
+const MAX_LINE = 1000;
+/** A name is in so many characters before its number. */
+const MAX_NAME = 60;
+
+const COLORS = /\x1b\[[0-9;]*m/g; // eslint-disable-line no-control-regex
+const BETWEEN = /[\s=:'"()[\]{}>-]*$/;
+const TENSOR = /(?:^|[\s=:(])tensor$/;
+const NAME = /[A-Za-z_][\w.@/%-]*(?: [A-Za-z_][\w.@/%-]*){0,2}$/;
+const STEP = /(?:^|[ _.])(?:steps?|iter|iterations?|it|batch|i)$/i;
+const EPOCH = /(?:^|[ _.])(?:epochs?|episode|round)$/i;
+
+const NOTHING: INamedNumbers = { step: null, values: [] };
+
+/** The numbers of a line with their names; each name once. */
+export function namedNumbers(line: string): INamedNumbers {
+  if (line.length > MAX_LINE || !/\d|nan|inf/.test(line)) {
+    return NOTHING;
+  }
+  const { words, tokens } = tokenize(line.replace(COLORS, ''));
+  const found = new Map<string, IToken>();
+  let before = '';
+  tokens.forEach((token, i) => {
+    before += words[i];
+    if (/[A-Za-z_@]$/.test(before) && /^\d+$/.test(token.text)) {
+      // Of a name, as in "top5".
+      before += token.text;
+      return;
+    }
+    const name = token.kind === 'number' ? nameBefore(before) : '';
+    before = '';
+    if (name && !found.has(name)) {
+      found.set(name, token);
+    }
+  });
+  return { step: stepOf(found), values: [...found].flatMap(([name, token]) => valueOf(name, token)) };
+}
+
+/** The last words before a number, without what joins them. */
+function nameBefore(text: string): string {
+  const end = text.slice(-MAX_NAME).replace(BETWEEN, '').replace(TENSOR, '').replace(BETWEEN, '');
+  return NAME.exec(end)?.[0] ?? '';
+}
+
+function stepOf(found: ReadonlyMap<string, IToken>): INamedNumbers['step'] {
+  for (const kind of [STEP, EPOCH]) {
+    for (const [name, token] of found) {
+      if (kind.test(name) && isStep(token)) {
+        return { name, value: token.value };
+      }
+    }
+  }
+  return null;
+}
+
+function valueOf(name: string, token: IToken): INamed[] {
+  if ((STEP.test(name) || EPOCH.test(name)) && isStep(token)) {
+    return [];
+  }
+  return [{ name, value: token.value, unit: token.unit, isMeasured: isDecimal(token) }];
+}
+
+function isStep(token: IToken): boolean {
+  return Number.isInteger(token.value) && !isDecimal(token);
+}

@@ -1,0 +1,65 @@
+/** Numbers with a name that recur are charts in a tab of the cell. */
+import * as fs from 'fs';
+import { expect, test } from './fixtures';
+import * as lab from './lab';
+
+test.describe.configure({ mode: 'serial' });
+
+test.beforeAll(({ request }) => lab.startGroup(request));
+test.afterAll(({ request }) => lab.shutdownGroup(request));
+
+const TRAIN = `
+import time
+for step in range(40):
+    print(f"step {step}  loss {1 / (step + 1) + rank:.4f}  lr {1e-3 * 0.9**step:.2e}")
+    time.sleep(0.05)
+track(exact=1 / 3, step=1); track(exact=2 / 3, step=2); track(exact=rank + 0.25, step=5)
+`;
+
+test('a training loop of two ranks', async ({ page }) => {
+  lab.writeNotebook('curves.ipynb', [TRAIN, 'print("no numbers here")']);
+  await lab.openNotebook(page, 'curves.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  const train = lab.cell(page, 0);
+  const plain = lab.cell(page, 1);
+  // While it runs.
+  await train.tab('Curves').click();
+  const loss = train.node.locator('figure', { hasText: 'loss' });
+  await expect(loss.locator('canvas')).toBeVisible();
+  await expect(plain.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(plain.tab('Curves')).toHaveCount(0);
+  await expect(train.summary).toContainText('2 ranks \u00b7 ok');
+
+  await expect(train.node.locator('figure')).toHaveCount(3);
+  await expect(loss.locator('figcaption')).toHaveText('step 39 \u00b7 0.525 \u00b7 0.025 \u2026 1.025');
+  await expect(train.node.locator('figure', { hasText: 'exact' }).locator('figcaption')).toContainText('step 5 \u00b7 0.75');
+
+  // By keyboard: to the line of rank 1, and along the chart.
+  await train.tab('Curves').focus();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('ArrowRight');
+  const second = train.node.getByRole('button', { name: 'Line of rank 1' });
+  await expect(second).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(second).toHaveAttribute('aria-pressed', 'true');
+  await expect(loss.locator('figcaption')).toContainText('rank 1: 1.025');
+  await loss.getByRole('img').focus();
+  await page.keyboard.press('Home');
+  await expect(loss.locator('figcaption')).toContainText('step 0 \u00b7 1.5 \u00b7 1 \u2026 2 \u00b7 rank 1: 2');
+
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    train.node.getByRole('button', { name: 'Save as CSV' }).click()
+  ]);
+  expect(download.suggestedFilename()).toBe('curves.csv');
+  const rows = fs.readFileSync((await download.path())!, 'utf8').trim().split('\n');
+  expect(rows).toHaveLength(1 + 2 * (40 + 40 + 3));
+  expect(rows).toContain('loss,1,1,1.5,1.5,1.5');
+  expect(rows).toContain('exact,2,0,0.6666666666666666,0.6666666666666666,0.6666666666666666');
+
+  // After a reload they are there, too.
+  await lab.saveNotebook(page);
+  await page.reload();
+  await train.tab('Curves').click();
+  await expect(loss.locator('figcaption')).toHaveText('step 39 \u00b7 0.525 \u00b7 0.025 \u2026 1.025');
+});
