@@ -3,6 +3,19 @@ import * as lab from './lab';
 
 // No group runs here: what is shown is in the file.
 
+interface ILab {
+  jupyterapp: {
+    shell: {
+      currentWidget: {
+        content: {
+          scrollToItem(index: number): Promise<void>;
+          widgets: { isAttached: boolean; outputArea: { node: HTMLElement } }[];
+        };
+      };
+    };
+  };
+}
+
 function bundle(more: object = {}): object {
   return {
     version: 1,
@@ -50,6 +63,29 @@ test('a saved notebook shows its ranks without their group', async ({
   await cell.tab('Rank 1, ok 1.5 s').click();
   await expect(cell.items).toContainText('kept');
   await expect(cell.prompt).toHaveText('[3]:');
+});
+
+test('outputs of cells that are not seen yet are not drawn', async ({
+  page
+}) => {
+  const cells = Array.from({ length: 200 }, () => cellWith(bundle()));
+  lab.writeNotebook('long.ipynb', cells, {});
+  await lab.openNotebook(page, 'long.ipynb');
+  const unseen = await page.evaluate(() => {
+    const { jupyterapp: app } = window as unknown as ILab;
+    return app.shell.currentWidget.content.widgets
+      .filter(cell => !cell.isAttached)
+      .map(cell => cell.outputArea.node.textContent ?? '');
+  });
+  expect(unseen.length).toBeGreaterThan(0);
+  expect(unseen.filter(text => text.includes('kept'))).toEqual([]);
+  await page.evaluate(() => {
+    const { jupyterapp: app } = window as unknown as ILab;
+    return app.shell.currentWidget.content.scrollToItem(199);
+  });
+  const last = lab.cell(page, 199);
+  await expect(last.summary).toHaveText('gone \u00b7 2 ranks \u00b7 ok \u00b7 2.0 s');
+  await expect(last.items).toContainText('kept');
 });
 
 test('what the server no longer knows is said to be lost', async ({ page }) => {

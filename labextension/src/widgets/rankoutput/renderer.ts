@@ -112,7 +112,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       this._panes.clear();
     }
     this._connect();
-    this._draw();
+    this._isDrawn = false;
+    if (this._isNeeded()) {
+      this._draw();
+    }
   }
 
   dispose(): void {
@@ -137,7 +140,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   /** Its parts are in the output area, which it has been given now. */
   protected onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    if (this._bundle && !this._parts.isJoined) {
+    if (this._bundle && !(this._isDrawn && this._parts.isJoined)) {
       this._draw();
     }
   }
@@ -197,8 +200,13 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       : shown;
   }
 
+  /** JupyterLab makes the outputs of all cells when it opens a notebook, and attaches each when it is seen. */
+  private _isNeeded(): boolean {
+    return this._isDrawn || this.isAttached || this._followed !== null;
+  }
+
   private _schedule(): void {
-    if (this._timer || this._frame || this.isDisposed || !this._bundle) {
+    if (this._timer || this._frame || this.isDisposed || !this._bundle || !this._isNeeded()) {
       return;
     }
     const wait = this._nextDraw - performance.now();
@@ -221,6 +229,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
 
   private _draw(): void {
     const start = performance.now();
+    this._isDrawn = true;
     const { trans } = this._options;
     const shown = this._shown();
     const now = Date.now() / 1000;
@@ -328,6 +337,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _followed: IFollowedExecution | null = null;
   private _fallback: IRenderMime.IRenderer | null = null;
   private _frame = 0;
+  private _isDrawn = false;
   private _lostAt: number | null = null;
   private _nextDraw = 0;
   private _notes: RankNotes;
