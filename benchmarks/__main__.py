@@ -13,6 +13,7 @@ FIGURES = {
     "start": "start",
     "cell": "cell",
     "nodes": "nodes",
+    "thousand": "thousand",
     "first": "first",
     "magics": "magics",
     "knowing": "knowing",

@@ -63,7 +63,7 @@ WATCH = """
   });
 })
 """
-_IDLE = """
+IDLE = """
 (async () => {
   const { content, sessionContext } = jupyterapp.shell.currentWidget;
   const working = () => [
@@ -136,7 +136,7 @@ def run(page: Page, index: int, text: str) -> float:
     page.evaluate(f"{WATCH}({index}, {json.dumps(text)})")
     page.press("Enter", 13, shift=True)
     drawn = float(page.evaluate("window.jpdDrawn"))
-    page.evaluate(_IDLE)
+    page.evaluate(IDLE)
     return drawn
 
 

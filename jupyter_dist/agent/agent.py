@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 UNCLAIMED_LEASE_SECONDS = 30.0
 CHECK_SECONDS = 1.0
 GROUP_PUSH_SECONDS = 0.02
+MANY_RANKS = 64
+MANY_PUSH_SECONDS = 0.2  # a message about many ranks takes milliseconds of this process, of the server and of the page
 LAST_MESSAGE_SECONDS = 10.0  # a busy machine may take this long to read why the group has ended
 MAX_KILLED_NAMED = 1000
 
@@ -62,6 +64,7 @@ class Agent:
         self._work: asyncio.Task[None] | None = None  # the start or restart under way
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
+        self._progress: dict[str, Execution] = {}  # executions on many ranks, of which some have ended their part
         self._told: tuple[Any, ...] = ()
         self._link = ServerLink(directory / "agent.sock", Requests(self).handlers())
 
@@ -258,13 +261,18 @@ class Agent:
     def _group_changed(self) -> None:
         """Gather the changes of many ranks into one message."""
         if self._group_push is None:
-            self._group_push = asyncio.get_running_loop().call_later(GROUP_PUSH_SECONDS, self._push_group)
+            is_many = self.group is not None and self.group.spec.world_size > MANY_RANKS
+            seconds = MANY_PUSH_SECONDS if is_many else GROUP_PUSH_SECONDS
+            self._group_push = asyncio.get_running_loop().call_later(seconds, self._push_group)
 
     def _push_group(self) -> None:
         if self._group_push is not None:
             self._group_push.cancel()
         self._group_push, self._told = None, self._news()
         self._link.push("group", "group", lambda: {"group": self.status()}, at_once=True)
+        progress, self._progress = self._progress, {}
+        for execution in progress.values():
+            self._tell_execution(execution)
 
     def _news(self) -> tuple[Any, ...]:
         """What a cell may have changed of its group besides who is busy."""
@@ -276,14 +284,23 @@ class Agent:
             self._push_group()  # whoever waits for the cell may look at its group next
         if self._hangs is not None:
             self._hangs.changed(execution)
-        self._tell_execution(execution)
+        if self._is_progress(execution):
+            self._progress[execution.id] = execution
+        else:
+            self._progress.pop(execution.id, None)
+            self._tell_execution(execution)
+        self._group_changed()  # queued cells are part of the group's status, and no rank reports them
+
+    @staticmethod
+    def _is_progress(execution: Execution) -> bool:
+        """Whether one of many ranks has ended its part: told together with others."""
+        return execution.state == "running" and 0 < execution.num_running < len(execution.spec.ranks) > MANY_RANKS
 
     def _tell_execution(self, execution: Execution) -> None:
         make = lambda: {"execution": execution.model()}  # noqa: E731
         # Its end is sent after all of its output; queued and running can be sent at any time.
         after_seq = self.need_group().journal.last_seq if execution.is_final else 0
         self._link.push(execution.id, "execution", make, after_seq=after_seq, at_once=execution.is_final)
-        self._group_changed()  # queued cells are part of the group's status, and no rank reports them
 
     def _comms_changed(self) -> None:
         """Send news of widgets after the text that was written before them."""

@@ -53,7 +53,10 @@ class BlockWriter:
         self._end += num_bytes
         if self._ranks is not None:
             concerned = ranks_of(header)
-            self._ranks = None if concerned is None else self._ranks.union(concerned)
+            if concerned is None:
+                self._ranks = None
+            else:
+                self._ranks.update(concerned)
         if self._end - self._start >= BLOCK_BYTES:
             self._write()
 

@@ -34,6 +34,7 @@ class Execution:
 
     __slots__ = (
         "_ended_statuses",
+        "_num_running",
         "_seconds",
         "_statuses",
         "asking",
@@ -63,6 +64,7 @@ class Execution:
         self.state: ExecutionState = "queued"
         # While it is not final; afterwards the same, packed: one cell of 64 ranks takes 1 kB then, not 8.
         self._statuses: dict[int, Status] | None = dict.fromkeys(spec.ranks, ("queued", None))
+        self._num_running = 0
         self._ended_statuses: tuple[RankStatus, ...] = ()
         self._seconds: array[float] = array("d")  # not a number: unknown
         self.execution_count: int | None = None
@@ -106,6 +108,11 @@ class Execution:
         }
 
     @property
+    def num_running(self) -> int:
+        """How many ranks have not finished their part, of an execution that has begun."""
+        return self._num_running
+
+    @property
     def running_ranks(self) -> list[int]:
         """The ranks that have not finished their part."""
         return [rank for rank, (status, _) in self.statuses.items() if status == "running"]
@@ -127,21 +134,24 @@ class Execution:
         self.asking = Asking() if self.spec.allow_stdin else None
         self.started_at, self.began = time.time(), time.monotonic()
         self._statuses = dict.fromkeys(self.spec.ranks, ("running", None))
+        self._num_running = len(self._statuses)
 
     def extend(self, ranks: Iterable[int]) -> None:
         """Mark it as running on more ranks."""
         self.spec = replace(self.spec, ranks=sorted({*self.spec.ranks, *ranks}))
         known = self.statuses
         self._statuses = {rank: known.get(rank, ("running", None)) for rank in self.spec.ranks}
+        self._num_running = len(self.running_ranks)
         self.verdict = None
 
     def rank_ended(self, rank: int, status: RankStatus, seconds: float | None) -> bool:
         """Record how it ended on a rank; return True for the last rank."""
         if self.statuses[rank][0] == "running":
             self.statuses[rank] = (status, seconds)
+            self._num_running -= 1
         if self.asking is not None:
             self.asking.drop(rank)
-        return all(status != "running" for status, _ in self.statuses.values())
+        return self._num_running == 0
 
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
         """End it with the outcome of its ranks, or with `state` if it was aborted before it ran."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import os
 import signal
@@ -16,7 +15,7 @@ from jupyter_dist.agent.processes.death import Ending, OutOfMemory
 from jupyter_dist.agent.processes.ending import DIE_SECONDS, end_ranks, sweep, wait_gone
 from jupyter_dist.agent.processes.environment import free_port, rank_spec
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.processes.starter import Born, Starter
+from jupyter_dist.agent.processes.starter import Born, Ends, Starter
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
@@ -324,21 +323,15 @@ class Group:
 
     async def _start_rank(self, starter: Starter, rank: RankProcess, gate: asyncio.Semaphore) -> None:
         async with gate:
-            fds = rank.open()
-            try:
-                born = await starter.start(rank.spec, fds)
-            finally:
-                for fd in fds:
-                    with contextlib.suppress(OSError):
-                        os.close(fd)
+            born = await starter.start(rank.spec, Ends(rank.open, rank.use_link))
             self._by_process[born] = rank
             await rank.started(born)
 
     # -- the process group --------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        is_running = bool(self.dispatcher.queue.in_state("running"))
-        self._do(self.process_group.settle(self.living(), self.spec.world_size, is_running))
+        if not self.dispatcher.queue.in_state("running"):  # not for each of many replies
+            self._do(self.process_group.settle(self.living(), self.spec.world_size, is_running=False))
 
     def _do(self, todo: Todo) -> None:
         for text in todo.tell:

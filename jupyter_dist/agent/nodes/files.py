@@ -6,7 +6,9 @@ ranks, not with the files of the head's machine.
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,6 +16,9 @@ from jupyter_dist.protocol.requests import CHUNK_BYTES
 from jupyter_dist.transport.frames import Header
 
 Answer = Callable[[Header, bytes], None]
+
+KEPT_PARTS = 16  # of a file on its way to the ranks of a node: a slow rank finds what a fast one has fetched
+KEEP_SECONDS = 10.0
 
 
 class FileDoor:
@@ -57,3 +62,47 @@ class FileDoor:
             raise
         finally:
             os.close(fd)
+
+
+class SharedParts:
+    """Parts of files for the ranks of one node, each asked for once: ranks that are given the same fetch the same.
+
+    A path is of one call only (client/calls/exchange.py), so what it names does not change.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int], tuple[Header, bytes]] = OrderedDict()
+        self._waiting: dict[tuple[str, int], list[Answer]] = {}
+        self._asked: dict[int, tuple[str, int]] = {}  # by the connection whose question went to the head
+        self._forgetting: asyncio.TimerHandle | None = None
+
+    def ask(self, number: int, question: Header, answer: Answer) -> bool:
+        """Answer the question of a connection, now or with that of another; return whether the head is to be asked."""
+        part = str(question["path"]), int(question["offset"])
+        if part in self._kept:
+            answer(*self._kept[part])
+            return False
+        is_first = part not in self._waiting
+        self._waiting.setdefault(part, []).append(answer)
+        if is_first:
+            self._asked[number] = part
+        return is_first
+
+    def answered(self, number: int, header: Header, data: bytes) -> bool:
+        """Give all who wait what the head answered; return False if this connection had not asked for a part."""
+        part = self._asked.pop(number, None)
+        if part is None:
+            return False
+        if header.get("ok"):
+            self._keep(part, (header, data))
+        for answer in self._waiting.pop(part, ()):
+            answer(header, data)
+        return True
+
+    def _keep(self, part: tuple[str, int], content: tuple[Header, bytes]) -> None:
+        self._kept[part] = content
+        if len(self._kept) > KEPT_PARTS:
+            self._kept.popitem(last=False)
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+        self._forgetting = asyncio.get_running_loop().call_later(KEEP_SECONDS, self._kept.clear)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jupyter_dist.agent.processes.starter import Born, OnExit, Starter
+from jupyter_dist.agent.processes.starter import Born, Ends, OnExit, Starter
 from jupyter_dist.agent.processes.startmethod import Waiting
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
@@ -131,14 +131,14 @@ class Nodes:
         self._path.unlink(missing_ok=True)
         self._socket.close()
 
-    async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+    async def start(self, spec: RankSpec, ends: Ends) -> Born:
         """Start one rank on its node. Raises JupyterDistError `start_failed`, naming the node."""
         if self._master is None:
             self._master = asyncio.create_task(self._find_master(), name="free port on node 0")
         address, port = await asyncio.shield(self._master)
         spec.env.update(MASTER_ADDR=address, MASTER_PORT=str(port))
         assert spec.node is not None
-        return await self._nodes[spec.node].start(next(self._numbers), spec, fds)
+        return await self._nodes[spec.node].start(next(self._numbers), spec, ends)
 
     async def _find_master(self) -> tuple[str, int]:
         first = self._nodes[0]

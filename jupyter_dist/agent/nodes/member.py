@@ -19,8 +19,8 @@ from typing import Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
 from jupyter_dist.agent.processes.ending import sweep
-from jupyter_dist.agent.processes.starter import Born
-from jupyter_dist.agent.processes.startmethod import StartMethod, Waiting
+from jupyter_dist.agent.processes.starter import Born, Ends, OnExit
+from jupyter_dist.agent.processes.startmethod import Starters, StartMethod, Waiting
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
@@ -50,7 +50,14 @@ Answer = Header
 class NodeAgent:
     """One node of a group."""
 
-    def __init__(self, join: JoinFile, node: int | None, session: str) -> None:
+    def __init__(
+        self,
+        join: JoinFile,
+        node: int | None,
+        session: str,
+        start_method: Callable[[list[str], OnExit], Starters] = StartMethod,
+    ) -> None:
+        """`start_method` starts the ranks; made from the modules to preload, and what to call when a rank ends."""
         check_usable()
         self._join = join
         self._node = node
@@ -61,7 +68,8 @@ class NodeAgent:
         self._ranks: dict[int, LocalRank] = {}
         self._by_born: dict[Born, LocalRank] = {}
         self._ended_early: dict[Born, Ending] = {}  # before their start was answered
-        self._start_method: StartMethod
+        self._new_start_method = start_method
+        self._start_method: Starters
         self._out_of_memory = OutOfMemory()
         self._sock: NodeSocket | None = None
         self._is_welcome = False  # on this connection
@@ -81,7 +89,7 @@ class NodeAgent:
 
     async def run(self) -> str:
         """Be a node of the group until it ends; return why it ends otherwise, or nothing."""
-        self._start_method = StartMethod(self._join.preload, self._exited)
+        self._start_method = self._new_start_method(self._join.preload, self._exited)
         await self._stores.listen()
         self._begin(self._tell_warm(), "tell that torch is imported")
         ticking = start_task(self._tick(), "link to the head", self._failed)
@@ -225,15 +233,11 @@ class NodeAgent:
         starter = await self._start_method.get(Waiting(IMPORT_SECONDS))
         number = int(header["p"])
         rank = self._ranks[number] = LocalRank(number, lambda name, data: self._say(number, name, data))
-        fds = rank.open()
         try:
-            rank.born = await starter.start(spec, fds)
+            rank.born = await starter.start(spec, Ends(rank.open))
         except JupyterDistError:
             self._ranks.pop(number).close()
             raise
-        finally:
-            for fd in fds:
-                os.close(fd)
         self._by_born[rank.born] = rank
         rank.listen(self._conversation.is_full)
         answer = {"pid": rank.born.pid, "started": rank.born.started}

@@ -1,22 +1,20 @@
 """A node as the head sees it: its ranks' channels and pipes, fed from the link, and the questions to its agent.
 
-A rank of a node looks to the head like one of its own: RankProcess (agent/processes/rank_process.py) has its ends of a
-channel and two pipes, and here are the others, where otherwise the rank's process has them.
+A rank of a node looks to the head like one of its own: RankProcess (agent/processes/rank_process.py) gets the same
+bytes from its link as from the channel and pipes of a process here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.death import Ending
-from jupyter_dist.agent.processes.starter import SETTLE_SECONDS, Born, OnExit, ending_of
+from jupyter_dist.agent.processes.starter import SETTLE_SECONDS, Born, Ends, Hear, OnExit, ending_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import RankSpec
@@ -57,67 +55,47 @@ class NodeBorn(Born):
 
 
 class RemoteProcess:
-    """A rank's end of its channel and pipes."""
+    """A rank's process on a node: the head's link to it (starter.RankLink)."""
 
-    def __init__(self, number: int, fds: tuple[int, int, int], send: Callable[[Header, bytes], None]) -> None:
+    def __init__(self, number: int, send: Callable[[Header, bytes], None]) -> None:
         self.number = number
         self.born: NodeBorn | None = None
+        self.ending: Ending | None = None  # before its start was answered
         self._send = send
-        self._fds = {name: os.dup(fd) for name, fd in zip(("channel", "stdout", "stderr"), fds, strict=True)}
-        for fd in self._fds.values():
-            os.set_blocking(fd, False)
-        self._reads = False
+        self._hear: Hear | None = None
+        self._early: list[tuple[str, bytes]] = []  # what it said before `listen`
+        self._is_over = False
 
-    def listen(self, is_full: bool) -> None:
-        """Pass on what the head says to the rank, unless the link has to catch up first."""
-        fd, loop = self._fds.get("channel"), asyncio.get_running_loop()
-        if fd is None or self._reads is not is_full:
-            return
-        self._reads = not is_full
-        if is_full:
-            loop.remove_reader(fd)
-        else:
-            loop.add_reader(fd, self._readable, fd)
+    def listen(self, hear: Hear) -> None:
+        """Pass on what the rank says, from its first word on."""
+        self._hear = hear
+        early, self._early = self._early, []
+        for name, data in early:
+            hear(name, data)
 
-    def write(self, name: str, data: memoryview) -> int:
-        """Return how much of this the head's end took; all of it, if that is closed."""
-        fd = self._fds.get(name)
-        if fd is None:
-            return len(data)
-        try:
-            return os.write(fd, data)
-        except BlockingIOError:
-            return 0
-        except OSError:  # the head has let go of this rank
-            return len(data)
+    def said(self, name: str, data: bytes) -> None:
+        """Handle what the rank said; no data: it closed that."""
+        if self._hear is not None:
+            self._hear(name, data)
+        elif not self._is_over:
+            self._early.append((name, data))
 
-    def when_writable(self, name: str, then: Callable[[], None]) -> None:
-        """Call `then` once when `write` may take more."""
-        fd, loop = self._fds[name], asyncio.get_running_loop()
+    def send(self, frame: bytes) -> None:
+        """Tell the rank something, in parts that the link takes; ignored when it has ended."""
+        if not self._is_over:
+            for start in range(0, len(frame), CHUNK_BYTES):
+                self._send({"t": "in", "p": self.number}, frame[start : start + CHUNK_BYTES])
 
-        def once() -> None:
-            loop.remove_writer(fd)
-            then()
-
-        loop.add_writer(fd, once)
-
-    def close(self, *names: str) -> None:
-        """Let the head read what is left of these, by default of all, and then the end. Idempotent."""
-        loop = asyncio.get_running_loop()
-        for fd in [self._fds.pop(name) for name in names or tuple(self._fds) if name in self._fds]:
-            loop.remove_reader(fd)
-            loop.remove_writer(fd)
-            os.close(fd)
-
-    def _readable(self, fd: int) -> None:
-        data = b""
-        with contextlib.suppress(OSError):
-            data = os.read(fd, CHUNK_BYTES)
-        if data:
-            self._send({"t": "in", "p": self.number}, data)
-        else:  # the head closed it
-            asyncio.get_running_loop().remove_reader(fd)
+    def close(self) -> None:
+        """Hear nothing more, and let the rank see that. Idempotent."""
+        if not self._is_over:
             self._send({"t": "close", "p": self.number}, b"")
+        self.ended()
+
+    def ended(self) -> None:
+        """Handle that there is nobody to send to any more. Idempotent."""
+        self._is_over = True
+        self._hear = None
 
 
 class RemoteNode:
@@ -139,13 +117,10 @@ class RemoteNode:
         self._begin()
 
     def _begin(self) -> None:
-        self.conversation = Conversation(MAX_KEPT_BYTES, self._listen_all)
-        self._expected = 0  # number of the last message that arrived
-        self._arrived: deque[tuple[int, Header, memoryview]] = deque()
+        self.conversation = Conversation(MAX_KEPT_BYTES)
         self._processes: dict[int, RemoteProcess] = {}
         self._questions: Questions[tuple[Header, bytes]] = Questions()
         self._exits: set[asyncio.Task[None]] = set()
-        self._blocked = False
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
 
     @property
@@ -184,37 +159,21 @@ class RemoteNode:
         self.heard_at = time.monotonic()
         self.conversation.acknowledged(int(header.get("ack") or 0))
         number = int(header.get("n") or 0)
-        if number == self._expected + 1:
-            self._expected = number
-            header, payload = unpack(header, payload)
-            self._arrived.append((number, header, memoryview(payload)))
-            if not self._blocked:
-                self._take_arrived()
+        if number == self.conversation.received + 1:
+            self.conversation.received = number
+            self._take(*unpack(header, payload))
 
     @property
     def expected(self) -> int:
         """Return the number of the last message that arrived."""
-        return self._expected
+        return self.conversation.received
 
-    def _take_arrived(self) -> None:
-        """Handle what has arrived, in order; stop at output that the pipe of a rank does not take yet."""
-        self._blocked = False
-        while self._arrived:
-            number, header, payload = self._arrived[0]
-            process = self._processes.get(int(header.get("p") or 0))
-            if header["t"] == "out" and process is not None:
-                if not payload:  # the rank closed it, and lives
-                    process.close(header["s"])
-                done = process.write(header["s"], payload)
-                if done < len(payload):
-                    self._arrived[0] = (number, header, payload[done:])
-                    self._blocked = True
-                    process.when_writable(header["s"], self._take_arrived)
-                    return
-            elif header["t"] != "out":
-                self._handle(header, bytes(payload), process)
-            self._arrived.popleft()
-            self.conversation.received = number
+    def _take(self, header: Header, payload: bytes) -> None:
+        process = self._processes.get(int(header.get("p") or 0))
+        if header["t"] != "out":
+            self._handle(header, payload, process)
+        elif process is not None:
+            process.said(header["s"], payload)
 
     def _handle(self, header: Header, payload: bytes, process: RemoteProcess | None) -> None:
         if header["t"] == "answer":
@@ -254,21 +213,24 @@ class RemoteNode:
 
     # -- its ranks --------------------------------------------------------------------------------------------
 
-    async def start(self, number: int, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+    async def start(self, number: int, spec: RankSpec, ends: Ends) -> Born:
         """Start a rank there.
 
         Raises:
             JupyterDistError: `start_failed`, naming the node.
         """
-        process = self._processes[number] = RemoteProcess(number, fds, self._send_in)
+        assert ends.link is not None
+        process = self._processes[number] = RemoteProcess(number, self.conversation.send)
+        ends.link(process)
         try:
             header, _ = await self._ask("start", FORK_SECONDS, p=number, spec=spec.to_dict())
         except JupyterDistError as err:
-            self._processes.pop(number).close()
+            self._processes.pop(number, process).ended()
             message = f"Rank {spec.rank} on {self.label}: {err.message}"
             raise JupyterDistError("start_failed", message, err.hint) from err
         process.born = NodeBorn(header["pid"], header["started"], self.node, self, number)
-        process.listen(self.conversation.is_full)
+        if process.ending is not None:
+            self._tell_exit(process.born, process.ending)
         return process.born
 
     async def usage(self, number: int) -> tuple[int, float] | None:
@@ -309,18 +271,14 @@ class RemoteNode:
 
     def _exited(self, process: RemoteProcess, ending: Ending) -> None:
         self._processes.pop(process.number, None)
-        process.close()
-        if process.born is not None:
-            task = start_task(self._on_exit(process.born, ending), f"exit of {process.born.pid} on node {self.node}")
-            self._exits.add(task)
-            task.add_done_callback(self._exits.discard)
+        process.ended()
+        if process.born is None:
+            process.ending = ending
+        else:
+            self._tell_exit(process.born, ending)
 
-    def _send_in(self, header: Header, payload: bytes) -> None:
-        self.conversation.send(header, payload)
-        if self.conversation.is_full:
-            self._listen_all()
-
-    def _listen_all(self) -> None:
-        for process in self._processes.values():
-            if process.born is not None:
-                process.listen(self.conversation.is_full)
+    def _tell_exit(self, born: NodeBorn, ending: Ending) -> None:
+        """Tell who waits for it, after whoever started it knows that it was born."""
+        task = start_task(self._on_exit(born, ending), f"exit of {born.pid} on node {self.node}")
+        self._exits.add(task)
+        task.add_done_callback(self._exits.discard)

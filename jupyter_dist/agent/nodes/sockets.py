@@ -25,6 +25,8 @@ except ImportError:  # in the user's environment; only groups over several machi
 
 MAX_MESSAGE_BYTES = 16 << 20
 AT_ONCE = 500  # messages, before other things of this process get their turn
+AT_ONCE_BYTES = 8 << 20
+BUNDLE_BYTES = 1 << 20
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ class _Reader:
 
     def look(self) -> None:
         """Take what is there; called after each send, too, which may have taken the change from the descriptor."""
+        num_bytes = 0
         for _ in range(AT_ONCE):
             try:
                 parts = self._sock.recv_multipart(zmq.NOBLOCK)
@@ -68,6 +71,9 @@ class _Reader:
                 log.exception("A message of another machine cannot be handled")
             if self._sock.closed:
                 return
+            num_bytes += sum(map(len, parts))
+            if num_bytes > AT_ONCE_BYTES:
+                break
         self._loop.call_soon(self.look)
 
     def look_soon(self) -> None:
@@ -80,6 +86,30 @@ class _Reader:
         with contextlib.suppress(ValueError, RuntimeError):
             self._loop.remove_reader(self._fd)
         self._sock.close(linger=0)
+
+
+class _Bundles:
+    """Gathers what is sent in one turn of the event loop: a message of zmq costs as much as what is in it."""
+
+    def __init__(self, send: Callable[[bytes, bytes], None]) -> None:
+        self._send = send
+        self._frames: dict[bytes, list[bytes]] = {}  # by receiver
+        self._num_bytes = 0
+
+    def add(self, receiver: bytes, frame: bytes) -> None:
+        """Send it soon."""
+        if not self._frames:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._frames.setdefault(receiver, []).append(frame)
+        self._num_bytes += len(frame)
+        if self._num_bytes >= BUNDLE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send all now. Idempotent."""
+        frames, self._frames, self._num_bytes = self._frames, {}, 0
+        for receiver, waiting in frames.items():
+            self._send(receiver, b"".join(waiting) if len(waiting) > 1 else waiting[0])
 
 
 class HeadSocket:
@@ -111,16 +141,21 @@ class HeadSocket:
         endpoint = bytes(self._sock.getsockopt(zmq.LAST_ENDPOINT))
         self.port = int(endpoint.rpartition(b":")[2].rstrip(b"\0"))
         self._reader = _Reader(self._sock, self._take)
+        self._bundles = _Bundles(self._send)
 
     def send(self, identity: bytes, frame: bytes) -> None:
-        """Send to one client; dropped if its connection is gone."""
+        """Send to one client, with what else is sent to it now; dropped if its connection is gone."""
+        self._bundles.add(identity, frame)
+
+    def _send(self, identity: bytes, frames: bytes) -> None:
         with contextlib.suppress(zmq.ZMQError):
-            self._sock.send_multipart([identity, frame], zmq.NOBLOCK)
+            self._sock.send_multipart([identity, frames], zmq.NOBLOCK)
         self._reader.look_soon()
 
     def close(self, linger_ms: int = 500) -> None:
         """Close the port, after a moment for what was just sent. Idempotent."""
         if not self._sock.closed:
+            self._bundles.flush()
             self._sock.setsockopt(zmq.LINGER, linger_ms)
             with contextlib.suppress(ValueError, RuntimeError):
                 asyncio.get_running_loop().remove_reader(self._reader._fd)
@@ -169,16 +204,21 @@ class NodeSocket:
         self._monitor = _Reader(monitor, self._on_failure)
         self._sock.connect(f"tcp://{endpoint}")
         self._reader = _Reader(self._sock, self._take)
+        self._bundles = _Bundles(self._send)
 
     def send(self, frame: bytes) -> None:
-        """Send, without ever waiting."""
+        """Send soon, with what else is sent now, without ever waiting."""
+        self._bundles.add(b"", frame)
+
+    def _send(self, _: bytes, frames: bytes) -> None:
         with contextlib.suppress(zmq.ZMQError):
-            self._sock.send(frame, zmq.NOBLOCK)
+            self._sock.send(frames, zmq.NOBLOCK)
         self._reader.look_soon()
 
     def close(self, linger_ms: int = 0) -> None:
         """Close it, after at most this long for what was sent. Idempotent."""
         if not self._sock.closed:
+            self._bundles.flush()
             with contextlib.suppress(zmq.ZMQError):
                 self._sock.disable_monitor()
             self._monitor.close()

@@ -8,12 +8,15 @@ the store is broken, because a rank that it waits for is gone.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.stream import FrameStream
+
+from .files import SharedParts
 
 PREFIX = "link:"
 MAX_STORES = 64
@@ -156,6 +159,7 @@ class StoreDoor:
         self.path = path
         self._send = send
         self._open: dict[int, FrameStream] = {}
+        self._parts = SharedParts()
         self._number = 0
         self._server: asyncio.AbstractServer | None = None
 
@@ -165,6 +169,10 @@ class StoreDoor:
 
     def answer(self, number: int, header: Header, value: bytes) -> None:
         """Pass on what the head answered; dropped if the rank waits no longer."""
+        if not self._parts.answered(number, header, value):
+            self._pass_on(number, header, value)
+
+    def _pass_on(self, number: int, header: Header, value: bytes) -> None:
         if (stream := self._open.get(number)) is not None:
             stream.send(header, value)
 
@@ -182,8 +190,10 @@ class StoreDoor:
         try:
             while True:
                 header, value = await stream.recv()
-                self._send({"t": "store", "c": number, "q": header}, value)
-        except (EOFError, OSError, ValueError):
+                pass_on = functools.partial(self._pass_on, number)
+                if header.get("do") != "fetch" or self._parts.ask(number, header, pass_on):
+                    self._send({"t": "store", "c": number, "q": header}, value)
+        except (EOFError, OSError, ValueError, KeyError):
             self._send({"t": "store_left", "c": number}, b"")
         finally:
             del self._open[number]

@@ -14,13 +14,13 @@ from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import CALLBACK_ID, RankSpec
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, RANK_LIFE, STARTING_RANK_STATES, RankState
-from jupyter_dist.transport.frames import Header, unpack
+from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.stream import FrameStream
 
 from .death import Ending, LastWords, describe_companions, exit_model
 from .pipes import RankPipes
-from .starter import Born
+from .starter import Born, RankLink
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -78,6 +78,8 @@ class RankProcess:
         self._killed_because: str | None = None
         self._mute: asyncio.TimerHandle | None = None
         self._stream: FrameStream | None = None
+        self._link: RankLink | None = None  # in place of a stream and pipes: it is on another machine
+        self._decoder = FrameDecoder()  # of what comes from there
         self._sock: socket.socket | None = None
         self._pipes = RankPipes(self._on_text)
         self._reader: asyncio.Task[None] | None = None
@@ -102,6 +104,10 @@ class RankProcess:
         stdout, stderr = self._pipes.open()
         return child.detach(), stdout, stderr
 
+    def use_link(self, link: RankLink) -> None:
+        """Reach the rank through its node agent."""
+        self._link = link
+
     @property
     def pid(self) -> int | None:
         """Return the id of its process, on its own machine; None until it has one."""
@@ -109,8 +115,11 @@ class RankProcess:
 
     async def started(self, born: Born) -> None:
         """Start listening to the process."""
-        assert self._sock is not None
         self.born = born
+        if self._link is not None:
+            self._link.listen(self._hear)
+            return
+        assert self._sock is not None
         self._sock.setblocking(False)
         self._stream = await FrameStream.from_socket(self._sock)
         self._reader = asyncio.create_task(self._read_frames(self._stream), name=f"rank {self.rank} reader")
@@ -143,7 +152,9 @@ class RankProcess:
             self._reader.cancel()
         if self._mute is not None:
             self._mute.cancel()
-        if self._stream is not None:
+        if self._link is not None:
+            self._link.close()
+        elif self._stream is not None:
             self._stream.abort()
         elif self._sock is not None:
             self._sock.close()
@@ -159,15 +170,19 @@ class RankProcess:
 
     def send(self, header: Header, payload: bytes = b"") -> None:
         """Send a message that needs no answer; ignored if the rank is dead."""
-        if self._stream is not None and not self._stream.is_closing:
-            self._stream.send(header, payload)
+        self._send(encode_frame(header, payload))
+
+    def _send(self, frame: bytes) -> None:
+        if self._link is not None:
+            self._link.send(frame)
+        elif self._stream is not None and not self._stream.is_closing:
+            self._stream.send_encoded([frame])
 
     def execute(self, execution_id: str, frame: bytes) -> None:
         """Run a cell, given as an encoded `execute` message; its end is reported by `rank_replied` or `rank_died`."""
         self.execution_id = self._last_execution_id = execution_id
         self._forget_interrupt()
-        if self._stream is not None and not self._stream.is_closing:
-            self._stream.send_encoded([frame])
+        self._send(frame)
         self.set_state("busy")
 
     def interrupt(self) -> None:
@@ -195,7 +210,7 @@ class RankProcess:
         Raises:
             JupyterDistError: `timed_out`, `rank_dead`, or the error that the rank returned.
         """
-        if self._stream is None or self.state == "dead":
+        if (self._stream is None and self._link is None) or self.state == "dead":
             raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
         if self.unreachable is not None:
             raise JupyterDistError("node_unreachable", self.unreachable, "Wait until the link is back.")
@@ -257,6 +272,23 @@ class RankProcess:
             pass
         except Exception:  # the outermost level of the reading task: the group must learn that the rank failed
             log.exception("Rank %d sent an invalid message", self.rank)
+        self._lost_channel()
+
+    def _hear(self, name: str, data: bytes) -> None:
+        """Take what its node agent passes on, in the order in which the rank said it."""
+        if name != "channel":
+            self._on_text(name, data)
+        elif not data:
+            self._lost_channel()
+        elif self._mute is None:
+            try:
+                for header, payload in self._decoder.feed(data):
+                    self._handlers[header["t"]](header, payload)
+            except Exception:  # as above
+                log.exception("Rank %d sent an invalid message", self.rank)
+                self._lost_channel()
+
+    def _lost_channel(self) -> None:
         because = "it had lost its channel to the agent"
         self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, because)
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -52,12 +52,45 @@ class Born:
 
 
 OnExit = Callable[[Born, Ending], Coroutine[Any, Any, None]]
+Hear = Callable[[str, bytes], None]  # `channel`, `stdout` or `stderr`, and data; no data: the rank closed its channel
+
+
+class RankLink(Protocol):
+    """The way to a rank on another machine."""
+
+    def listen(self, hear: Hear) -> None:
+        """Pass on what the rank says, from its first word on."""
+
+    def send(self, frame: bytes) -> None:
+        """Tell the rank something; ignored when it has ended."""
+
+    def close(self) -> None:
+        """Hear nothing more, and let the rank see that. Idempotent."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The ends of a rank's channel and pipes, as whoever starts it needs them."""
+
+    open: Callable[[], tuple[int, int, int]]  # creates them as descriptors: channel, stdout, stderr
+    link: Callable[[RankLink], None] | None = None  # takes a link instead
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[tuple[int, int, int]]:
+        """Create descriptors, and close them when a process has them."""
+        fds = self.open()
+        try:
+            yield fds
+        finally:
+            for fd in fds:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
 
 
 class Starter(Protocol):
     """Starts rank processes, each as the child of a shim (rank/start/shim.py), and reports how they end."""
 
-    async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+    async def start(self, spec: RankSpec, ends: Ends) -> Born:
         """Start one rank with its ends of the channel and pipes.
 
         Raises:
@@ -95,9 +128,12 @@ class Zygote:
         self._sock.sendall(encode_frame({"t": "preload", "modules": preload}))
         asyncio.get_running_loop().add_reader(self._sock, self._readable)
 
-    async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+    async def start(self, spec: RankSpec, ends: Ends) -> Born:
         """Ask the zygote to fork. Raises JupyterDistError `start_failed` if it does not."""
+        with ends.opened() as fds:
+            return await self._start(spec, fds)
 
+    async def _start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
         def fork(number: int) -> None:
             frame = encode_frame(*pack({"t": "fork", "id": number}, {"spec": spec.to_dict()}))
             socket.send_fds(self._sock, [frame], list(fds))
@@ -186,8 +222,12 @@ class FreshProcesses:
         self._living: set[int] = set()  # ranks
         self._ended_shims = asyncio.Event()
 
-    async def start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
+    async def start(self, spec: RankSpec, ends: Ends) -> Born:
         """Start a Python that reads the spec and then forks into the rank and its shim."""
+        with ends.opened() as fds:
+            return await self._start(spec, fds)
+
+    async def _start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
         parent_end, child_end = socket.socketpair()
         try:
             process = _spawn("rank", child_end, extra_fds=fds)

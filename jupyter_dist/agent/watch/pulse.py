@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable
 
@@ -15,6 +16,7 @@ from jupyter_dist.transport.tasks import start_task
 
 ASK_EVERY_SECONDS = 5.0
 ANSWER_SECONDS = 2.0
+IDLE_AT_ONCE = 256  # of more idle ranks than these, a part is asked at a time
 # An interrupt ends Python code at once and a hung collective after a second; a cell that still runs then is reported.
 IGNORED_SECONDS = 4.5
 KILL_HINT = "If it does not end by itself, kill this rank; the other ranks keep their variables."
@@ -71,9 +73,11 @@ class Pulse:
         return task
 
     async def _run(self) -> None:
-        while True:
+        for turn in itertools.count():
             await asyncio.sleep(ASK_EVERY_SECONDS)
-            await self._check_all(self._group.living())
+            living = self._group.living()
+            parts = -(-len(living) // IDLE_AT_ONCE) or 1
+            await self._check_all([r for r in living if r.state != "idle" or r.rank % parts == turn % parts])
 
     async def _check_all(self, ranks: list[RankProcess]) -> None:
         await asyncio.gather(*(self._check(rank) for rank in ranks))

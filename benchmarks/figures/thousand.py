@@ -1,0 +1,181 @@
+"""1024 ranks on 128 nodes: the real head, server and page, with simulated ranks (tests/nodes/simulated.py).
+
+CPU time is that of the head and of the server, each with all of its threads, from the request until both have been
+idle for a moment: what a cell costs them in all, not only until its result is there.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from benchmarks.browser import Page, chromium, server_for_pages
+from benchmarks.driver import REPOSITORY
+from benchmarks.options import Options
+from benchmarks.ours import Client, Json
+from benchmarks.processes import scheduled_seconds, wait_until
+from benchmarks.tables import Table
+
+from .keystroke import IDLE, OPEN, code_cell, write_notebook
+
+NODES, RANKS_PER_NODE = 128, 8
+SAME, DIFFERENT = "print('step 100 done')", "print(rank * 7919)"
+MOST_SAME_MS, MOST_DIFFERENT, MOST_FRAME_MS, MOST_IDLE_PERCENT = 40.0, 2.0, 100.0, 3.0
+WARM_UP_ROUNDS = 3
+SETTLE_SECONDS, IDLE_SECONDS = 1.0, 10.0
+START_SECONDS = 300.0
+HEAD, SERVER = "head", "server"
+
+_WATCH = """
+(() => {
+  window.jpdTasks = [];
+  new PerformanceObserver(list => window.jpdTasks.push(...list.getEntries().map(task => task.duration)))
+    .observe({ entryTypes: ['longtask'] });
+})()
+"""
+# An observer hears about a task after it; two frames later all is drawn.
+_TAKE = """
+(async () => {
+  await new Promise(resolve => setTimeout(resolve, SETTLE));
+  await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+  return Math.max(0, ...window.jpdTasks.splice(0));
+})()
+"""
+_OPEN_PICKER = """
+(async () => {
+  jupyterapp.shell.currentWidget.content.activeCellIndex = 0;
+  await new Promise(resolve => setTimeout(resolve, 500));
+  window.jpdTasks.splice(0);
+  document.querySelector('.jpd-RankChoice-grid').click();
+})()
+"""
+_OPEN_LOG = "jupyterapp.commands.execute('jupyter-dist:open-log', {{ group: '{group}', rank: 700 }}).then(() => 0)"
+NOTEBOOK = "thousand.ipynb"
+
+
+def measure(options: Options) -> list[Table]:
+    """CPU time per cell and at rest without a page, then the page's frames."""
+    if not options.ours:
+        return []
+    what = f"{NODES * RANKS_PER_NODE} simulated ranks on {NODES} nodes"
+    cells = Table(f"CPU time of a cell on {what}: head and server together", "ms", "")
+    idle = Table(f"Idle: {what}", "% of a core", "")
+    frames = Table(f"The longest task of a page with {what}", "ms", "")
+    executable = chromium()
+    with ExitStack() as stack:
+        server = stack.enter_context(server_for_pages(executable))
+        client = Client(server)
+        stack.callback(client.close)
+        client.open_channel()
+        group = stack.enter_context(simulated_group(client, NODES, RANKS_PER_NODE))
+        processes = {HEAD: server.agent_of(group), SERVER: server.pid}
+        _cells(cells, client, group, processes, options.rounds)
+        _idle(idle, processes)
+        if executable:
+            target = {"jupyter_dist": {"group": "nodes", "ranks": "all"}}
+            write_notebook(server, NOTEBOOK, [code_cell(code, target) for code in (SAME, DIFFERENT)])
+            with Page(server, executable) as page:
+                _frames(frames, page, group)
+        client.end_group(group)
+    same, different = (cells.row(code).median for code in (SAME, DIFFERENT))
+    cells.aim(f"at most {MOST_SAME_MS:g} ms where all answer alike: {same:.0f} ms", same <= MOST_SAME_MS)
+    most = MOST_DIFFERENT * MOST_SAME_MS
+    cells.aim(f"at most {most:g} ms where each prints another number: {different:.0f} ms", different <= most)
+    percent = sum(row.median for row in idle.rows)
+    idle.aim(f"under {MOST_IDLE_PERCENT:g} % of a core: {percent:.1f} %", percent < MOST_IDLE_PERCENT)
+    if frames.rows:
+        longest = max(max(row.values) for row in frames.rows)
+        frames.aim(f"none over {MOST_FRAME_MS:g} ms: {longest:.0f} ms", longest <= MOST_FRAME_MS)
+    return [cells, idle, frames]
+
+
+@contextmanager
+def simulated_group(client: Client, num_nodes: int, ranks_per_node: int) -> Iterator[str]:
+    """A group whose nodes are all simulated, in a process of their own."""
+    shape = {"launcher": "external", "num_nodes": num_nodes, "ranks_per_node": ranks_per_node, "accelerator": "cpu"}
+    group: Json = client.must("POST", "/groups", {"name": "nodes", **shape})
+    while not group["join"]:
+        time.sleep(0.1)
+        group = client.must("GET", f"/groups/{group['id']}")
+    join_file = shlex.split(group["join"])[-1]
+    command = [sys.executable, "-m", "nodes.simulated", join_file, "0", str(num_nodes)]
+    nodes = subprocess.Popen(command, cwd=REPOSITORY / "tests", stdin=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while group["state"] == "starting" and time.monotonic() < deadline:
+            group = client.must("GET", f"/groups/{group['id']}?wait=30&not_state=starting")
+        if group["state"] != "ready":
+            raise RuntimeError(f"the group is {group['state']}: {group['error']}")
+        yield str(group["id"])
+    finally:
+        nodes.send_signal(signal.SIGTERM)
+        nodes.wait(60)
+
+
+def _cells(table: Table, client: Client, group: str, processes: dict[str, int], rounds: int) -> None:
+    parts: dict[str, dict[str, list[float]]] = {}
+    for turn in range(WARM_UP_ROUNDS + 2 * rounds):
+        for code in (SAME, DIFFERENT):
+            _wait_for_links(client, group)
+            used = _used(processes, lambda code=code: client.cell(group, code))
+            if turn >= WARM_UP_ROUNDS:
+                table.row(code).values.append(1000 * sum(used.values()))
+                for name, seconds in used.items():
+                    parts.setdefault(code, {}).setdefault(name, []).append(1000 * seconds)
+    for code, named in parts.items():
+        halves = (f"{name} {sorted(values)[len(values) // 2]:.0f}" for name, values in named.items())
+        table.row(code).note = ", ".join(halves)
+
+
+def _wait_for_links(client: Client, group: str) -> None:
+    """Wait until all nodes are heard: on a busy machine, the one process that they are may have been too late."""
+
+    def are_heard() -> bool:
+        return all(node["state"] == "joined" for node in client.must("GET", f"/groups/{group}")["nodes"])
+
+    wait_until(are_heard, START_SECONDS, "all nodes are heard", 0.2)
+
+
+def _used(processes: dict[str, int], call: Callable[[], object]) -> dict[str, float]:
+    """Return the CPU seconds of each process from the call until it is at rest again."""
+    before = {name: scheduled_seconds(pid) for name, pid in processes.items()}
+    call()
+    time.sleep(SETTLE_SECONDS)
+    return {name: scheduled_seconds(pid) - before[name] for name, pid in processes.items()}
+
+
+def _idle(table: Table, processes: dict[str, int]) -> None:
+    for _ in range(3):
+        used = _used(processes, lambda: time.sleep(IDLE_SECONDS - SETTLE_SECONDS))
+        for name, seconds in used.items():
+            table.row(name).values.append(100 * seconds / IDLE_SECONDS)
+
+
+def _frames(table: Table, page: Page, group: str) -> None:
+    """Do what a user does, one thing at a time, and note the longest task of the page's main thread."""
+    page.evaluate(_WATCH)
+    steps = {
+        "open a notebook": lambda: page.evaluate(OPEN.format(name=NOTEBOOK, kernel="false")),
+        f"run {SAME}": lambda: _run(page, 0),
+        f"run {DIFFERENT}": lambda: _run(page, 1),
+        "open the picker": lambda: page.evaluate(_OPEN_PICKER),
+        "the rank panel": lambda: page.evaluate(_OPEN_LOG.format(group=group)),
+        "the sidebar, idle for 5 s": lambda: time.sleep(5),
+    }
+    for name, step in steps.items():
+        step()
+        table.row(name).values.append(float(page.evaluate(_TAKE.replace("SETTLE", "1000"))))
+
+
+def _run(page: Page, index: int) -> None:
+    page.evaluate(
+        f"(() => {{ const {{ content }} = jupyterapp.shell.currentWidget; content.activeCellIndex = {index};"
+        " content.mode = 'command'; content.activate(); })()"
+    )
+    page.press("Enter", 13, shift=True)
+    page.evaluate(IDLE)
