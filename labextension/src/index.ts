@@ -1,7 +1,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { commandsPlugin } from './plugins/commands/commands';
 import { consolePlugin } from './plugins/console/console';
-import { completerPlugin } from './plugins/notebook/completer';
+import { completerPlugin } from './plugins/help/completer';
 import { debuggingPlugin } from './plugins/notebook/debugging';
 import { deletedCellsPlugin } from './plugins/notebook/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/notebook/executor';
@@ -10,7 +10,8 @@ import { attachPlugin, notebooksPlugin } from './plugins/notebook/notebooks';
 import { nodeWarningsPlugin } from './plugins/shell/nodewarnings';
 import { runningPlugin } from './plugins/shell/running';
 import { cellOffersPlugin, newNotebookPlugin, starterPlugin } from './plugins/notebook/startgroups';
-import { inspectionPlugin } from './plugins/notebook/inspection';
+import { contextualHelpPlugin } from './plugins/help/contextualhelp';
+import { inspectionPlugin } from './plugins/help/inspection';
 import { rankKernelPlugin } from './plugins/notebook/rankkernel';
 import { rankOutputPlugin } from './plugins/notebook/rankoutput';
 import { rankPickerPlugin } from './plugins/notebook/rankpicker';
@@ -46,6 +47,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   rankKernelPlugin,
   completerPlugin,
   inspectionPlugin,
+  contextualHelpPlugin,
   debuggingPlugin,
   commandsPlugin,
   sessionDialogsPlugin,

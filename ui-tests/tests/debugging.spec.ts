@@ -94,3 +94,55 @@ test("JupyterLab's debugger stops both ranks at a breakpoint in a cell, steps, a
   await page.keyboard.press('Control+Enter');
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
 });
+
+test('the panel shows any of the ranks, which step together or alone', async ({ page }) => {
+  const code = 'def f(x):\n    y = x + 1\n    return y\na = f(rank * 10)\nif rank == 1: breakpoint()\nb = a * 2';
+  lab.writeNotebook('selector.ipynb', [code]);
+  await lab.openNotebook(page, 'selector.ipynb');
+  const bug = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-DebuggerBugButton');
+  await expect(bug).toHaveAttribute('aria-disabled', 'false');
+  await bug.click();
+  const cell = lab.cell(page, 0);
+  await cell.node.locator('.cm-gutter.cm-breakpoint-gutter .cm-gutterElement').nth(2).click();
+  await expect(page.locator('.jp-DebuggerBreakpoint')).toHaveCount(1);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await lab.execute(page, 'debugger:show-panel');
+  const panel = page.locator('.jp-DebuggerSidebar');
+  const shown = panel.getByLabel('Rank whose stack, variables and console the panel shows');
+  const steps = panel.getByLabel('Ranks that Continue and the steps are for');
+  const frames = page.locator('.jp-DebuggerCallstackFrame');
+  const variable = (value: string): Promise<void> => expect(panel.locator('.jp-DebuggerVariables')).toContainText(value);
+  await expect(panel.getByRole('status')).toHaveText('All 2 ranks are stopped.');
+  await expect(panel.locator('h2')).toHaveText('train: rank 0');
+  await expect(frames.first()).toHaveText('fIn [*]:2');
+  await expect(shown.locator('option')).toHaveText(['rank 0: line 2', 'rank 1: line 2']);
+
+  // The stack and the variables of another rank, in the same cell.
+  await shown.selectOption('1');
+  await expect(panel.locator('h2')).toHaveText('train: rank 1');
+  await variable('10');
+  await expect(frames).toHaveCount(2);
+  await expect(cell.node.locator('.jp-DebuggerEditor-highlight')).toContainText('y = x + 1');
+
+  // It steps alone, then both together.
+  await steps.selectOption({ label: 'rank 1 alone' });
+  await lab.execute(page, 'debugger:next');
+  await expect(shown.locator('option')).toHaveText(['rank 0: line 2', 'rank 1: line 3']);
+  await variable('11');
+  await steps.selectOption({ label: 'all ranks' });
+  await lab.execute(page, 'debugger:next');
+  await expect(shown.locator('option')).toHaveText(['rank 0: line 3', 'rank 1: line 5']);
+  await shown.selectOption('0');
+  await variable('x');
+
+  // What nobody looks at is said, and shown when one looks.
+  await lab.execute(page, 'debugger:continue');
+  await expect(shown.locator('option')).toHaveText(['rank 0', 'rank 1: line 6']);
+  await expect(panel.getByRole('status')).toHaveText('1 of 2 ranks is stopped.');
+  await shown.selectOption('1');
+  await expect(frames).toHaveCount(1);
+  await lab.execute(page, 'debugger:continue');
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(panel.getByRole('status')).toHaveText('0 of 2 ranks are stopped.');
+});

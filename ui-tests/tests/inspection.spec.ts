@@ -61,3 +61,46 @@ test('Shift+Tab and completion of a rank cell come from its first rank, without 
   await lab.execute(page, 'notebook:interrupt-kernel');
   await expect(busy.summary).toContainText('interrupted');
 });
+
+test('Contextual Help comes from the first rank, without a kernel and for a console, also while it runs a cell', async ({
+  page
+}) => {
+  const code = 'def halved(x):\n    f"""."""\n    return x / 2\nhalved.__doc__ = f"Halve on rank {rank}."';
+  lab.writeNotebook('help.ipynb', [code, 'halved', 'import time\nprint("begun", flush=True)\ntime.sleep(1000)'], lab.onRanks('1'));
+  await lab.openNotebook(page, 'help.ipynb');
+  await lab.cell(page, 0).editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 0).summary).toContainText('ok');
+  await lab.execute(page, 'inspector:open');
+  const help = page.locator('.jp-Inspector');
+  await expect(help).toBeVisible();
+  const at = async (index: number): Promise<void> => {
+    await lab.cell(page, index).editor.click();
+    await page.keyboard.press('Control+End');
+  };
+  await at(1);
+  await expect(help).toContainText('halved(x)');
+  await expect(help).toContainText('Halve on rank 1.');
+
+  // A rank that runs a cell answers at once, and again when it has ended.
+  await at(2);
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 2).node).toContainText('begun');
+  await at(1);
+  await expect(help).toContainText('This rank is running a cell.');
+  await lab.execute(page, 'notebook:interrupt-kernel');
+  await expect(lab.cell(page, 2).summary).toContainText('interrupted');
+  await expect(help).not.toContainText('This rank is running a cell.');
+  await expect(help).toContainText('Halve on rank 1.');
+
+  // In a console, of the ranks that are chosen there.
+  await page.getByLabel('Run cells on').selectOption({ label: 'New console' });
+  const prompt = page.locator('.jpd-Console .jp-CodeConsole-promptCell .cm-content');
+  await expect(prompt).toBeFocused();
+  await prompt.pressSequentially('rank');
+  await expect(help).toContainText('int');
+  await expect(help).not.toContainText('Halve on rank 1.');
+  await prompt.fill('');
+  await prompt.pressSequentially('halved');
+  await expect(help).toContainText('Halve on rank 1.');
+});

@@ -1,29 +1,32 @@
 /**
- * The face of a kernel's session for the debuggers of ranks: the part that JupyterLab's debugger uses of it. What changes
- * something goes to all ranks, what asks for something to the first.
+ * The face of a kernel's session for the debuggers of ranks: the part that JupyterLab's debugger uses of it. What begins,
+ * ends and sets breakpoints goes to all ranks; steps to all or to one; what asks for something to the rank that is shown.
  */
 import type { Kernel, KernelMessage, Session } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import { IDisposable } from '@lumino/disposable';
-import { Signal } from '@lumino/signaling';
+import { ISignal, Signal } from '@lumino/signaling';
+import type { IDebugReply, IGroup } from '../../services/protocol';
 import type { IService } from '../../services/service';
+import { translation } from '../../services/translation';
 import { parseRanks } from '../format/ranks';
-import type { IGroup } from '../../services/protocol';
+import { RankStates } from './rankstates';
 
 type Content = KernelMessage.IDebugRequestMsg['content'];
 
-/** Requests for all ranks. Steps are for those that are stopped: a rank that runs answers that it is not. */
+/** Requests for all ranks. */
 const FOR_ALL = new Set([
-  ...['initialize', 'attach', 'configurationDone', 'disconnect', 'dumpCell', 'setBreakpoints'],
-  ...['setExceptionBreakpoints', 'continue', 'next', 'stepIn', 'stepOut', 'pause']
+  ...['initialize', 'attach', 'configurationDone', 'disconnect', 'dumpCell', 'setBreakpoints', 'setExceptionBreakpoints']
 ]);
+/** For the ranks that go on, together or alone. A rank that runs answers that it is not stopped. */
+const STEPS = new Set(['continue', 'next', 'stepIn', 'stepOut', 'pause']);
 const WAIT_SECONDS = 8;
 const RETRY_MS = 2000;
 
 interface IReply {
   success?: boolean;
   message?: string;
-  body?: { isStarted?: boolean };
+  body?: { isStarted?: boolean; stoppedThreads?: number[]; events?: { event: string }[]; seq?: number };
 }
 
 export interface IDebugConnectionOptions {
@@ -31,6 +34,8 @@ export interface IDebugConnectionOptions {
   id: string;
   service: IService;
   group: IGroup;
+  /** The group as it is now; null when it is gone. */
+  current(): IGroup | null;
   /** A rank expression. */
   ranks: string;
   /** The path of the notebook. */
@@ -44,8 +49,15 @@ export class DebugConnection implements IDisposable {
     this._options = options;
     const { id, group, ranks, path } = options;
     this.path = path;
-    this.name = `${group.name}: rank ${parseRanks(ranks, group)[0]}`;
     this.id = id;
+    this.ranks = parseRanks(ranks, group);
+    this._shown = this.ranks[0];
+    this.states = new RankStates({
+      ask: (command, args, to) => this._askRanks(requestOf(command, args), to.join(',')),
+      ranks: () => this._living(),
+      isBusy: () => this._living().some(rank => !!this._group?.ranks[rank].execution_id)
+    });
+    this.states.changed.connect(this._onStates, this);
     this.kernel = {
       id: this.id,
       name: `jupyter-dist ${group.id}`,
@@ -54,8 +66,9 @@ export class DebugConnection implements IDisposable {
   }
 
   readonly id: string;
-  readonly name: string;
   readonly path: string;
+  /** All that are debugged. */
+  readonly ranks: readonly number[];
   readonly kernel: object;
   // What JupyterLab connects to.
   readonly anyMessage = new Signal<this, unknown>(this);
@@ -73,8 +86,53 @@ export class DebugConnection implements IDisposable {
     return this as unknown as Session.ISessionConnection;
   }
 
-  /** A cell has ended: JupyterLab asks for the variables again. */
+  readonly states: RankStates;
+
+  /** Emitted when another rank is shown, and when the debugger is attached or detached. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** Its name is the title of the panel. */
+  get name(): string {
+    return translation().__('%1: rank %2', this._options.group.name, this._shown);
+  }
+
+  get isStarted(): boolean {
+    return this._isStarted;
+  }
+
+  /** The rank whose stack and variables the panel shows, and which its console asks. */
+  get shown(): number {
+    return this._shown;
+  }
+
+  /** Whether steps are for the shown rank alone. */
+  get isAlone(): boolean {
+    return this._isAlone;
+  }
+
+  set isAlone(alone: boolean) {
+    this._isAlone = alone;
+    this._changed.emit();
+  }
+
+  /** Show another rank. */
+  show(rank: number): void {
+    this._isKept = true;
+    void this._show(rank);
+  }
+
+  /** A cell has begun or ended: JupyterLab asks for the variables again. */
   cellEnded(): void {
+    this._isKept = false;
+    if (this._isStarted) {
+      this.states.refresh();
+    }
+    this._askVariables();
+  }
+
+  private _askVariables(): void {
     this.iopubMessage.emit({ header: { msg_type: 'status' }, parent_header: { msg_type: 'execute_request' }, content: {} });
   }
 
@@ -82,8 +140,9 @@ export class DebugConnection implements IDisposable {
     if (!this._isDisposed) {
       this._isDisposed = true;
       if (this._isStarted) {
-        void this._ask({ type: 'request', seq: 0, command: 'disconnect', arguments: {} }, this._options.ranks).catch(() => undefined);
+        void this._ask(requestOf('disconnect', {}), this._living().join(',')).catch(() => undefined);
       }
+      this.states.dispose();
       this.disposed.emit();
       Signal.clearData(this);
     }
@@ -107,9 +166,9 @@ export class DebugConnection implements IDisposable {
   }
 
   private async _reply(content: Content): Promise<object> {
-    const { group, ranks } = this._options;
     const { command, seq } = content;
-    const to = FOR_ALL.has(command) ? ranks : String(parseRanks(ranks, group)[0]);
+    const isForAll = FOR_ALL.has(command) || (STEPS.has(command) && !this._isAlone);
+    const to = isForAll ? this._living().join(',') : String(this._shown);
     let reply: IReply;
     try {
       reply = await this._ask(content, to);
@@ -118,7 +177,20 @@ export class DebugConnection implements IDisposable {
       reply = { type: 'response', request_seq: seq, success: false, command, message, body: EMPTY } as IReply;
     }
     this._look(command, reply);
+    if (STEPS.has(command)) {
+      this.states.refresh();
+    }
     return reply;
+  }
+
+  private get _group(): IGroup | null {
+    return this._options.current();
+  }
+
+  /** The ranks that can answer. */
+  private _living(): number[] {
+    const group = this._group;
+    return this.ranks.filter(rank => group?.ranks[rank]?.state !== 'dead');
   }
 
   /** Follow the events from when it is attached until it is not. */
@@ -126,56 +198,122 @@ export class DebugConnection implements IDisposable {
     if (command === 'initialize' && reply.success === false) {
       this._options.onProblem(reply.message ?? '');
     } else if (command === 'disconnect') {
-      this._isStarted = false;
+      this._stop();
     } else if (command === 'attach' ? reply.success : command === 'debugInfo' && reply.body?.isStarted) {
       this._start();
     }
   }
 
   /** The reply of the first rank, or that of the first one that failed to begin. */
-  private async _ask(content: Content, ranks: string): Promise<{ success?: boolean }> {
-    const { service, group } = this._options;
-    const { replies } = await service.debug(group.id, { ranks, message: content as unknown as Record<string, unknown> });
-    const contents = replies.map(reply => reply.content as { success?: boolean });
+  private async _ask(content: Content, ranks: string): Promise<IReply> {
+    const contents = (await this._askRanks(content, ranks)).map(reply => reply.content as IReply);
     const begins = content.command === 'initialize' || content.command === 'attach';
     return (begins && contents.find(reply => reply.success === false)) || contents[0];
   }
 
-  /** Ask for events from now on. A debugger that nobody asks is detached by its rank. */
+  private async _askRanks(content: Content, ranks: string): Promise<IDebugReply[]> {
+    const { service, group } = this._options;
+    const { replies } = await service.debug(group.id, { ranks, message: content as unknown as Record<string, unknown> });
+    return replies;
+  }
+
+  /** Ask for events from now on. */
   private _start(): void {
     if (!this._isStarted) {
       this._isStarted = true;
-      void this._follow();
+      this.states.start();
+      this._changed.emit();
+      void this._follow(this._shown, 0);
     }
   }
 
-  private async _follow(): Promise<void> {
-    const { group, ranks } = this._options;
-    const [first, ...others] = parseRanks(ranks, group);
-    const message = (command: string, args: object): Content =>
-      ({ type: 'request', seq: 0, command, arguments: args }) as unknown as Content;
-    while (this._isStarted && !this._isDisposed) {
+  private _stop(): void {
+    if (this._isStarted) {
+      this._isStarted = false;
+      this.states.stop();
+      this._changed.emit();
+    }
+  }
+
+  /** Tell JupyterLab what happens on a rank, as long as that is shown. */
+  private async _follow(rank: number, since: number): Promise<void> {
+    const isFollowed = (): boolean => this._isStarted && !this._isDisposed && this._shown === rank;
+    while (isFollowed()) {
       try {
-        if (others.length > 0) {
-          void this._ask(message('debugInfo', {}), others.join(',')).catch(() => undefined);
+        const { body = {} } = await this._ask(requestOf('events', { since, wait: WAIT_SECONDS }), String(rank));
+        if (!isFollowed()) {
+          return;
         }
-        const reply = await this._ask(message('events', { since: this._since, wait: WAIT_SECONDS }), String(first));
-        const { events, seq, isStarted } = (reply as { body: { events: { event: string }[]; seq: number; isStarted: boolean } }).body;
-        this._since = seq;
-        for (const event of events) {
-          this.iopubMessage.emit({ header: { msg_type: 'debug_event' }, parent_header: {}, content: event });
+        since = body.seq ?? since;
+        body.events?.forEach(event => this._tell(event));
+        if (body.isStarted === false) {
+          this._stop();
         }
-        this._isStarted = this._isStarted && isStarted;
       } catch {
         await new Promise(resolve => setTimeout(resolve, RETRY_MS));
       }
     }
   }
 
+  private _tell(event: { event: string }): void {
+    if (event.event === 'stopped') {
+      this._isKept = true;
+    }
+    this.iopubMessage.emit({ header: { msg_type: 'debug_event' }, parent_header: {}, content: event });
+    this.states.refresh();
+  }
+
+  /** A stop that nobody sees is shown, if the rank that is shown runs; not before the others have had time to stop, too. */
+  private _onStates(): void {
+    const [first] = this.states.states.filter(({ stopped }) => stopped);
+    const mayLeave = !this._isKept || !this._living().includes(this._shown);
+    if (first && mayLeave && this.states.timesSeen > 1 && !this.states.stoppedAt(this._shown)) {
+      void this._show(first.rank);
+    }
+  }
+
+  /** Have JupyterLab forget what it shows, and ask this rank. */
+  private async _show(rank: number): Promise<void> {
+    if (rank === this._shown || !this.ranks.includes(rank)) {
+      return;
+    }
+    this._shown = rank;
+    this._changed.emit();
+    const event = (name: string, threadId: number): object => ({ type: 'event', seq: 0, event: name, body: { threadId, reason: 'pause' } });
+    const emit = (content: object): void =>
+      this.iopubMessage.emit({ header: { msg_type: 'debug_event' }, parent_header: {}, content });
+    try {
+      const before = await this._ask(requestOf('events', { since: Number.MAX_SAFE_INTEGER }), String(rank));
+      const { body } = await this._ask(requestOf('debugInfo', {}), String(rank));
+      if (this._shown !== rank || !this._isStarted) {
+        return;
+      }
+      emit(event('continued', 0));
+      const [thread] = body?.stoppedThreads ?? [];
+      if (thread === undefined) {
+        this._askVariables();
+      } else {
+        emit(event('stopped', thread));
+      }
+      void this._follow(rank, before.body?.seq ?? 0);
+    } catch (reason) {
+      this._options.onProblem(reason instanceof Error ? reason.message : String(reason));
+      void this._follow(rank, 0);
+    }
+  }
+
+  private readonly _changed = new Signal<this, void>(this);
+  private _isAlone = false;
   private _isDisposed = false;
+  /** The user chose the rank that is shown, or it stopped in this cell. */
+  private _isKept = false;
   private _isStarted = false;
   private _options: IDebugConnectionOptions;
-  private _since = 0;
+  private _shown: number;
+}
+
+function requestOf(command: string, args: object): Content {
+  return { type: 'request', seq: 0, command, arguments: args } as unknown as Content;
 }
 
 /** Of a request that failed: JupyterLab reads these without looking. */

@@ -19,7 +19,7 @@ import { CommandIDs, IDistExecutions, IDistGroups, IDistNotebooks, IDistService,
 import type { GroupConsole } from '../../widgets/console/console';
 import { notifyError } from '../../widgets/errornote';
 import { GroupChoice } from '../commands/groupchoice';
-import { inspectingKernel } from '../notebook/rankanswer';
+import { inspectingKernel } from '../help/rankanswer';
 import { SelectionRunner } from './selection';
 
 export const consolePlugin: JupyterFrontEndPlugin<void> = {

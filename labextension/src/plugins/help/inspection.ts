@@ -1,7 +1,7 @@
 /**
  * Shift+Tab and Contextual Help of cells that run on ranks. JupyterLab asks
  * the notebook's kernel connection, so this plugin answers in its place for
- * such cells. A notebook without a kernel has Shift+Tab.
+ * such cells. Without a kernel, Contextual Help has a plugin of its own.
  */
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
