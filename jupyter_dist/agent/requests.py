@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
 COMPLETE_SECONDS = 0.5
+VARIABLES_SECONDS = 5.0
 DEBUG_SECONDS = 12.0  # it imports debugpy, or waits for events
 PAGE_BYTES = 4 << 20
 MAX_KEYS = 1000
@@ -61,6 +62,7 @@ class Requests:
             "empty_cache": self._empty_cache,
             "complete": self._complete,
             "inspect": self._inspect,
+            "variables": self._variables,
             "debug": self._debug,
             "stacks": self._stacks,
             "watch": self._watch,
@@ -218,6 +220,11 @@ class Requests:
         position = header["cursor_pos"]
         reply = await rank.request("inspect", COMPLETE_SECONDS, payload, cursor_pos=position, detail=detail)
         return answer(**{name: reply[name] for name in ("found", "data", "busy")})
+
+    async def _variables(self, header: Header, payload: bytes) -> Answer:
+        """Pass a request about variables to a rank, which answers between cells, and its answer back."""
+        reply = await self._begun_rank(header["rank"]).request("variables", VARIABLES_SECONDS, payload)
+        return answer(reply={name: value for name, value in reply.items() if name not in ("t", "id", "ok")})
 
     async def _debug(self, header: Header, payload: bytes) -> Answer:
         """Pass a request of a page's debugger (Jupyter's debug_request) to a rank, and its reply back."""

@@ -24,6 +24,7 @@ MAX_GROUP_RANKS = 4096
 MAX_PATH = 4096
 CHUNK_BYTES = 4 << 20  # of a file on its way to another machine
 MAX_VARIABLES = 500
+MAX_NAME_CHARS = 200
 MAX_WORDS = 1000
 MAX_WORD = 128 << 10
 MAX_ENVIRON_CHARS = 1 << 20  # Linux takes about 2 MiB
@@ -332,6 +333,18 @@ class RanksRequest(TypedDict, total=False):
     """A body that selects ranks; default: all."""
 
     ranks: Expression
+
+
+class CompareRequest(TypedDict):
+    """The body of POST .../compare."""
+
+    name: Annotated[
+        str,
+        Field(
+            "A variable: a tensor, an array, a module, or a container of them.", minLength=1, maxLength=MAX_NAME_CHARS
+        ),
+    ]
+    ranks: NotRequired[Expression]
 
 
 class EmptyRequest(TypedDict):

@@ -54,6 +54,7 @@ class Control:
             "empty_cache": self._on_empty_cache,
             "complete": self._on_complete,
             "inspect": self._on_inspect,
+            "variables": self._on_variables,
             "debug": self._on_debug,
             "rejoin": self._on_rejoin,
             "peer_lost": self._on_peer_lost,
@@ -76,8 +77,12 @@ class Control:
 
     def _refuse(self, header: Header, err: BaseException) -> None:
         if "id" in header:
-            error = JupyterDistError("internal", f"{type(err).__name__}: {err}").to_dict()
-            self.outbox.send({"t": "answer", "id": header["id"], "ok": False, "error": error})
+            told = (
+                err
+                if isinstance(err, JupyterDistError)
+                else JupyterDistError("internal", f"{type(err).__name__}: {err}")
+            )
+            self.outbox.send({"t": "answer", "id": header["id"], "ok": False, "error": told.to_dict()})
 
     def _on_execute(self, header: Header, payload: bytes) -> None:
         code = payload.decode("utf-8", "replace")
@@ -156,6 +161,22 @@ class Control:
             return
         look = partial(inspection.look, self.runner.shell, code, cursor_pos, header["detail"])
         self._in_main_thread(header, lambda: self._answer(header, **look()))
+
+    def _on_variables(self, header: Header, payload: bytes) -> None:
+        if self.interrupter.current is not None:
+            self._answer(header, busy=True)
+            return
+
+        def look() -> None:
+            from .cells.variables import answers  # few ask
+
+            hidden = self.runner.shell.user_ns_hidden
+            try:
+                self._answer(header, **answers.answer(self.namespace, hidden, payload))
+            except JupyterDistError as err:
+                self._refuse(header, err)
+
+        self._in_main_thread(header, look)
 
     def _on_rejoin(self, header: Header, _: bytes) -> None:
         def rejoin() -> None:

@@ -35,6 +35,8 @@ def test_without_a_command_they_are_named(dist):
         "export",
         "mcp",
         "stacks",
+        "variables",
+        "compare",
         "stop",
         "doctor",
         "completion",

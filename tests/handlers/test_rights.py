@@ -38,6 +38,8 @@ RIGHTS = {
     ("post", "groups/{group}/empty-cache"): "execute",
     ("get", "groups/{group}/memory"): "read",
     ("get", "groups/{group}/history"): "read",
+    ("get", "groups/{group}/variables"): "read",  # by types alone, runs no code of cells
+    ("post", "groups/{group}/compare"): "execute",  # takes the time of ranks
     ("get", "groups/{group}/stacks"): "read",  # asks the side threads, runs no code of cells
     ("post", "groups/{group}/executions"): "execute",
     ("get", "groups/{group}/executions"): "read",

@@ -10,6 +10,7 @@ from jupyter_dist.client.calls import exchange
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
+from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import machine, models
@@ -27,6 +28,7 @@ POLL_SECONDS = 30
 SHOW_SECONDS = 1  # while what a launcher says is shown
 SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
 _SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
+COMPARE_SECONDS = 120.0  # the server stops earlier
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 
 
@@ -174,6 +176,23 @@ class AsyncGroup:
         body, path = {"code": code, "cursor_pos": cursor_pos, "detail": detail}, ("ranks", str(rank), "inspect")
         found: models.Inspection = await self._ask("POST", *path, body=body, timeout_seconds=COMPLETE_SECONDS)
         return found
+
+    async def variables(self, ranks: str = "all") -> Variables:
+        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked."""
+        return Variables(await self._ask("GET", "variables", params={"ranks": ranks}))
+
+    async def compare(self, name: str, ranks: str = "all") -> Comparison:
+        """Return which tensors of a variable differ on which ranks, and by how much.
+
+        Args:
+            name: A variable of the ranks: a tensor, an array, a module, or a list or dictionary of them.
+            ranks: A rank expression.
+
+        Raises:
+            JupyterDistError: `not_found` or `bad_request`, if a rank has no such variable or no tensors in it.
+        """
+        body = {"name": name, "ranks": ranks}
+        return Comparison(await self._ask("POST", "compare", body=body, timeout_seconds=COMPARE_SECONDS))
 
     async def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""

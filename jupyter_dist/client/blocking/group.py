@@ -8,6 +8,7 @@ from typing import Any
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.calls.launching import Call
+from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import machine, models
@@ -233,6 +234,14 @@ class Group:
             JupyterDistError: if the rank cannot answer at once.
         """
         return self._loop.run(self._group.inspect(code, cursor_pos, rank, detail=detail))
+
+    def variables(self, ranks: str = "all") -> Variables:
+        """Return the variables of ranks, with what differs between them; ranks that run a cell are not asked."""
+        return self._loop.run(self._group.variables(ranks))
+
+    def compare(self, name: str, ranks: str = "all") -> Comparison:
+        """Return which tensors of a variable differ on which ranks, and by how much; see AsyncGroup.compare."""
+        return self._loop.run(self._group.compare(name, ranks))
 
     def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from typing import Any, NamedTuple, TypedDict
 
@@ -48,6 +48,7 @@ class Part(NamedTuple):
 
 
 PARTS = [
+    Part(torch._C, ("DisableTorchFunction",), "variables listed while a mode of torch functions is on"),
     Part(c10d, ("_get_default_timeout",), "torch's own default timeout of collectives (it is 30 minutes)"),
     Part(c10d, ("_set_pg_timeout",), "a timeout of collectives apart from the one of the start"),
     Part(c10d._world, ("group_count",), "a second try after init_process_group() failed"),
@@ -312,3 +313,9 @@ def initialised_devices() -> list[str]:
     """Return the device types that were initialized in the process that this one was forked from."""
     modules = {kind: getattr(torch, kind) for kind in DEVICE_TYPES if hasattr(torch, kind)}
     return [kind for kind, module in modules.items() if getattr(module, "_is_in_bad_fork", module.is_initialized)()]
+
+
+def without_functions() -> AbstractContextManager[Any]:
+    """Return a context in which no `__torch_function__` of users runs: of a class, or a mode that is on."""
+    disable = getattr(torch._C, "DisableTorchFunction", None)
+    return nullcontext() if disable is None else disable()

@@ -320,6 +320,12 @@ class ManagedGroup(FollowedGroup):
         answer, _ = await self._ask("inspect", payload, rank=rank, cursor_pos=position, detail=detail)
         return {"found": answer["found"], "data": answer["data"], "busy": answer["busy"]}
 
+    async def ask_variables(self, rank: int, asked: dict[str, Any]) -> dict[str, Any]:
+        """Ask a rank about its variables, between cells (docs/messaging.md). Raises as `inspect`."""
+        self._check_speaks(COMM_PROTOCOL, "list variables")
+        answer, _ = await self._ask("variables", json.dumps(asked).encode(), rank=rank)
+        return dict(answer["reply"])
+
     async def debug(self, ranks: str, message: dict[str, Any]) -> models.DebugReplies:
         """Pass a debug_request of Jupyter's to the debuggers of these ranks. Raises as `inspect`."""
         chosen = list(parse_ranks(ranks, self.world_size, self.status.num_nodes))
@@ -344,8 +350,6 @@ class ManagedGroup(FollowedGroup):
     def peek_view(self, execution_id: str) -> View | None:
         """Return the view if it is in memory."""
         return self._views.peek(execution_id)
-
-    # -- logs and memory --------------------------------------------------------------------------------
 
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> models.LogPage:
         """Return a page of a rank's log: the newest records, or those before the given one."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_dist.server.http.page.channel import ChannelHandler
+from jupyter_dist.server.http.rest.differences import CompareHandler, VariablesHandler
 from jupyter_dist.server.http.rest.executions import (
     CommsHandler,
     CompleteHandler,
@@ -71,6 +72,8 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/empty-cache", EmptyCacheHandler),
     Route("groups/{group}/memory", MemoryHandler),
     Route("groups/{group}/stacks", StacksHandler),
+    Route("groups/{group}/variables", VariablesHandler),
+    Route("groups/{group}/compare", CompareHandler),
     Route("groups/{group}/executions", ExecutionsHandler),
     Route("groups/{group}/executions/{execution}", ExecutionHandler),
     Route("groups/{group}/executions/{execution}/input", InputHandler),

@@ -616,6 +616,98 @@ export interface ILaunchers {
   launchers: ILauncherStatus[];
 }
 
+/** What a variable is on a rank. Read from its type: no code of its class runs. */
+export interface IVariableOnRank {
+  type: string;
+  /** `tensor`, `array`, `module`, `container`; or empty. */
+  kind: string;
+  /** [2, 3]; the length of a container or text; the number of tensors of a module. */
+  shape: string;
+  dtype: string;
+  /** Without its index if it is the rank's own. */
+  device: string;
+  /** Of a tensor, an array, a module or a text; else null. */
+  bytes: number | null;
+  /** Of numbers, texts and tensors of one element; at most 80 characters. */
+  value: string;
+}
+
+/** What a variable is on ranks that have it alike. */
+export interface IVariableRow {
+  type: string;
+  /** `tensor`, `array`, `module`, `container`; or empty. */
+  kind: string;
+  /** [2, 3]; the length of a container or text; the number of tensors of a module. */
+  shape: string;
+  dtype: string;
+  /** Without its index if it is the rank's own. */
+  device: string;
+  /** Of a tensor, an array, a module or a text; else null. */
+  bytes: number | null;
+  /** Of numbers, texts and tensors of one element; at most 80 characters. */
+  value: string;
+  ranks: RankSet;
+}
+
+/** A name, and what it is on the ranks. */
+export interface IVariable {
+  name: string;
+  rows: IVariableRow[];
+  /** Ranks that do not have it. */
+  missing: RankSet;
+}
+
+/** The variables that cells made on ranks. */
+export interface IVariables {
+  /** Those that answered. */
+  ranks: RankSet;
+  /** Those that run a cell; they are not asked. */
+  busy: RankSet;
+  /** Those that are dead, starting, or did not answer. */
+  silent: RankSet;
+  /** How many names a rank has that are not listed. */
+  left_out: number;
+  variables: IVariable[];
+}
+
+/** A tensor that is not the same on all ranks. */
+export interface ITensorDifference {
+  /** Within the variable, as `layer.weight`; empty for the variable itself. */
+  path: string;
+  what: 'values' | 'shape' | 'missing';
+  /** Those that differ from the reference in the same way. */
+  ranks: RankSet;
+  /** The most ranks that have it alike. */
+  reference: RankSet;
+  shape: number[];
+  dtype: string;
+  /** The greatest finite difference of an element; null if there is none. */
+  max_abs: number | null;
+  /** Whether a differing element is nan or inf on one of them. */
+  nonfinite: boolean;
+  /** Number of elements that differ, of those compared. */
+  different: number;
+  /** Number of elements compared; 0 beyond the limit of bytes. */
+  compared: number;
+}
+
+/** In what the tensors of a variable differ between ranks: by checksums of all, by elements of those that differ. */
+export interface IComparison {
+  name: string;
+  /** Those that were compared. */
+  ranks: RankSet;
+  /** Those that run a cell, or whose device is busy; they are not compared. */
+  busy: RankSet;
+  silent: RankSet;
+  /** Number of tensors compared. */
+  tensors: number;
+  /** Of these tensors, on one rank. */
+  bytes: number;
+  /** Tensors that cannot be compared (sharded, sparse), or were not within the time. */
+  left_out: number;
+  differences: ITensorDifference[];
+}
+
 /** The body of POST .../owners: a process that the group ends with. */
 export interface IOwnerRequest {
   /** A running process on the server's machine. */
@@ -759,6 +851,14 @@ export interface IDebugRequest {
 
 /** A body that selects ranks; default: all. */
 export interface IRanksRequest {
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
+}
+
+/** The body of POST .../compare. */
+export interface ICompareRequest {
+  /** A variable: a tensor, an array, a module, or a container of them. */
+  name: string;
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
   ranks?: string;
 }

@@ -1,0 +1,44 @@
+"""`variables` and `compare`: in what ranks differ."""
+
+from __future__ import annotations
+
+import argparse
+
+from jupyter_dist.cli.command import Command, add_group_argument
+
+
+class Variables(Command):
+    """List the variables of ranks, equal ones once; a * marks what differs. Ranks that run a cell are not asked."""
+
+    word = "variables"
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The group and the ranks."""
+        add_group_argument(parser)
+        parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+
+    def act(self) -> int:
+        """Print the list once."""
+        found = self.client.attach(self.options.group).variables(self.options.ranks)
+        self.tell(found.model, repr(found))
+        return 0
+
+
+class Compare(Command):
+    """Show which tensors of a variable differ between ranks, and by how much; the status is 1 if any does."""
+
+    word = "compare"
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The variable, the group and the ranks."""
+        parser.add_argument("-g", "--group", help="name or id (default: the only running one)")
+        parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+        parser.add_argument("name", help="a variable: a tensor, an array, a module, or a container of them")
+
+    def act(self) -> int:
+        """Print the comparison once."""
+        found = self.client.attach(self.options.group).compare(self.options.name, self.options.ranks)
+        self.tell(found.model, repr(found))
+        return 0 if found.is_equal else 1

@@ -1,0 +1,74 @@
+"""What the API sends about differences between ranks: their variables, and tensors that are not the same.
+
+Beside models.py: see there for what is generated from these types.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from .models import Field, RankSet
+
+
+class VariableOnRank(TypedDict):
+    """What a variable is on a rank. Read from its type: no code of its class runs."""
+
+    type: str
+    kind: Annotated[str, Field("`tensor`, `array`, `module`, `container`; or empty.")]
+    shape: Annotated[str, Field("[2, 3]; the length of a container or text; the number of tensors of a module.")]
+    dtype: str
+    device: Annotated[str, Field("Without its index if it is the rank's own.")]
+    bytes: Annotated[int | None, Field("Of a tensor, an array, a module or a text; else null.")]
+    value: Annotated[str, Field("Of numbers, texts and tensors of one element; at most 80 characters.")]
+
+
+class VariableRow(VariableOnRank):
+    """What a variable is on ranks that have it alike."""
+
+    ranks: RankSet
+
+
+class Variable(TypedDict):
+    """A name, and what it is on the ranks."""
+
+    name: str
+    rows: list[VariableRow]
+    missing: Annotated[RankSet, Field("Ranks that do not have it.")]
+
+
+class Variables(TypedDict):
+    """The variables that cells made on ranks."""
+
+    ranks: Annotated[RankSet, Field("Those that answered.")]
+    busy: Annotated[RankSet, Field("Those that run a cell; they are not asked.")]
+    silent: Annotated[RankSet, Field("Those that are dead, starting, or did not answer.")]
+    left_out: Annotated[int, Field("How many names a rank has that are not listed.")]
+    variables: list[Variable]
+
+
+class TensorDifference(TypedDict):
+    """A tensor that is not the same on all ranks."""
+
+    path: Annotated[str, Field("Within the variable, as `layer.weight`; empty for the variable itself.")]
+    what: Literal["values", "shape", "missing"]
+    ranks: Annotated[RankSet, Field("Those that differ from the reference in the same way.")]
+    reference: Annotated[RankSet, Field("The most ranks that have it alike.")]
+    shape: list[int]
+    dtype: str
+    max_abs: Annotated[float | None, Field("The greatest finite difference of an element; null if there is none.")]
+    nonfinite: Annotated[bool, Field("Whether a differing element is nan or inf on one of them.")]
+    different: Annotated[int, Field("Number of elements that differ, of those compared.")]
+    compared: Annotated[int, Field("Number of elements compared; 0 beyond the limit of bytes.")]
+
+
+class Comparison(TypedDict):
+    """In what the tensors of a variable differ between ranks: by checksums of all, by elements of those that differ."""
+
+    name: str
+    ranks: Annotated[RankSet, Field("Those that were compared.")]
+    busy: Annotated[RankSet, Field("Those that run a cell, or whose device is busy; they are not compared.")]
+    silent: RankSet
+    tensors: Annotated[int, Field("Number of tensors compared.")]
+    bytes: Annotated[int, Field("Of these tensors, on one rank.")]
+    left_out: Annotated[int, Field("Tensors that cannot be compared (sharded, sparse), or were not within the time.")]
+    differences: list[TensorDifference]

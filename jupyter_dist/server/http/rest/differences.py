@@ -1,0 +1,53 @@
+"""`variables` and `compare`: in what the variables of ranks differ."""
+
+from __future__ import annotations
+
+from jupyter_dist.protocol import differences, requests
+from jupyter_dist.protocol.ranks import parse_ranks
+from jupyter_dist.server.groups.differences import compare, list_variables
+from jupyter_dist.server.groups.group import ManagedGroup
+from jupyter_dist.server.http.base import DistHandler
+from jupyter_dist.server.http.operations import Answer, Operation, operation
+
+_ERRORS = ("unknown_group", "bad_ranks", "group_not_ready", "incompatible", "agent_unreachable", "timed_out")
+
+
+class VariablesHandler(DistHandler):
+    """The variables of ranks."""
+
+    @operation(
+        Operation(
+            "List the variables of ranks, equal ones once",
+            "read",
+            {200: Answer("The variables that cells made", differences.Variables)},
+            query={"ranks": {"type": "string", "maxLength": 1000, "description": "A rank expression; all ranks."}},
+            errors=_ERRORS,
+        )
+    )
+    async def get(self, name: str) -> None:
+        """Ask idle ranks; no code of users runs there, and those that run a cell are in `busy`."""
+        group = self.group(name)
+        self.answer(await list_variables(group.ask_variables, _chosen(group, self.query.get("ranks", "all"))))
+
+
+class CompareHandler(DistHandler):
+    """One variable on several ranks."""
+
+    @operation(
+        Operation(
+            "Compare the tensors of a variable between ranks",
+            "execute",  # it takes the time of ranks
+            {200: Answer("The tensors that differ", differences.Comparison)},
+            body=requests.CompareRequest,
+            errors=(*_ERRORS, "not_found", "rank_dead"),
+        )
+    )
+    async def post(self, name: str) -> None:
+        """Compare checksums, then the elements of what differs, a megabyte at a time and 64 MiB in all."""
+        group = self.group(name)
+        chosen = _chosen(group, self.body.get("ranks", "all"))
+        self.answer(await compare(group.ask_variables, self.body["name"], chosen))
+
+
+def _chosen(group: ManagedGroup, ranks: str) -> list[int]:
+    return list(parse_ranks(ranks, group.world_size, group.status.num_nodes))
