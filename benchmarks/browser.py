@@ -24,7 +24,7 @@ _OPEN_SIDEBAR = (
 )
 _RESTORED = "jupyterapp.restored.then(() => 'restored')"
 _HAS_EXTENSION = "jupyterapp.commands.hasCommand('jupyter-dist:show-sidebar')"
-_COUNT_RANKS = "document.querySelectorAll('[class*=jpd-Rank]').length"
+_COUNT_RANKS = "document.querySelectorAll('[class*=jpd-Rank], .jpd-NodeRanks').length"
 
 
 def chromium() -> str | None:

@@ -1,4 +1,4 @@
-/** The rank output panel of a group: a tab per rank with its state, and the log of the current rank. */
+/** The rank output panel of a group: tabs of ranks with their states, and the log of the current rank. */
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
@@ -7,6 +7,9 @@ import { PanelLayout, TabBar, Title, Widget } from '@lumino/widgets';
 import type { ILogLimits } from '../../model/log/log';
 import type { IGroup, IRank } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { formatRanks } from '../../model/format/ranks';
+import { MANY_RANKS, RankFinder } from '../rankfinder';
+import { countStates } from '../statebar';
 import { stateWord } from '../statewords';
 import { RankLog } from './ranklog';
 
@@ -26,10 +29,16 @@ export class LogPanel extends Widget {
     this.addClass('jpd-LogPanel');
     this._options = options;
     this.group = options.group.id;
+    this._known = options.group.ranks;
     this._tabs = new RankTabs();
     this._tabs.node.setAttribute('aria-label', options.trans.__('Ranks of %1', options.group.name));
     this._box = new PanelLayout();
     this._box.addWidget(this._tabs);
+    this._finder = new RankFinder({ trans: options.trans, onSelect: rank => (this.rank = rank) });
+    const finder = new Widget();
+    finder.addClass('jpd-LogPanel-finder');
+    finder.node.append(this._finder.node);
+    this._box.addWidget(finder);
     this.layout = this._box;
     this._tabs.currentChanged.connect(this._onTab, this);
     options.groups.changed.connect(this._update, this);
@@ -50,14 +59,17 @@ export class LogPanel extends Widget {
   }
 
   get rank(): number {
-    return this._tabs.currentIndex;
+    return this._current?.rank ?? -1;
   }
   set rank(rank: number) {
-    this._tabs.currentIndex = rank;
+    this._wanted = rank;
+    this._update();
+    this._tabs.currentIndex = this._ranks.indexOf(rank);
   }
 
   dispose(): void {
     if (!this.isDisposed) {
+      this._finder.dispose();
       Signal.clearData(this);
       super.dispose();
     }
@@ -72,31 +84,44 @@ export class LogPanel extends Widget {
     const { groups, trans } = this._options;
     this.node.dataset.connected = String(groups.connected);
     const group = groups.groups.find(one => one.id === this.group);
-    const ranks = group?.ranks ?? (this._tabs.titles.length === 0 ? this._options.group.ranks : []);
-    for (const rank of ranks) {
-      const title = this._tabs.titles[rank.rank] ?? this._addTab(rank);
-      const state = group ? rank.state : 'dead';
+    // Of a group that is gone, the output stays readable here.
+    this._known = group?.ranks.length ? group.ranks : this._known.map(rank => ({ ...rank, state: 'dead' as const }));
+    this._showTabs(this._known.length <= MANY_RANKS ? this._known.map(({ rank }) => rank) : this._chosen());
+    for (const [index, rank] of this._ranks.entries()) {
+      const title = this._tabs.titles[index];
+      const { state } = this._known[rank];
       title.dataset = { ...title.dataset, state };
-      title.caption = trans.__('Rank %1: %2', rank.rank, stateWord(trans, state));
+      title.caption = trans.__('Rank %1: %2', rank, stateWord(trans, state));
     }
-    if (!group) {
-      // The ranks are gone, but their output stays readable here.
-      this._tabs.titles.forEach(title => (title.dataset = { ...title.dataset, state: 'dead' }));
-    }
+    this._finder.update(formatRanks(this._known.map(({ rank }) => rank)), countStates(this._known));
   }
 
-  private _addTab(rank: IRank): Title<Widget> {
-    const title = new Title<Widget>({
-      owner: this,
-      label: String(rank.rank),
-      dataset: { rank: String(rank.rank) }
-    });
-    this._tabs.addTab(title);
-    return title;
+  /** Of many ranks: those that were opened last, and those that need a look. */
+  private _chosen(): number[] {
+    const bad = this._known.filter(({ state }) => state === 'dead' || state === 'unresponsive').map(({ rank }) => rank);
+    const some = bad.length < this._known.length ? bad.slice(0, MAX_BAD) : [];
+    const chosen = new Set([Math.max(0, this._wanted), ...this._recent, ...some]);
+    return [...chosen].filter(rank => rank < this._known.length).sort((a, b) => a - b);
+  }
+
+  private _showTabs(ranks: number[]): void {
+    if (ranks.join() === this._ranks.join()) {
+      return;
+    }
+    const { rank } = this;
+    this._ranks = []; // nothing is selected while tabs come and go
+    this._tabs.clearTabs();
+    ranks.forEach(number => this._addTab(number));
+    this._ranks = ranks;
+    this._tabs.currentIndex = ranks.indexOf(rank);
+  }
+
+  private _addTab(rank: number): void {
+    this._tabs.addTab(new Title<Widget>({ owner: this, label: String(rank), dataset: { rank: String(rank) } }));
   }
 
   private _onTab(): void {
-    const rank = this._tabs.currentIndex;
+    const rank = this._ranks[this._tabs.currentIndex] ?? -1;
     if (rank < 0 || this._current?.rank === rank) {
       return;
     }
@@ -132,7 +157,12 @@ export class LogPanel extends Widget {
     }
   }
 
+  private readonly _finder: RankFinder;
+  private _known: readonly IRank[];
   private readonly _options: ILogPanelOptions;
+  /** Those that have a tab, in order. */
+  private _ranks: number[] = [];
+  private _wanted = -1;
   private readonly _tabs: RankTabs;
   private readonly _box: PanelLayout;
   private readonly _logs = new Map<number, RankLog>();
@@ -142,6 +172,9 @@ export class LogPanel extends Widget {
 }
 
 const MAX_LOADED = 4;
+
+/** At most this many ranks that need a look have a tab. */
+const MAX_BAD = 12;
 
 /** The ranks as tabs, each with a light and a number, in as many rows as needed. */
 class RankTabs extends TabBar<Widget> {

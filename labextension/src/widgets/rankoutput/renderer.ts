@@ -18,6 +18,7 @@ import {
 } from '../../services/protocol';
 import type { IFollowedExecution } from '../../tokens';
 import { createHelpLink } from '../errornote';
+import { RankFinder } from '../rankfinder';
 import type { IRanksRendererOptions } from './options';
 import { Panes } from './panes';
 import { Parts } from './parts';
@@ -27,6 +28,7 @@ import { ActionButtons } from './header/actionbuttons';
 import { NumbersSwitch } from './header/numbersswitch';
 import { IRankNote, RankNotes } from './header/ranknotes';
 import { ReplaceButton } from './header/replacebutton';
+import { countStatuses } from './header/standingout';
 import { summarize } from './header/summary';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
 import { VerdictCard } from './header/verdictcard';
@@ -51,6 +53,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       prefix: this._prefix,
       onSelect: tab => this._select(tab)
     });
+    this._finder = new RankFinder({ trans: options.trans, onSelect: rank => this._select(rank) });
     this._summary = document.createElement('div');
     this._summary.className = 'jpd-Ranks-summary';
     this._summary.setAttribute('role', 'status');
@@ -87,7 +90,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _prefix: prefix, _content: content, _numbers: numbers } = this;
     this._panes = new Panes({ ...options, prefix, content, numbers, redraw: () => this._schedule() });
     const { node: exact } = numbers;
-    header.node.append(this._tabs.node, this._summary, exact, this._actions.node, hint, this._verdict.node, this._notes.node);
+    header.node.append(this._tabs.node, this._finder.node, this._summary, exact, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
     this._content.addWidget(header);
     this.node.append(this._prompts.node, this._error);
@@ -129,6 +132,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._widgets.dispose();
     this._tabs.dispose();
     this._panes.dispose();
+    this._finder.dispose();
     this._verdict.dispose();
     this._replace.dispose();
     cancelAnimationFrame(this._frame);
@@ -243,6 +247,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const isOpen = !FINAL_STATES.has(shown.state);
     const isStale = isOpen && this._isStale();
     this._tabs.update({ shown, hasCurves, now, asking: isStale ? [] : this._asking().map(({ ranks }) => ranks) }, this._selected);
+    this._finder.update(shown.ranks, countStatuses(shown));
     this.node.dataset.connected = String(!isStale);
     const summary = summarize(trans, shown, now, isStale, isStale ? null : this._waiting(now));
     if (this._summary.textContent !== summary) {
@@ -334,6 +339,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _content: PanelLayout;
   private _error: HTMLElement;
   private _errorText = '';
+  private readonly _finder: RankFinder;
   private _followed: IFollowedExecution | null = null;
   private _fallback: IRenderMime.IRenderer | null = null;
   private _frame = 0;

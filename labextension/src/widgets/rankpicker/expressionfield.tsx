@@ -1,13 +1,15 @@
 /** The text field for a rank expression, checked while the user types. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect, useId, useRef, useState } from 'react';
-import { type IShape, parseRanks } from '../../model/format/ranks';
+import { parseRanks } from '../../model/format/ranks';
+import { completeNodes, withoutHosts } from '../../model/groups/nodes';
 import type { DistError } from '../../services/errors';
+import type { IGroup, INode } from '../../services/protocol';
 import { Floating } from './layout/floating';
 
 interface IExpressionFieldProps {
   value: string;
-  group: IShape | null;
+  group: IGroup | null;
   trans: TranslationBundle;
   onCommit(expression: string): void;
 }
@@ -22,11 +24,13 @@ export function ExpressionField(
   const id = useId();
   // A choice made elsewhere replaces unfinished text.
   useEffect(() => setText(value), [value]);
-  const error = check(text, group);
-  const hint = trans.__('A rank expression selects ranks: all, 0, 0-3, 0-3,7, ::2 (every second rank), !0 (all but 0)');
+  const nodes = group?.nodes ?? [];
+  const expression = withoutHosts(text, nodes);
+  const error = check(expression, group);
+  const hint = hintFor(trans, nodes.length > 0);
   const commit = (): void => {
-    if (!error && text.trim() !== value) {
-      onCommit(text);
+    if (!error && expression.trim() !== value) {
+      onCommit(expression);
     }
   };
   const onKeyDown = (event: React.KeyboardEvent): void => {
@@ -53,6 +57,7 @@ export function ExpressionField(
         type="text"
         maxLength={1000}
         size={1}
+        list={nodes.length > 0 ? `${id}-nodes` : undefined}
         spellCheck={false}
         value={text}
         onChange={event => setText(event.target.value)}
@@ -64,38 +69,54 @@ export function ExpressionField(
         aria-describedby={isFocused ? id : undefined}
         title={error?.message ?? `${text}\n${hint}`}
       />
-      {isFocused && (
-        <Floating anchor={input}>
-          <Advice id={id} error={error} hint={hint} />
-        </Floating>
-      )}
+      {isFocused && <Completions id={`${id}-nodes`} text={text} nodes={nodes} />}
+      {isFocused && <Advice {...{ id, error, hint }} anchor={input} />}
     </>
   );
 }
 
+/** The nodes that what is typed may become. */
+function Completions({ id, text, nodes }: { id: string; text: string; nodes: readonly INode[] }): React.ReactElement {
+  return (
+    <datalist id={id}>
+      {completeNodes(text, nodes).map(({ value, named }) => (
+        <option key={value} value={value} label={named} />
+      ))}
+    </datalist>
+  );
+}
+
+function hintFor(trans: TranslationBundle, hasNodes: boolean): string {
+  return hasNodes
+    ? trans.__('A rank expression selects ranks: all, 0, 0-3, 0-3,7, ::2 (every second rank), !0 (all but 0), node:0, or a host name')
+    : trans.__('A rank expression selects ranks: all, 0, 0-3, 0-3,7, ::2 (every second rank), !0 (all but 0)');
+}
+
 interface IAdviceProps {
   id: string;
+  anchor: React.RefObject<HTMLInputElement>;
   error: DistError | null;
   hint: string;
 }
 
 /** What is wrong with the expression, or what one may be. */
-function Advice({ id, error, hint }: IAdviceProps): React.ReactElement {
-  if (!error) {
-    return (
-      <div id={id} className="jpd-Hint">
-        {hint}
-      </div>
-    );
-  }
+function Advice({ id, anchor, error, hint }: IAdviceProps): React.ReactElement {
   return (
-    <div id={id} className="jpd-ExpressionField-error" role="alert">
-      {error.message} {error.hint}
-    </div>
+    <Floating anchor={anchor}>
+      {error ? (
+        <div id={id} className="jpd-ExpressionField-error" role="alert">
+          {error.message} {error.hint}
+        </div>
+      ) : (
+        <div id={id} className="jpd-Hint">
+          {hint}
+        </div>
+      )}
+    </Floating>
   );
 }
 
-function check(text: string, group: IShape | null): DistError | null {
+function check(text: string, group: IGroup | null): DistError | null {
   try {
     if (group !== null) {
       parseRanks(text, group);

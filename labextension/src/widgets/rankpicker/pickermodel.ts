@@ -112,18 +112,20 @@ export abstract class TargetModel extends ChangingModel {
    * left, choose all.
    */
   toggleRank(rank: number): void {
+    this.toggleRanks([rank]);
+  }
+
+  /** The same for several ranks at once; they are removed if all of them were chosen. */
+  toggleRanks(toggled: readonly number[]): void {
     const { group, ranks } = this;
     if (!group) {
       return;
     }
-    const isAll = ranks.length === group.world_size && ranks.length > 1;
-    const chosen = isAll
-      ? [rank]
-      : ranks.includes(rank)
-        ? ranks.filter(other => other !== rank)
-        : [...ranks, rank];
-    const isNone = chosen.length === 0;
-    const all = isNone || new Set(chosen).size === group.world_size;
+    const isAll = ranks.length === group.world_size && ranks.length > toggled.length;
+    const chosen = new Set(isAll ? [] : ranks);
+    const isRemoved = toggled.every(rank => chosen.has(rank));
+    toggled.forEach(rank => (isRemoved ? chosen.delete(rank) : chosen.add(rank)));
+    const all = chosen.size === 0 || chosen.size === group.world_size;
     this.chooseExpression(all ? 'all' : formatRanks(chosen));
   }
 

@@ -5,11 +5,14 @@ import React, { useRef, useState } from 'react';
 import { formatRanks } from '../../model/format/ranks';
 import type { IGroup } from '../../services/protocol';
 import type { IReadWanted } from '../../model/groups/wanted';
+import { notifyError } from '../errornote';
 import { useSignal } from '../hooks';
+import { MANY_RANKS } from '../rankfinder';
 import { startDetails, startLabel } from '../startwords';
 import { ExpressionField } from './expressionfield';
 import { Floating } from './layout/floating';
 import type { TargetModel } from './pickermodel';
+import { NodeToggles } from './nodetoggles';
 import { RankToggles } from './ranktoggles';
 import type { ChoiceForm } from './layout/toolbarfit';
 import { moveInPicker } from './layout/toolbarkeys';
@@ -151,6 +154,16 @@ function AllButton({ model, trans, group }: IGroupProps): React.ReactElement {
 }
 
 function Toggles({ model, trans, group, isInline }: IGroupProps & { isInline: boolean }): React.ReactElement {
+  if (group.world_size > MANY_RANKS && group.nodes?.length) {
+    const toggle = (ranks: readonly number[]): void => {
+      try {
+        model.toggleRanks(ranks);
+      } catch (reason) {
+        notifyError(reason);
+      }
+    };
+    return <NodeToggles group={group} chosen={model.ranks} trans={trans} onToggle={toggle} />;
+  }
   return (
     <RankToggles
       group={group}

@@ -18,6 +18,7 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
   const { group, chosen, trans, onToggle } = props;
   const { ranks } = group;
   const columns = props.columns ?? 0;
+  const isChosen = new Set(chosen);
   const [focused, setFocused] = useState(0);
   const box = useRef<HTMLDivElement>(null);
   const onKeyDown = (event: React.KeyboardEvent): void => {
@@ -55,7 +56,7 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
         <RankToggle
           key={rank.rank}
           rank={rank}
-          isChosen={chosen.includes(rank.rank)}
+          isChosen={isChosen.has(rank.rank)}
           tabIndex={columns ? (i === focused ? 0 : -1) : undefined}
           trans={trans}
           onToggle={() => {

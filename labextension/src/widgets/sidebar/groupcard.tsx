@@ -23,6 +23,7 @@ import { AllocationNote } from './allocation';
 import { useSidebar } from './context';
 import { MemoryChart } from './charts/memorychart';
 import { NodeList } from './nodelist';
+import { isByNode, NodeRanks } from './noderanks';
 import { RankList } from './ranklist';
 
 /** At most this many waiting cells are listed. */
@@ -42,6 +43,7 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
     const watching = monitor.watch();
     return () => watching.dispose();
   }, [monitor]);
+  const Ranks = isByNode(group) ? NodeRanks : RankList;
   return (
     <section className="jpd-Group" data-state={group.state} aria-label={trans.__('Group %1', group.name)}>
       <GroupHeader group={group} isOpen={isOpen} onToggle={() => setOpen(!isOpen)} />
@@ -51,9 +53,9 @@ export function GroupCard({ group, charts }: IGroupCardProps): React.ReactElemen
       {isOpen && (
         <>
           <GroupFacts group={group} monitor={monitor} />
-          <NodeList nodes={group.nodes ?? []} trans={trans} />
+          {!isByNode(group) && <NodeList nodes={group.nodes ?? []} trans={trans} />}
           {charts && <MemoryChart monitor={monitor} worldSize={group.world_size} pointed={pointed} />}
-          <RankList group={group} monitor={monitor} onPoint={setPointed} />
+          <Ranks group={group} monitor={monitor} onPoint={setPointed} />
           <Waiting group={group} monitor={monitor} />
         </>
       )}

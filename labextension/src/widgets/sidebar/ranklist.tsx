@@ -1,4 +1,4 @@
-/** The ranks of a group, one row each, for 1 to 64 and more. */
+/** The ranks of a group, or of one of its nodes, one row each. */
 import { stopIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { GroupMonitor } from '../../model/groups/monitor';
@@ -17,15 +17,17 @@ const ROOMY = 8;
 export interface IRankListProps {
   readonly group: IGroup;
   readonly monitor: GroupMonitor;
+  /** Those to show; all, if left out. */
+  readonly ranks?: readonly IRank[];
   /** Called with the rank under the pointer or the focus. */
   readonly onPoint: (rank: number | null) => void;
 }
 
-export function RankList({ group, monitor, onPoint }: IRankListProps): React.ReactElement {
+export function RankList({ group, monitor, onPoint, ranks = group.ranks }: IRankListProps): React.ReactElement {
   const { clock, trans } = useSidebar();
   useSignal(monitor.memory.changed);
   useSignal(monitor.changed);
-  useClock(clock, group.ranks.some(rank => isPassing(rank.state)));
+  useClock(clock, ranks.some(rank => isPassing(rank.state)));
   return (
     <ul
       className="jpd-RankList"
@@ -33,18 +35,19 @@ export function RankList({ group, monitor, onPoint }: IRankListProps): React.Rea
       onKeyDown={moveFocus}
       onMouseLeave={() => onPoint(null)}
     >
-      {group.ranks.map(rank => (
-        <RankRow key={rank.rank} group={group} monitor={monitor} rank={rank} onPoint={onPoint} />
+      {ranks.map((rank, i) => (
+        <RankRow key={rank.rank} {...{ group, monitor, rank, onPoint }} isFirst={i === 0} />
       ))}
     </ul>
   );
 }
 
-interface IRankRowProps extends IRankListProps {
+interface IRankRowProps extends Omit<IRankListProps, 'ranks'> {
   readonly rank: IRank;
+  readonly isFirst: boolean;
 }
 
-function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactElement {
+function RankRow({ group, monitor, rank, isFirst, onPoint }: IRankRowProps): React.ReactElement {
   const { actions, clock, trans } = useSidebar();
   const memory = monitor.memory.latest(rank.rank);
   const does = activity(monitor, rank, trans.__('cell'));
@@ -61,7 +64,7 @@ function RankRow({ group, monitor, rank, onPoint }: IRankRowProps): React.ReactE
       <button
         type="button"
         className="jpd-RankRow-open"
-        tabIndex={rank.rank === 0 ? 0 : -1}
+        tabIndex={isFirst ? 0 : -1}
         title={trans.__('Open the output of rank %1', rank.rank)}
         aria-label={trans.__(
           'Rank %1: %2 %3, %4. Open its output.',

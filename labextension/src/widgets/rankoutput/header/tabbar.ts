@@ -2,8 +2,10 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { includesRank } from '../../../model/format/ranks';
 import { hueOf } from '../../rankcolour';
+import { MANY_RANKS } from '../../rankfinder';
 import { stateWord } from '../../statewords';
-import type { IShown } from '../shown';
+import type { IShown, IShownRank } from '../shown';
+import { standingOut } from './standingout';
 import { rankTime } from './summary';
 
 /** Above this many ranks, a tab only has a number and a state. */
@@ -43,12 +45,10 @@ export class RankTabBar {
   update({ shown, hasCurves, now, asking }: ITabs, selected: TabId): void {
     const { trans } = this._options;
     const curves: TabId[] = hasCurves ? ['curves'] : [];
-    const tabs: TabId[] = ['folded', ...curves, ...shown.perRank.map(({ rank }) => rank)];
+    const perRank = withTab(shown, selected, asking);
+    const tabs: TabId[] = ['folded', ...curves, ...perRank.map(({ rank }) => rank)];
     this._setTabs(tabs);
-    this.node.classList.toggle(
-      'jpd-mod-compact',
-      shown.perRank.length > MAX_WIDE
-    );
+    this.node.classList.toggle('jpd-mod-compact', perRank.length > MAX_WIDE);
     this._label('folded', trans.__('Folded'), '', shown.state);
     setAttribute(this._tabs.get('folded')!, 'title', foldedHint(trans));
     setAttribute(this._tabs.get('folded')!, 'data-asks', String(asking.length > 0));
@@ -56,7 +56,7 @@ export class RankTabBar {
       this._label('curves', trans.__('Curves'), '', shown.state);
       setAttribute(this._tabs.get('curves')!, 'title', trans.__('Curves: numbers with a name that recur in the output'));
     }
-    for (const rank of shown.perRank) {
+    for (const rank of perRank) {
       const word = stateWord(trans, rank.status);
       const time = rankTime(rank, shown.startedAt, now);
       this._label(rank.rank, String(rank.rank), time, rank.status);
@@ -161,6 +161,19 @@ export class RankTabBar {
   }
 
   private _tabs = new Map<TabId, HTMLElement>();
+}
+
+/** The ranks that have a tab: all, or of many those that stand out, and the one that was chosen. */
+function withTab(shown: IShown, selected: TabId, asking: readonly string[]): IShownRank[] {
+  if (shown.perRank.length <= MANY_RANKS) {
+    return shown.perRank;
+  }
+  const byRank = new Map(shown.perRank.map(one => [one.rank, one]));
+  const ranks = new Set(standingOut(shown, asking));
+  if (typeof selected === 'number') {
+    ranks.add(selected);
+  }
+  return [...ranks].flatMap(rank => byRank.get(rank) ?? []);
 }
 
 /** What "folded" means: the title of the tab, and the line shown while it has the keyboard focus. */
