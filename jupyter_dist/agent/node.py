@@ -132,6 +132,8 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int) -> 
         return _say(f"{reason}.") if reason else 0
     except JupyterDistError as err:
         return _say(f"{err.message} {err.hint}")
+    except OSError as err:  # a full disk, no more files
+        return _say(f"the node agent cannot run: {err}.")
 
 
 async def _tell_head(join: JoinFile, session: str, reason: str) -> None:
@@ -142,7 +144,9 @@ async def _tell_head(join: JoinFile, session: str, reason: str) -> None:
     from .nodes.sockets import NodeSocket  # noqa: PLC0415
 
     heard, deadline = asyncio.Event(), time.monotonic() + TELL_SECONDS
-    found = await reachable(join.endpoints)
+    found = None
+    with contextlib.suppress(ConnectionRefusedError):  # the head is gone as well
+        found = await reachable(join.endpoints)
     if found is None:
         return
     sock = NodeSocket(found[0], join.server_key, join.client_secret, lambda *_: heard.set())

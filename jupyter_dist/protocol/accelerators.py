@@ -6,6 +6,8 @@ docs/extending.md describes how to add a row.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -99,6 +101,7 @@ ACCELERATORS: Mapping[str, Accelerator] = {row.name: row for row in _ROWS}
 # Those that ranks can run on, and among them those with devices: `auto` uses the first one available.
 STARTABLE = tuple(row for row in _ROWS if row.built_as or row is CPU)
 WITH_DEVICES = tuple(row for row in STARTABLE if row.has_devices)
+OF_NVML = "cuda"  # the accelerator whose devices NVIDIA's library lists
 
 BACKENDS: Mapping[str, Backend] = {
     backend.name: backend
@@ -141,6 +144,34 @@ def without_devices() -> dict[str, str]:
 def for_zygote() -> dict[str, str]:
     """Return variables with which checking for devices does not initialize them, so that forking stays possible."""
     return {name: value for row in WITH_DEVICES for name, value in row.zygote_environment.items()}
+
+
+# An index, that of a tile, or the name of a device or of a part of one. Engines write other words where there is none.
+_DEVICE = re.compile(r"\d+(\.\d+)*|(GPU|MIG)-.+")
+# Of Slurm: indices of the machine, for clusters that leave the vendors' variables alone.
+_OF_ENGINES = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
+
+
+def given_devices(name: str, environment: Mapping[str, str], num_seen: int = 0) -> list[str] | None:
+    """Return the devices of an accelerator that this environment leaves to its processes; None: all of the machine's.
+
+    Args:
+        name: of the accelerator.
+        environment: as an engine, or a user, has set it.
+        num_seen: how many devices the driver shows this process; 0 if that is not known.
+    """
+    variable = ACCELERATORS[name].visible_devices
+    if variable is not None and variable in environment:
+        return _devices(environment[variable])
+    for other in _OF_ENGINES:
+        if (found := _devices(environment.get(other, ""))) and len(found) < num_seen:  # else it sees its own alone
+            return found
+    return None
+
+
+def _devices(text: str) -> list[str]:
+    """Return the devices in the value of such a variable, up to the first word that is none, as drivers do."""
+    return list(itertools.takewhile(_DEVICE.fullmatch, (word.strip() for word in text.split(","))))
 
 
 def device_of(name: str, local_rank: int) -> str:

@@ -108,6 +108,15 @@ class Rank(TypedDict):
     ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]
 
 
+class NodeDevice(TypedDict):
+    """A device of a node."""
+
+    index: Annotated[int | None, Field("The machine's index; null of a part of a device.")]
+    name: str
+    uuid: str | None
+    memory_bytes: Annotated[int | None, Field("All that it has.")]
+
+
 class Node(TypedDict):
     """One machine of a group over several machines."""
 
@@ -121,6 +130,10 @@ class Node(TypedDict):
     ranks: RankSet
     address: Annotated[str | None, Field("With which it reaches the head.")]
     interface: Annotated[str | None, Field("The network interface that its ranks use, unless `env` says otherwise.")]
+    devices: NotRequired[
+        Annotated[list[NodeDevice], Field("Those that its engine, or its user, has given it. Of NVIDIA.")]
+    ]
+    memory_bytes: NotRequired[Annotated[int | None, Field("The memory of the machine.")]]
 
 
 class Allocation(TypedDict):
@@ -283,6 +296,9 @@ class Execution(TypedDict):
     line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
     waits_for: NotRequired[Annotated[str | None, Field("The cell of another notebook that a queued one waits for.")]]
     warning: NotRequired[Annotated[str | None, Field("It calls what all ranks must call, and was sent to some.")]]
+    notices: NotRequired[
+        Annotated[list[str], Field("What is about to happen to the group's nodes now, and which are lost.")]
+    ]
     verdict: NotRequired[Annotated[Verdict | None, Field("Why it does not end, while ranks wait for each other.")]]
     asking: NotRequired[Annotated[list[InputPrompt], Field("What its ranks ask for, while they wait for an answer.")]]
 

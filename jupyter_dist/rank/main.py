@@ -221,10 +221,13 @@ class Rank:
             time.sleep(0.002)
 
 
-def gpu_id(spec: RankSpec) -> int | None:
-    """Return the machine's index of the device, as the user chose it; None on CPU."""
+def gpu_id(spec: RankSpec) -> int | str | None:
+    """Return the machine's index of the device, or its name, where an engine gives names; None on CPU."""
     variable = ACCELERATORS[spec.accelerator].visible_devices
-    return None if variable is None else int(spec.env[variable].split(",")[spec.local_rank])
+    if variable is None:
+        return None
+    found = spec.env[variable].split(",")[spec.local_rank]
+    return int(found) if found.isdigit() else found
 
 
 def _prepare_process(spec: RankSpec) -> None:

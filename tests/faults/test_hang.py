@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from clocks import jumping
 from waits import PATIENCE
 
 from jupyter_dist.agent.watch.pulse import collective_of, is_compiling
@@ -148,52 +147,9 @@ def test_a_cell_that_says_nothing_is_left_alone(pair, request):
     assert pair.group["note"] is None
 
 
-SHIM = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <stdio.h>
-#include <sys/time.h>
-#include <time.h>
-static long long jump(void) {  /* seconds, as the test has written them */
-    const char *path = getenv("CLOCK_JUMP");
-    FILE *file = path ? fopen(path, "r") : NULL;
-    long long seconds = 0;
-    if (file) { if (fscanf(file, "%lld", &seconds) != 1) seconds = 0; fclose(file); }
-    return seconds;
-}
-int clock_gettime(clockid_t id, struct timespec *at) {
-    static int (*real)(clockid_t, struct timespec *);
-    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
-    int failed = real(id, at);
-    if (!failed && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) at->tv_sec += jump();
-    return failed;
-}
-int gettimeofday(struct timeval *at, void *zone) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    at->tv_sec = now.tv_sec; at->tv_usec = now.tv_nsec / 1000;
-    return 0;
-}
-time_t time(time_t *out) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (out) *out = now.tv_sec;
-    return now.tv_sec;
-}
-"""
-
-
 @pytest.fixture
 def jumping_clock(tmp_path):
-    """A library that makes the wall clock of its process jump, because the real clock is shared."""
-    (tmp_path / "jump.c").write_text(SHIM)
-    library, offset = tmp_path / "jump.so", tmp_path / "offset"
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "jump.c", "-ldl"], check=True)
-    return offset, {"LD_PRELOAD": str(library), "CLOCK_JUMP": str(offset)}
+    return jumping(tmp_path)
 
 
 def test_a_clock_that_jumps_a_day_ends_frees_and_times_out_nothing(make_agent, jumping_clock):

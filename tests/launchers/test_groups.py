@@ -96,6 +96,11 @@ def test_the_end_of_the_time_limit_is_announced(place, wide):
     place.cluster.ask("scontrol", "update", f"JobId={job}", "TimeLimit=4")
     warning = until(lambda: place.group()["allocation"]["warning"], place.group)
     assert "Save what you need." in warning
+    page, execution = place.server.channel(), place.server.submit("wide", "import time; time.sleep(1000)")
+    page.send({"type": "subscribe", "topic": "execution", "group": "wide", "execution": execution, "since": 0})
+    until(lambda: page.next_of("execution")["execution"].get("notices") == [warning])  # magics print it
+    page.close()
+    place.server.ask("DELETE", f"groups/wide/executions/{execution}")
     place.cluster.ask("scontrol", "update", f"JobId={job}", "TimeLimit=60")
     until(lambda: place.group()["allocation"]["warning"] is None, place.group)
 

@@ -191,6 +191,21 @@ model(torch.ones(1, 4)).sum().backward()
     assert texts == [f"{r} {r % 2} [0, 1, 2, 3]\n{1.0 if r < 2 else 5.0} {r // 2}\n" for r in ALL]
 
 
+def test_fabric_takes_the_ranks_for_two_nodes(shared_nodes):
+    client = shared_nodes.client
+    client.run("from lightning_fabric import Fabric", ALL)
+    code = """
+fabric = Fabric(accelerator="cpu", devices=2, num_nodes=2, strategy="ddp")
+fabric.launch()
+module = fabric.setup(torch.nn.Linear(2, 1))
+fabric.backward(module(torch.ones(1, 2)).sum())
+print(fabric.node_rank, fabric.local_rank, fabric.world_size, fabric.all_reduce(torch.tensor(float(rank)), reduce_op="sum").item())
+"""
+    execution = client.run(code, ALL)
+    assert execution["state"] == "ok", client.text(0, execution["id"], "stderr")
+    assert [client.text(r, execution["id"]) for r in ALL] == [f"{r // 2} {r % 2} 4 6.0\n" for r in ALL]
+
+
 def test_the_join_file_lets_only_its_owner_in(shared_nodes):
     assert os.stat(shared_nodes.join_file).st_mode & 0o777 == 0o600
     late = shared_nodes.join()  # both nodes have joined

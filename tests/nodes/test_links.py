@@ -7,7 +7,8 @@ import signal
 import time
 
 import pytest
-from waits import until
+from clocks import jumping
+from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.processes import read_process
@@ -20,10 +21,14 @@ SUM = "t = torch.ones(1) * (rank + 1); dist.all_reduce(t); print(t.item())"
 LEASE_SECONDS = 5.0  # silence is named after 2.6 s
 
 
-class Cuttable(TwoNodes):
-    """Node 1 joins through a relay."""
+DAY = 86_400
 
-    def open(self) -> None:
+
+class Cuttable(TwoNodes):
+    """Node 1 joins through a relay. Where there is a C compiler, its clock is a day behind, and that of node 0 ahead."""
+
+    def open(self, clocks) -> None:
+        self.clocks = clocks
         self.begin(node_lease_seconds=LEASE_SECONDS)
         content = json.loads(self.join_file.read_text())
         host, _, port = content["endpoints"][0].rpartition(":")
@@ -31,12 +36,12 @@ class Cuttable(TwoNodes):
         self.far_file = self.head.directory.parent / "far" / "join.json"
         self.far_file.parent.mkdir()
         self.far_file.write_text(json.dumps({**content, "endpoints": [self.relay.endpoint]}))
-        self.join("--node-rank", "0")
+        self.join("--node-rank", "0", **self.clocks[0])
         self.far = self.join_far()
         self.ready()
 
     def join_far(self):
-        self.far = self.join_with(self.far_file, "--node-rank", "1")
+        self.far = self.join_with(self.far_file, "--node-rank", "1", **self.clocks[1])
         return self.far
 
     def rank_pids(self) -> list[int]:
@@ -45,8 +50,10 @@ class Cuttable(TwoNodes):
 
 @pytest.fixture(scope="module")
 def group(tmp_path_factory):
-    nodes = Cuttable(tmp_path_factory.mktemp("links") / "g")
-    nodes.open()
+    nodes, clocks = Cuttable(tmp_path_factory.mktemp("links") / "g"), [{}, {}]
+    if shutil.which("cc") or shutil.which("gcc"):
+        clocks = [jumping(tmp_path_factory.mktemp("clock"), days * DAY)[1] for days in (1, -1)]
+    nodes.open(clocks)
     yield nodes
     nodes.relay.close()
     nodes.end()
@@ -65,6 +72,20 @@ def replaced(group):
     group.client.wait_group("ready")
     execution = group.client.run(SUM, ALL)
     assert {group.client.text(rank, execution["id"]) for rank in ALL} == {"10.0\n"}
+
+
+def test_clocks_that_are_days_apart_decide_nothing(group):
+    """Nor do they in the other tests of this file: leases, beats, ends."""
+    if not group.clocks[0]:
+        pytest.skip("needs a C compiler")
+    client, began = group.client, time.time()
+    execution = client.run("import time; print(time.time())\n" + SUM, ALL)
+    said = [client.text(rank, execution["id"]).split() for rank in ALL]
+    assert [round((float(clock) - began) / DAY) for clock, _ in said] == [1, 1, -1, -1]  # they do differ
+    assert {total for _, total in said} == {"10.0"}
+    found = client.executions[execution["id"]]
+    assert began - PATIENCE < found["started_at"] <= found["ended_at"] < began + PATIENCE
+    assert all(0 <= seconds < PATIENCE for seconds in found["rank_seconds"].values())
 
 
 def test_a_link_that_is_cut_and_heals_costs_no_line_and_doubles_none(group):

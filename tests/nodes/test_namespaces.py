@@ -26,6 +26,9 @@ def ip(*words):
 class Network:
     """A bridge on this machine, and a namespace for each node, with a host name that nothing resolves."""
 
+    bits = 28
+    options: tuple[str, ...] = ()
+
     def __init__(self):
         self.tag = f"jd{os.getpid() % 100_000}"
         self.bridge = f"{self.tag}b"
@@ -38,7 +41,7 @@ class Network:
 
     def build(self):
         ip("link", "add", self.bridge, "type", "bridge")
-        ip("addr", "add", f"{self.address(0)}/28", "dev", self.bridge)
+        ip("addr", "add", f"{self.address(0)}/{self.bits}", "dev", self.bridge, *self.options)
         ip("link", "set", self.bridge, "up")
         for node in range(2):
             name = f"{self.tag}n{node}"
@@ -46,7 +49,7 @@ class Network:
             ip("link", "add", f"{name}o", "type", "veth", "peer", "name", f"{name}i")
             ip("link", "set", f"{name}i", "netns", name)
             ip("link", "set", f"{name}o", "master", self.bridge, "up")
-            ip("-n", name, "addr", "add", f"{self.address(node + 1)}/28", "dev", f"{name}i")
+            ip("-n", name, "addr", "add", f"{self.address(node + 1)}/{self.bits}", "dev", f"{name}i", *self.options)
             for device in ("lo", f"{name}i"):
                 ip("-n", name, "link", "set", device, "up")
 
@@ -67,9 +70,22 @@ class Network:
             subprocess.run(["ip", *words], check=False, capture_output=True, timeout=20)
 
 
-@pytest.fixture(scope="module")
-def network():
-    network = Network()
+class SixOnly(Network):
+    """One without IPv4."""
+
+    bits = 64
+    options = ("nodad",)
+
+    def __init__(self):
+        super().__init__()
+        self.tag = f"jx{os.getpid() % 100_000}"
+        self.bridge = f"{self.tag}b"
+
+    def address(self, number):
+        return f"2001:db8:{os.getpid() % 0xFFFF + 1:x}::{number + 1:x}"  # for documentation, which no network uses
+
+
+def built(network):
     try:
         network.build()
     except (OSError, subprocess.CalledProcessError) as err:
@@ -77,6 +93,16 @@ def network():
         pytest.skip(f"network namespaces cannot be made here: {getattr(err, 'stderr', '') or err}")
     yield network
     network.remove()
+
+
+@pytest.fixture(scope="module")
+def network():
+    yield from built(Network())
+
+
+@pytest.fixture
+def six():
+    yield from built(SixOnly())
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +192,21 @@ def test_a_cable_that_stays_out_frees_the_ranks_that_are_left(group, network):
     again = client.run(SUM, ALL)
     assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
     assert [rank["pid"] for rank in client.group["ranks"]][:2] == pids[:2]
+
+
+def test_nodes_that_have_only_ipv6_addresses(tmp_path, six):
+    nodes = TwoNodes(tmp_path / "g")
+    try:
+        nodes.begin()
+        for node in range(2):
+            nodes.join(prefix=six.inside(node), JUPYTER_DIST_NODE_RANK=str(node))
+        nodes.ready()
+        client = nodes.client
+        found = [(node["address"], node["interface"]) for node in client.group["nodes"]]
+        assert found == [(six.address(node + 1), f"{six.tag}n{node}i") for node in range(2)]
+        own = "dist.destroy_process_group(); dist.init_process_group('gloo'); "  # over MASTER_ADDR
+        execution = client.run(f"{SUM}; {own}{SUM}", ALL)
+        assert execution["state"] == "ok", client.text(0, name="stderr")
+        assert {client.text(rank, execution["id"]) for rank in ALL} == {"10.0\n10.0\n"}
+    finally:
+        nodes.end()

@@ -1,17 +1,22 @@
 """A group over two nodes as its user sees it: REST, Python client, command line; and a server that is killed."""
 
+import io
 import json
 import os
 import shlex
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 from faults.server import TOKEN, JupyterServer
+from leaks import children_of
 from waits import PATIENCE, until
 
 from jupyter_dist.client import Client
+from jupyter_dist.client.results.display import TextDisplay
 
 from .twonodes import NODE_VARIABLES
 
@@ -99,10 +104,63 @@ def test_a_killed_server_costs_a_group_over_nodes_no_line(servers, home):
     assert [node["state"] for node in servers[-1].ask("GET", "groups/wide")["nodes"]] == ["joined", "joined"]
 
 
-def test_a_group_whose_nodes_never_came_ends_at_once(servers):
+def test_a_group_whose_nodes_never_came_ends_at_once_and_its_join_file_with_it(servers, tmp_path):
     started = servers[-1].ask("POST", "groups", {"name": "alone", **SHAPE})
     assert started["state"] == "starting"
+    words = shlex.split(started["join"])
+    copy = shutil.copy(words[-1], tmp_path)  # on another machine
     assert servers[-1].ask("DELETE", "groups/alone") == {"killed": []}
+    for file, why in ((words[-1], "The join file cannot be read"), (copy, "the group of this join file has ended")):
+        environment = {**os.environ, **NODE_VARIABLES}
+        late = subprocess.run(
+            [*words[:-1], file], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert (late.returncode, late.stdout) == (1, "")
+        assert why in late.stderr
+
+
+class Cut:
+    """Node 1 falls silent, as behind a cut link, while cells of node 0 run."""
+
+    def __init__(self, node, server):
+        self.agent = next(iter(children_of(node.pid)))
+        self.server = server
+
+    def __enter__(self):
+        os.kill(self.agent, signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        os.kill(self.agent, signal.SIGCONT)
+        until(lambda: self.server.ask("GET", "groups/wide")["nodes"][1]["state"] == "joined")
+
+
+def test_a_lost_node_is_said_once_in_the_output_of_the_running_cell(servers, nodes, tmp_path):
+    go = tmp_path / "go"
+    waits = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)"
+    with Client.connect(servers[-1].info["url"], TOKEN) as client:
+        group, said = client.attach("wide"), io.StringIO()
+        show = TextDisplay(said)
+
+        def show_and_go(result):
+            show(result)
+            if "[warning]" in said.getvalue():
+                go.touch()
+
+        with Cut(nodes[1], servers[-1]):
+            assert group.run(waits, "node:0", stream=show_and_go).ok
+            assert said.getvalue().count(f"[warning] Node 1 ({socket.gethostname()}): The link is lost") == 1
+            again = io.StringIO()
+            assert group.run("import time; time.sleep(1); print('again')", "node:0", stream=TextDisplay(again)).ok
+            assert "again" in again.getvalue()
+            assert "[warning]" not in again.getvalue()
+        assert group.run("print('healed')", stream=TextDisplay(io.StringIO())).ok
+        execution = group.submit("import time; time.sleep(1000)", "node:0")
+        with Cut(nodes[1], servers[-1]):
+            until(lambda: servers[-1].ask("GET", "groups/wide")["nodes"][1]["state"] == "unreachable")
+            # Without a display it is a warning of Python.
+            with pytest.raises(TimeoutError), pytest.warns(RuntimeWarning, match="Group 'wide': Node 1"):
+                execution.result(1.0)
+        execution.cancel()
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,8 @@ class TwoNodes:
         self.nodes.append(NodeProcess(self.join_file, *arguments, **options))
         return self.nodes[-1]
 
-    def join_with(self, file: Path, *arguments: str) -> NodeProcess:
-        self.nodes.append(NodeProcess(file, *arguments))
+    def join_with(self, file: Path, *arguments: str, **options) -> NodeProcess:
+        self.nodes.append(NodeProcess(file, *arguments, **options))
         return self.nodes[-1]
 
     def ready(self) -> None:

@@ -19,7 +19,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from . import sockets
 from .files import FileDoor
-from .joinfile import NAME, JoinFile, join_command, own_addresses
+from .joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
 from .remote import RemoteNode
 from .stores import LinkStores
 
@@ -30,6 +30,7 @@ BEAT_SECONDS = 1.0
 SILENT_SECONDS = 2.6  # named within 3 s: two beats are missing, and the third is late
 LEASE_MARGIN_SECONDS = 5.0  # a node ends its ranks this long before the head calls them dead
 LEAVE_SECONDS = 10.0
+MAX_HOST = 255
 STALL_SECONDS = 2.0  # this process itself did not run: nobody can be blamed for being silent
 
 
@@ -75,7 +76,7 @@ class Nodes:
         public, secret = sockets.new_keys()
         client_public, client_secret = sockets.new_keys()
         self._socket = sockets.HeadSocket(secret, client_public, self._receive)
-        endpoints = [f"{address}:{self._socket.port}" for address in own_addresses()]
+        endpoints = [endpoint_of(address, self._socket.port) for address in own_addresses()]
         JoinFile(
             spec.group_id,
             spec.name,
@@ -219,6 +220,9 @@ class Nodes:
                 if other.told.get(name) != header.get(name):
                     has = f"{words} {header.get(name)} here, {other.told.get(name)} on {other.label}"
                     self._refuse(identity, f"all nodes need the same {words}: {has}")
+                    host = str(header.get("host"))[:MAX_HOST]
+                    free[0].message = f"{host} cannot join: {has.replace(' here', f' on {host}')}."
+                    self._listener.nodes_changed()
                     return None
         return free[0]
 

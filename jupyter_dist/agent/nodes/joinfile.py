@@ -20,6 +20,8 @@ from jupyter_dist.protocol.specs import PROTOCOL_VERSION, Spec
 
 NAME = "join.json"
 _SIOCGIFADDR = 0x8915
+_IPV6_ADDRESSES = Path("/proc/net/if_inet6")
+_LINK_LOCAL = 0x20
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class JoinFile(Spec):
 
     group_id: str
     name: str
-    endpoints: list[str]  # HOST:PORT of the head, the preferred one first
+    endpoints: list[str]  # ADDRESS:PORT of the head, the preferred one first
     server_key: str  # the head's CURVE public key, in Z85
     client_secret: str  # the CURVE secret key of this group's node agents
     num_nodes: int
@@ -77,19 +79,39 @@ def join_command(path: Path) -> str:
 
 
 def own_addresses() -> list[str]:
-    """Return this machine's IPv4 addresses, loopback last."""
-    found = [address for _, name in socket.if_nameindex() if (address := address_of(name)) is not None]
-    return sorted(dict.fromkeys(found), key=lambda address: address.startswith("127."))
+    """Return this machine's addresses: IPv4 before IPv6, loopback last."""
+    found = dict.fromkeys(address for _, address in _addresses())
+    return sorted(found, key=lambda address: (address.startswith("127.") or address == "::1", ":" in address))
 
 
-def address_of(interface: str) -> str | None:
-    """Return the IPv4 address of a network interface; None if it has none."""
+def interface_of(address: str) -> str | None:
+    """Return the network interface that has this address."""
+    return next((name for name, other in _addresses() if other == address), None)
+
+
+def endpoint_of(address: str, port: int) -> str:
+    """Return ADDRESS:PORT, with an IPv6 address in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _addresses() -> list[tuple[str, str]]:
+    """Return the network interfaces and their addresses."""
+    names = [name for _, name in socket.if_nameindex()]
+    return [(name, address) for name in names if (address := _ipv4_of(name)) is not None] + _ipv6()
+
+
+def _ipv4_of(interface: str) -> str | None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
         request = struct.pack("256s", interface.encode()[:15])
         return socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
     return None
 
 
-def interface_of(address: str) -> str | None:
-    """Return the network interface that has this address."""
-    return next((name for _, name in socket.if_nameindex() if address_of(name) == address), None)
+def _ipv6() -> list[tuple[str, str]]:
+    found = []
+    with contextlib.suppress(OSError, ValueError):  # a kernel without IPv6
+        for line in _IPV6_ADDRESSES.read_text().splitlines():
+            digits, _, _, scope, _, interface = line.split()
+            if int(scope, 16) != _LINK_LOCAL:  # these need the name of the interface on the other side
+                found.append((interface, socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))))
+    return found

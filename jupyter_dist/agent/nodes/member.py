@@ -15,15 +15,17 @@ import time
 from collections.abc import Awaitable, Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
 from jupyter_dist.agent.processes.ending import sweep
+from jupyter_dist.agent.processes.environment import node_devices
 from jupyter_dist.agent.processes.starter import Born, Ends, OnExit
 from jupyter_dist.agent.processes.startmethod import Starters, StartMethod, Waiting
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
+from jupyter_dist.system.devices import read_devices, visible
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.frames import Header, encode_frame, pack, unpack
@@ -35,11 +37,15 @@ from .localrank import LocalRank
 from .sockets import NodeSocket, check_usable
 from .stores import StoreDoor
 
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.models import NodeDevice
+
 BEAT_SECONDS = 1.0
 TICK_SECONDS = 0.25
 SILENT_SECONDS = 3.0  # then it connects again
 REDIAL_SECONDS = 2.0
 DIAL_SECONDS = 60.0  # for the first answer of the head
+MAX_REFUSED = 3
 MAX_KEPT_BYTES = 32 << 20
 IMPORT_SECONDS = 300.0
 END_SECONDS = 15.0
@@ -72,10 +78,12 @@ class NodeAgent:
         self._start_method: Starters
         self._out_of_memory = OutOfMemory()
         self._sock: NodeSocket | None = None
+        self._num_refused = 0  # how often the head's machine has said that its port is closed
         self._is_welcome = False  # on this connection
         self._was_welcome = False
         self._heard_at = self._dialled_at = self._told_at = time.monotonic()
         self._address = ""
+        self._devices: list[NodeDevice] = []
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         self._stores = StoreDoor(self._folder / "stores", self._send)
@@ -91,6 +99,7 @@ class NodeAgent:
         """Be a node of the group until it ends; return why it ends otherwise, or nothing."""
         self._start_method = self._new_start_method(self._join.preload, self._exited)
         await self._stores.listen()
+        self._devices = await read_devices()
         self._begin(self._tell_warm(), "tell that torch is imported")
         ticking = start_task(self._tick(), "link to the head", self._failed)
         try:
@@ -139,7 +148,14 @@ class NodeAgent:
             self.stop(f"the head could not be reached for {self._join.lease_seconds:g} s")
 
     async def _dial(self) -> None:
-        found = await reachable(self._join.endpoints)
+        try:
+            found = await reachable(self._join.endpoints)
+        except ConnectionRefusedError:
+            self._num_refused += 1
+            if self._num_refused >= MAX_REFUSED and not self._was_welcome:
+                where = ", ".join(self._join.endpoints)
+                self.stop(f"nothing listens at {where}: the group of this join file has ended")
+            return
         if found is None:
             return
         endpoint, self._address = found
@@ -160,6 +176,8 @@ class NodeAgent:
             "interface": interface_of(self._address),
             "python": ".".join(platform.python_version_tuple()[:2]),
             "torch": _torch_version(),
+            "devices": visible(self._devices, os.environ),
+            "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         }
 
     def _hear(self, header: Header, payload: bytes) -> None:
@@ -252,7 +270,8 @@ class NodeAgent:
             raise JupyterDistError("bad_directory", message, "Choose 'cwd' so that every node has it.")
         interface = interface_of(self._address)
         network = accelerators.on_interface(interface) if interface else {}
-        return dataclasses.replace(spec, env={**network, **spec.env}, store_socket=str(self._stores.path))
+        own = node_devices(spec, os.environ, len(self._devices))
+        return dataclasses.replace(spec, env={**network, **spec.env, **own}, store_socket=str(self._stores.path))
 
     async def _usage(self, header: Header, _: bytes) -> Answer:
         rank = self._ranks.get(int(header["p"]))
@@ -266,7 +285,7 @@ class NodeAgent:
         return {}
 
     async def _port(self, *_: Any) -> Answer:
-        with socket.socket() as probe:
+        with socket.socket(socket.AF_INET6 if ":" in self._address else socket.AF_INET) as probe:
             probe.bind((self._address, 0))
             return {"port": probe.getsockname()[1]}
 
@@ -330,24 +349,34 @@ class NodeAgent:
 
 
 async def reachable(endpoints: list[str]) -> tuple[str, str] | None:
-    """Return the first endpoint that accepts a connection, and this machine's address on the way there."""
+    """Return the first endpoint that accepts a connection, and this machine's address on the way there.
+
+    Raises:
+        ConnectionRefusedError: each was refused by its machine, so that nothing listens there any more.
+    """
 
     async def probe(endpoint: str) -> tuple[str, str]:
         host, _, port = endpoint.rpartition(":")
-        _, writer = await within(REDIAL_SECONDS, asyncio.open_connection(host, int(port)))
+        _, writer = await within(REDIAL_SECONDS, asyncio.open_connection(host.strip("[]"), int(port)))
         address = str(writer.get_extra_info("sockname")[0])
         writer.close()
         return endpoint, address
 
-    probes = [asyncio.ensure_future(probe(endpoint)) for endpoint in endpoints]
+    probes, num_refused = [asyncio.ensure_future(probe(endpoint)) for endpoint in endpoints], 0
     try:
         for attempt in probes:  # in the order that the head prefers, all at the same time
-            with contextlib.suppress(OSError, asyncio.TimeoutError, ValueError):
+            try:
                 return await attempt
+            except ConnectionRefusedError:
+                num_refused += 1
+            except (OSError, asyncio.TimeoutError, ValueError):
+                pass
     finally:
         for attempt in probes:
             attempt.cancel()
         await asyncio.gather(*probes, return_exceptions=True)
+    if num_refused == len(endpoints):
+        raise ConnectionRefusedError
     return None
 
 

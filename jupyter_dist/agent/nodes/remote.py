@@ -143,6 +143,8 @@ class RemoteNode:
             "ranks": format_ranks(self.ranks),
             "address": self.told.get("address"),
             "interface": self.told.get("interface"),
+            "devices": self.told.get("devices") or [],
+            "memory_bytes": self.told.get("memory"),
         }
 
     # -- the link ---------------------------------------------------------------------------------------------

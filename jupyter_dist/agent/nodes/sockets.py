@@ -137,6 +137,7 @@ class HeadSocket:
         }
         for option, value in options.items():
             self._sock.setsockopt(option, value)
+        self._sock.setsockopt(zmq.IPV6, 1)  # IPv4 as well, and alone where the kernel has no IPv6
         self._sock.bind("tcp://*:*")
         endpoint = bytes(self._sock.getsockopt(zmq.LAST_ENDPOINT))
         self.port = int(endpoint.rpartition(b":")[2].rstrip(b"\0"))
@@ -202,6 +203,7 @@ class NodeSocket:
         failures |= zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
         monitor = self._sock.get_monitor_socket(failures | zmq.EVENT_DISCONNECTED)
         self._monitor = _Reader(monitor, self._on_failure)
+        self._sock.setsockopt(zmq.IPV6, int(endpoint.startswith("[")))
         self._sock.connect(f"tcp://{endpoint}")
         self._reader = _Reader(self._sock, self._take)
         self._bundles = _Bundles(self._send)

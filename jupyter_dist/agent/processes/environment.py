@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource
 import socket
+from collections.abc import Mapping
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -60,6 +61,25 @@ def _device_environment(spec: GroupSpec) -> dict[str, str]:
     # may create another process group: the default backend's variables are set in both cases.
     backend = accelerators.BACKENDS[accelerators.ACCELERATORS[spec.accelerator].backends[0]]
     return {visible: ",".join(map(str, spec.devices)), **backend.environment}
+
+
+def node_devices(spec: RankSpec, environment: Mapping[str, str], num_seen: int) -> dict[str, str]:
+    """Return the variable with the devices of a rank on a node: of those that its engine, or its user, has given it.
+
+    The group's `devices` count from 0 in these. Raises JupyterDistError `bad_devices` if they are too few.
+    """
+    variable = accelerators.ACCELERATORS[spec.accelerator].visible_devices
+    if variable is None:
+        return {}
+    given = accelerators.given_devices(spec.accelerator, environment, num_seen)
+    wanted = [int(index) for index in spec.env[variable].split(",")]
+    there = num_seen if given is None else len(given)
+    if max(wanted) >= there and (there or given is not None):
+        shown = f" ({variable}={environment[variable]})" if variable in environment else ""
+        message = f"its ranks need {max(wanted) + 1} devices, and it has {there}{shown}."
+        hint = "Reserve a device for each rank of a node, or start fewer ranks."
+        raise JupyterDistError("bad_devices", message, hint)
+    return {} if given is None else {variable: ",".join(given[index] for index in wanted)}
 
 
 def rank_spec(spec: GroupSpec, rank: int, store_path: str, generation: int, master: tuple[str, int] | None) -> RankSpec:

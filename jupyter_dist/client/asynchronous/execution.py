@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+import warnings
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ class AsyncExecution:
         self.group = group
         self.model = model
         self._feed = feed  # if it is followed since it was submitted
+        self._known_notices = group.notices  # told by earlier cells, and still so
 
     @property
     def id(self) -> str:
@@ -59,6 +61,8 @@ class AsyncExecution:
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         if (feed := self._feed) is not None:
+            feed.on_notices = self._warn
+            self._warn(feed.execution.get("notices"))
             with contextlib.suppress(asyncio.TimeoutError):
                 await within(timeout_seconds, feed.over.wait())
             if feed.ended:
@@ -110,7 +114,22 @@ class AsyncExecution:
 
     def _result_of(self, feed: ExecutionFeed) -> Result:
         self.model = feed.execution
-        return Result(self.group.model, feed.execution, list(feed.view.items))
+        result = Result(self.group.model, feed.execution, list(feed.view.items))
+        result.notices = self._new_notices(feed.execution.get("notices"))
+        return result
+
+    def _new_notices(self, notices: list[str] | None) -> list[str]:
+        """Return those that no cell before this one has told."""
+        if notices is None:  # the answer to its submission, or a group on one machine
+            return []
+        self._known_notices = [notice for notice in self._known_notices if notice in notices]
+        self.group.notices = notices
+        return [notice for notice in notices if notice not in self._known_notices]
+
+    def _warn(self, notices: list[str] | None) -> None:
+        """Warn at once: nobody is shown results before the last one."""
+        for notice in self._new_notices(notices):
+            warnings.warn(f"Group '{self.group.name}': {notice}", RuntimeWarning, stacklevel=2)
 
     async def extend(self, ranks: str = "all") -> None:
         """Run the cell, as it was submitted, on more ranks while it runs: those that a collective in it waits for.

@@ -38,6 +38,7 @@ class AsyncGroup:
     def __init__(self, client: AsyncClient, model: models.Group) -> None:
         self.client = client
         self.model = model
+        self.notices: list[str] = []  # about its nodes, as last heard
 
     @property
     def id(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ class Execution:
         self.group = group
         self._ask = ask
         self._asked: list[InputPrompt] = []
+        self._warned_of: set[str] = set()
         self.was_interrupted = was_interrupted  # while it was submitted
         self._execution = execution
         self._loop = group.client._loop
@@ -87,6 +89,8 @@ class Execution:
             for result in self.stream():
                 if show is not None:
                     show(result)
+                else:
+                    self._warn_of(result.notices)
                 self._answer_questions(result)
             if show is None:
                 return result
@@ -98,6 +102,12 @@ class Execution:
             if show is not None:
                 show(result)
             raise
+
+    def _warn_of(self, notices: list[str]) -> None:
+        for notice in notices:
+            if notice not in self._warned_of:
+                self._warned_of.add(notice)
+                warnings.warn(f"Group '{self.group.name}': {notice}", RuntimeWarning, stacklevel=3)
 
     def _answer_questions(self, result: Result) -> None:
         """Ask for the answer to the first question, once the ranks that ask the same have had time to do so."""

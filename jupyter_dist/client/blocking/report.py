@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from jupyter_dist.client.results.bundle import rank_label
@@ -25,7 +26,7 @@ def status_text(
     lines = [f"Group '{group['name']}': {group['state']}, {group['world_size']} ranks, {group['backend']}"]
     for rank in group["ranks"]:
         index = gpu_id(group, rank)
-        device = by_index.get(index) if index is not None else None
+        device = by_index.get(index) if index is not None and not group.get("nodes") else None
         place = _place(group, rank, device["name"] if device else None)
         lines.append(_rank_line(rank, memory.get(rank["rank"]), place, device))
     lines += _node_lines(group)
@@ -37,11 +38,21 @@ def status_text(
 def _node_lines(group: models.Group) -> Iterator[str]:
     for node in group.get("nodes") or ():
         where = f" {node['host']} ({node['interface'] or node['address']})" if node["host"] else ""
-        yield f"Node {node['node']}:{where} {node['state']}, ranks {node['ranks']}. {node['message'] or ''}".rstrip()
+        devices = _devices_text(node.get("devices") or ())
+        text = f"Node {node['node']}:{where} {node['state']}, ranks {node['ranks']}{devices}. {node['message'] or ''}"
+        yield text.rstrip()
     if allocation := group.get("allocation"):
         yield " ".join(filter(None, (f"{allocation['launcher']}:", allocation["text"], allocation["warning"])))
     if group.get("join"):
         yield f"Run this on each machine that is missing:\n  {group['join']}"
+
+
+def _devices_text(devices: Iterable[models.NodeDevice]) -> str:
+    counts = Counter(
+        f"{device['name']} ({device['memory_bytes'] / GIB:.0f} GiB)" if device["memory_bytes"] else device["name"]
+        for device in devices
+    )
+    return "".join(f", {f'{count} x ' if count > 1 else ''}{text}" for text, count in counts.items())
 
 
 def stacks_text(stacks: Iterable[models.RankStack]) -> str:
@@ -100,7 +111,7 @@ def devices_line(group: models.Group) -> str:
 
 
 def gpu_id(group: models.Group, rank: models.Rank) -> int | None:
-    """Return the machine's index of the rank's device; None on CPU."""
+    """Return the index of the rank's device, on nodes in what each was given; None on CPU."""
     return int(group["devices"][rank["local_rank"]]) if group["devices"] else None
 
 
@@ -129,6 +140,6 @@ def _rank_line(rank: models.Rank, memory: machine.RankMemory | None, place: str,
 
 
 def _place(group: models.Group, rank: models.Rank, name: str | None = None) -> str:
-    gpu = gpu_id(group, rank)
+    gpu = gpu_id(group, rank) if not group.get("nodes") else None  # else it counts in what the node was given
     known = "" if gpu is None else f" (GPU {gpu}{f', {name}' if name else ''})"
     return f"on {rank['device']}{known}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -71,6 +71,7 @@ class ExecutionFeed(Feed):
         self.view = LiveView()
         self.over = asyncio.Event()  # set when it ended, or cannot be followed
         self.ended = False  # whether no more messages will follow
+        self.on_notices: Callable[[list[str] | None], None] | None = None  # called with the server's words about nodes
 
     def subscription(self) -> ClientMessage:
         """From what is known."""
@@ -82,6 +83,8 @@ class ExecutionFeed(Feed):
             self.view.apply(message)
         elif message["type"] == "execution":
             self.execution = message["execution"]
+            if self.on_notices is not None:
+                self.on_notices(self.execution.get("notices"))
             # Not from the answer to `submit`, which may have this state, too: its output comes in between.
             self.ended = self.execution["state"] in FINAL_EXECUTION_STATES
         if self.ended:

@@ -39,11 +39,12 @@ class NotebookDisplay:
 
 
 class VerdictLine:
-    """Says once that a cell may not end, and why it cannot, while it runs."""
+    """Says once that a cell may not end, and why it cannot, while it runs; and what happens to the group's nodes."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._told = ""
+        self._noticed: set[str] = set()
         self._has_warned = False
 
     def update(self, result: Result) -> None:
@@ -51,6 +52,10 @@ class VerdictLine:
         if (warning := result.execution.get("warning")) and not self._has_warned:
             self._has_warned = True
             self._file.write(f"[warning] {warning}\n")
+        for notice in result.notices:
+            if notice not in self._noticed:
+                self._noticed.add(notice)
+                self._file.write(f"[warning] {notice}\n")
         verdict = result.execution.get("verdict")
         if verdict is not None and verdict["kind"] == "cannot_end" and verdict["reason"] != self._told:
             self._told = verdict["reason"]

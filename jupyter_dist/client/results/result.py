@@ -64,6 +64,7 @@ class Result:
         self.execution = execution
         self.folded = items
         self.was_streamed = False  # the output was shown already
+        self.notices: list[str] = []  # about the group's nodes, without those that earlier cells have told
         self.is_shown = False  # shown already, so the value of the cell must not show it again
 
     @property

@@ -60,6 +60,7 @@ class FollowedGroup:
         self._views = ViewStore(self._history.execution_records)
         self._seq = 0  # of the last record that has arrived
         self._since: int | None = None  # the record after which this server follows
+        self._notices: list[str] | None = None  # as followers of its executions were told
         self._watchers = 0
         self._ending = False
         self._connecting: asyncio.Task[None] | None = None
@@ -373,4 +374,7 @@ class FollowedGroup:
 
     def _changed(self) -> None:
         self._notify(("groups",))
+        if (notices := self.status.notices) != self._notices:
+            self._notices = notices
+            self._notify(("nodes", self.id))
         self._changes.wake()

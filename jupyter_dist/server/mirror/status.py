@@ -15,6 +15,11 @@ from jupyter_dist.protocol.specs import LOCAL
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.system.limits import within
 
+# What is shown about a node in these states while a cell runs.
+_WORDS = {
+    "unreachable": "Node {node} ({host}): {message}",
+    "gone": "Node {node} ({host}) is gone: {message}.",
+}
 _FROM_SPEC = ("name", "accelerator", "backend", "devices", "world_size", "cwd")
 _FROM_STATUS = (
     "state",
@@ -80,6 +85,19 @@ class GroupStatus:
         here = [rank for rank in self.fields.get("ranks", []) if rank.get("node") is None]
         return {rank["pid"]: rank["rank"] for rank in here if rank["pid"] is not None}
 
+    @property
+    def notices(self) -> list[str] | None:
+        """Return what is about to happen to its nodes, and which are lost, as sentences; None on one machine."""
+        if not self._nodes:
+            return None
+        about = [self.allocation["warning"]] if self.allocation and self.allocation["warning"] else []
+        lost = [node for node in self._nodes if node["state"] in _WORDS and node["message"]]
+        return about + [_WORDS[node["state"]].format(**node) for node in lost]
+
+    @property
+    def _nodes(self) -> list[dict[str, Any]]:
+        return self.fields.get("nodes") or []
+
     def model(self, group_id: str, running: list[str], queued: list[str]) -> models.Group:
         """Return the Group of docs/api.md, with the ids of its unfinished executions."""
         spec = self.fields["spec"]
@@ -89,7 +107,7 @@ class GroupStatus:
             "protocol": self.protocol,
             **{field: spec[field] for field in _FROM_SPEC},
             "launcher": spec.get("launcher", LOCAL),
-            "nodes": self.fields.get("nodes") or [],
+            "nodes": self._nodes,
             **{field: self.fields.get(field) for field in _FROM_STATUS},
             "allocation": self.allocation,
             **({"join": None} if self.allocation else {}),  # the launcher runs it
@@ -115,7 +133,7 @@ class GroupStatus:
         """Mark the group as lost: its agent has ended, and its ranks with it."""
         self.silence = None
         dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
-        gone = [{**node, "state": "gone"} for node in self.fields.get("nodes") or ()]
+        gone = [{**node, "state": "gone"} for node in self._nodes]
         self.update(state="lost", error=error.to_dict(), ranks=dead, nodes=gone, join=None)
 
     def take_remains(self, group_json: dict[str, Any]) -> None:

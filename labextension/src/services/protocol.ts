@@ -103,6 +103,16 @@ export interface IRank {
   ignores_interrupt?: boolean;
 }
 
+/** A device of a node. */
+export interface INodeDevice {
+  /** The machine's index; null of a part of a device. */
+  index: number | null;
+  name: string;
+  uuid: string | null;
+  /** All that it has. */
+  memory_bytes: number | null;
+}
+
 /** One machine of a group over several machines. */
 export interface INode {
   /** Its number, torchrun's GROUP_RANK. */
@@ -117,6 +127,10 @@ export interface INode {
   address: string | null;
   /** The network interface that its ranks use, unless `env` says otherwise. */
   interface: string | null;
+  /** Those that its engine, or its user, has given it. Of NVIDIA. */
+  devices?: INodeDevice[];
+  /** The memory of the machine. */
+  memory_bytes?: number | null;
 }
 
 /** The nodes that a launcher has asked its engine for, for one group. */
@@ -297,6 +311,8 @@ export interface IExecution {
   waits_for?: string | null;
   /** It calls what all ranks must call, and was sent to some. */
   warning?: string | null;
+  /** What is about to happen to the group's nodes now, and which are lost. */
+  notices?: string[];
   /** Why it does not end, while ranks wait for each other. */
   verdict?: IVerdict | null;
   /** What its ranks ask for, while they wait for an answer. */

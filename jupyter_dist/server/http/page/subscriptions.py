@@ -139,7 +139,7 @@ class ExecutionSubscription(Subscription):
         self._sent: Snapshot | None = None
         self._sent_execution: models.Execution | None = None
         self.key = (self.topic, self._group.id, self._execution_id)
-        self.topics = (self.key, ("view", self._group.id, self._execution_id))
+        self.topics = (self.key, ("view", self._group.id, self._execution_id), ("nodes", self._group.id))
 
     def knows(self, execution: models.Execution) -> None:
         """Note that the page has been sent this, with the answer to its `submit`; of its end it gets a message."""
@@ -161,6 +161,8 @@ class ExecutionSubscription(Subscription):
         assert self._view is not None
         snapshot = self._view.snapshot()
         execution = self._group.executions.get(self._execution_id)
+        if (notices := self._group.status.notices) is not None:
+            execution = {**execution, "notices": notices}
         messages: list[TopicMessage] = [*self._view_messages(snapshot)]
         if execution != self._sent_execution:
             self._sent_execution = execution

@@ -26,6 +26,14 @@ describe('NodeList', () => {
     expect(html).toContain('n1');
   });
 
+  it('shows the devices and the memory of each, equal devices once', () => {
+    const device = (index: number | null, name: string) => ({ index, name, uuid: null, memory_bytes: index === null ? null : 80 * 2 ** 30 });
+    const devices = [device(0, 'NVIDIA H100'), device(1, 'NVIDIA H100'), device(null, 'MIG-7')];
+    const html = shown({ ...node(0, 'joined', 'n0'), devices, memory_bytes: 512 * 2 ** 30 });
+    expect(html).toContain('<span>2 × NVIDIA H100 (80.0 GB), MIG-7</span>');
+    expect(html).toContain('512 GB</span>');
+  });
+
   it('is open and names what is wrong while one is missing or lost', () => {
     const html = shown(node(0, 'gone', 'n0'), node(1, 'waiting', null));
     expect(html).toContain('<details class="jpd-Nodes" open=""><summary>0 of 2 nodes</summary>');

@@ -1,7 +1,8 @@
 /** The machines of a group over several: how many have joined, and what is wrong with the others. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { INode } from '../../services/protocol';
+import { formatBytes } from '../../model/format/quantities';
+import type { INode, INodeDevice } from '../../services/protocol';
 
 export interface INodeListProps {
   readonly nodes: readonly INode[];
@@ -33,10 +34,25 @@ export function NodeList({ nodes, trans }: INodeListProps): React.ReactElement |
             <span>{trans.__('node:%1', node.node)}</span>
             <span>{node.host ?? words.waiting}</span>
             <span>{trans.__('ranks %1', node.ranks)}</span>
+            {(node.devices ?? []).length > 0 && <span>{devicesText(node.devices ?? [], trans)}</span>}
+            {node.memory_bytes && (
+              <span title={trans.__('Memory of the machine')}>{formatBytes(node.memory_bytes)}</span>
+            )}
+            {node.host === null && node.message !== null && <em>{node.message}</em>}
             {node.host !== null && words[node.state] && <strong>{words[node.state]}</strong>}
           </li>
         ))}
       </ul>
     </details>
   );
+}
+
+/** "4 x NVIDIA A100 (40.0 GB)": equal devices once. */
+function devicesText(devices: readonly INodeDevice[], trans: TranslationBundle): string {
+  const counts = new Map<string, number>();
+  for (const { name, memory_bytes } of devices) {
+    const text = memory_bytes === null ? name : trans.__('%1 (%2)', name, formatBytes(memory_bytes));
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
+  return [...counts].map(([text, count]) => (count === 1 ? text : `${count} × ${text}`)).join(', ');
 }
