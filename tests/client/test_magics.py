@@ -252,16 +252,25 @@ def test_a_notebook_runs_where_there_is_no_server_or_it_ends(tmp_path, monkeypat
         "import os, signal\nfrom jupyter_dist.client.servers import running_servers\n"
         "(server,) = running_servers()\nos.kill(server.pid, signal.SIGKILL)"
     )
-    sources = ["%load_ext jupyter_dist", "%dist_init -n 2", "print('from', rank)", "%dist_mode -d", kill_server]
+    sources = [
+        "%load_ext jupyter_dist",
+        "%dist_init -n 2",
+        "print('from', rank)",
+        "1 / rank",
+        "%dist_mode -d",
+        kill_server,
+    ]
     sources += ["%%rank 1\nprint('still', rank)", "%dist_shutdown", "1 / 0"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    notebook.cells[3].metadata.tags = ["raises-exception"]
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
         NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
     (output,) = notebook.cells[2].outputs
     assert output["data"][RANKS_MIME]["state"] == "ok"
     assert output["data"]["text/plain"] == "[rank 0]\nfrom 0\n[rank 1]\nfrom 1"
-    assert notebook.cells[5].outputs[0]["data"]["text/plain"] == "[rank 1]\nstill 1"  # through another server
+    assert notebook.cells[3].outputs[0]["data"][RANKS_MIME]["state"] == "error"  # and the notebook continues
+    assert notebook.cells[6].outputs[0]["data"]["text/plain"] == "[rank 1]\nstill 1"  # through another server
 
 
 def test_a_script_alone_in_a_cell_runs_on_the_ranks(notebook):
@@ -274,3 +283,17 @@ def test_a_script_alone_in_a_cell_runs_on_the_ranks(notebook):
         assert "script of None" in both.text
     finally:
         notebook.run("%dist_mode -d")
+
+
+def test_papermill_sets_parameters_on_the_ranks(tmp_path, monkeypatch):
+    papermill = pytest.importorskip("papermill")
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "rt"))
+    sources = ["%load_ext jupyter_dist", "%dist_init -n 2", "scale = 1", "print(scale * world_size)", "%dist_shutdown"]
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    made.cells[2].metadata.tags = ["parameters"]
+    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(made, tmp_path / "in.ipynb")
+    files = (str(tmp_path / "in.ipynb"), str(tmp_path / "out.ipynb"))
+    papermill.execute_notebook(*files, {"scale": 21}, cwd=str(tmp_path), progress_bar=False)
+    *_, printed, _ = nbformat.read(tmp_path / "out.ipynb", 4).cells
+    assert printed.outputs[0]["data"]["text/plain"] == "[ranks 0-1]\n42"
