@@ -66,7 +66,8 @@ class Comparison:
         model, found = self.model, self.differences
         size = format_bytes(model["bytes"])
         head = f"{model['name']}: {model['tensors']} tensors, {size}, {rank_label(model['ranks'])}: "
-        lines = [head + (f"{len(found)} differences" if found else "all equal")]
+        told = f"{len(found)} difference{'s' if len(found) > 1 else ''}" if found else "all equal"
+        lines = [head + told]
         names = [one["path"] or model["name"] for one in found]
         width = max(map(len, names), default=0)
         lines += [f"  {name:{width}}  {difference_text(one)}" for name, one in zip(names, found, strict=True)]
