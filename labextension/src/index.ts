@@ -5,6 +5,7 @@ import { completerPlugin } from './plugins/help/completer';
 import { debuggingPlugin } from './plugins/notebook/debugging';
 import { deletedCellsPlugin } from './plugins/notebook/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/notebook/executor';
+import { longCellsPlugin } from './plugins/notebook/longcells';
 import { logPanelPlugin } from './plugins/shell/logpanel';
 import { attachPlugin, notebooksPlugin } from './plugins/notebook/notebooks';
 import { nodeWarningsPlugin } from './plugins/shell/nodewarnings';
@@ -40,6 +41,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   attachPlugin,
   deletedCellsPlugin,
   nodeWarningsPlugin,
+  longCellsPlugin,
   cellOffersPlugin,
   newNotebookPlugin,
   rankOutputPlugin,

@@ -1,0 +1,47 @@
+import { Signal } from '@lumino/signaling';
+import { expect, it } from 'vitest';
+import type { IExecution } from '../../services/protocol';
+import type { IFollowedExecution } from '../../tokens';
+import { ILongCell, LongCells } from './longcells';
+
+const NOW = Date.now() / 1000;
+const CANNOT = { kind: 'cannot_end', message: 'rank 0 waits' } as IExecution['verdict'];
+
+/** Follows one execution through these states; what was noticed. */
+function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
+  const sender = {};
+  const followedSignal = new Signal<object, string>(sender);
+  const followed = { execution: null as IExecution | null };
+  const changed = new Signal<typeof followed, unknown>(followed);
+  const executions = { followed: followedSignal, find: () => followed as unknown as IFollowedExecution };
+  const said: string[] = [];
+  const cells = new LongCells(executions as never, () => longSeconds);
+  cells.noticed.connect((_, { execution, hangs, seconds }: ILongCell) => said.push(`${execution.state} ${hangs} ${Math.round(seconds)}`));
+  Object.assign(followed, { changed });
+  followedSignal.emit('x');
+  for (const state of states) {
+    const started = { silent: false, started_at: NOW, ended_at: null, verdict: null };
+    followed.execution = { ...started, ...state } as IExecution;
+    changed.emit(followed as never as IFollowedExecution);
+  }
+  cells.dispose();
+  return said;
+}
+
+it('notices long cells that end, once', () => {
+  const end = { state: 'error', ended_at: NOW + 70 } as const;
+  expect(follow([{ state: 'running' }, end, end])).toEqual(['error null 70']);
+  expect(follow([{ state: 'running' }, { ...end, ended_at: NOW + 50 }])).toEqual([]);
+  expect(follow([{ state: 'running' }, end], 0)).toEqual([]);
+});
+
+it('says nothing of what had ended before, or is silent', () => {
+  expect(follow([{ state: 'ok', started_at: NOW - 500, ended_at: NOW - 100 }])).toEqual([]);
+  expect(follow([{ state: 'running', silent: true }, { state: 'ok', ended_at: NOW + 1000, silent: true }])).toEqual([]);
+});
+
+it('notices a cell that cannot end, once each time', () => {
+  const hangs = { state: 'running', verdict: CANNOT } as const;
+  const said = follow([{ state: 'running' }, hangs, hangs, { state: 'running' }, hangs]);
+  expect(said.map(text => text.split(' ').slice(0, 4).join(' '))).toEqual(['running rank 0 waits', 'running rank 0 waits']);
+});

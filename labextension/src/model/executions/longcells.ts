@@ -1,0 +1,83 @@
+/** Which cells on ranks are worth a notification: long ones that have ended, and those that cannot end. */
+import type { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import { FINAL_STATES, IExecution } from '../../services/protocol';
+import type { IDistExecutions, IFollowedExecution } from '../../tokens';
+
+/** What happened to a cell. */
+export interface ILongCell {
+  execution: IExecution;
+  /** Why it cannot end; null: it has ended. */
+  hangs: string | null;
+  /** How long it ran, or has run. */
+  seconds: number;
+}
+
+export class LongCells implements IDisposable {
+  /** `longSeconds`: how long a cell must have run; 0: none is long. */
+  constructor(
+    private readonly _executions: Pick<IDistExecutions, 'followed' | 'find'>,
+    private readonly _longSeconds: () => number
+  ) {
+    _executions.followed.connect(this._onFollowed, this);
+  }
+
+  /** Emitted once when a cell is worth it. */
+  get noticed(): ISignal<this, ILongCell> {
+    return this._noticed;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  private _onFollowed(_: unknown, id: string): void {
+    const followed = this._executions.find(id);
+    const since = Date.now() / 1000;
+    let isSaid = false;
+    const look = ({ execution }: IFollowedExecution): void => {
+      if (!execution || execution.silent) {
+        return;
+      }
+      if (FINAL_STATES.has(execution.state)) {
+        followed?.changed.disconnect(look, this);
+        this._ended(execution, since);
+        return;
+      }
+      const { verdict } = execution;
+      if (verdict?.kind !== 'cannot_end') {
+        isSaid = false;
+      } else if (!isSaid) {
+        isSaid = true;
+        this._say(execution, verdict.message);
+      }
+    };
+    followed?.changed.connect(look, this);
+    if (followed) {
+      look(followed);
+    }
+  }
+
+  /** What had ended before it was followed is no news. */
+  private _ended(execution: IExecution, since: number): void {
+    const { started_at: start, ended_at: end } = execution;
+    if (start !== null && end !== null && end > since && end - start >= this._longSeconds()) {
+      this._say(execution, null);
+    }
+  }
+
+  private _say(execution: IExecution, hangs: string | null): void {
+    if (this._longSeconds() > 0) {
+      const end = execution.ended_at ?? Date.now() / 1000;
+      this._noticed.emit({ execution, hangs, seconds: end - (execution.started_at ?? end) });
+    }
+  }
+
+  private _isDisposed = false;
+  private readonly _noticed = new Signal<this, ILongCell>(this);
+}
