@@ -1,5 +1,9 @@
+import { ChildProcess, spawn } from 'child_process';
+import { once } from 'events';
+import * as path from 'path';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
+import { disable } from './pageconfig';
 
 test.use({ ownPage: true });
 
@@ -52,6 +56,152 @@ test('a slider has its callback on its rank, on two pages and after a reload', a
   await expect(others.nth(0)).toHaveAttribute('aria-valuenow', '1.0');
   await expect.poll(() => lab.shownText(there)).toContain('rank 0 has 1');
   await second.close();
+});
+
+const SHARED = `import ipywidgets
+rate = ipywidgets.IntSlider(description="rate")
+rate.observe(lambda change: print(f"{'abcd'[rank]} has {change.new}"), "value")
+rate`;
+
+test('equal widgets of all ranks are one, until a rank has its own state', async ({ page }) => {
+  lab.writeNotebook('shared.ipynb', [SHARED], lab.onRanks('0-2'));
+  await lab.openNotebook(page, 'shared.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  const shown = cell.node.locator('.jpd-RankItems:not(.lm-mod-hidden)');
+  const handles = shown.locator('.noUi-handle');
+  await expect(handles).toHaveCount(1);
+  await expect(shown.locator('.jpd-RankItem-ranks').first()).toHaveText('ranks 0-2');
+  await handles.focus();
+  await page.keyboard.press('ArrowRight');
+  for (const name of ['a', 'b', 'c']) {
+    await expect.poll(() => lab.shownText(cell)).toContain(`${name} has 1`);
+  }
+
+  // What the code changes on all ranks is shown in it, also after a reload.
+  await lab.saveNotebook(page);
+  page.on('dialog', dialog => void dialog.accept());
+  await page.reload();
+  await lab.sessionReady(page);
+  await expect(handles).toHaveCount(1);
+  await expect(handles).toHaveAttribute('aria-valuenow', '1.0');
+  await cell.editor.click();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('b');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('rate.value = 40');
+  await page.keyboard.press('Control+Enter');
+  await expect(handles).toHaveAttribute('aria-valuenow', '40.0');
+
+  // The tab of a rank is exact: what is changed there stays there.
+  await cell.tab('Rank 1').click();
+  await expect(handles).toHaveCount(1);
+  await handles.focus();
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => lab.shownText(cell)).toContain('b has 41');
+  await cell.tab('Folded').click();
+  await expect(handles).toHaveCount(3);
+  await expect(handles.nth(0)).toHaveAttribute('aria-valuenow', '40.0');
+  await expect(handles.nth(1)).toHaveAttribute('aria-valuenow', '41.0');
+});
+
+const OUTPUTS = `import ipywidgets
+from IPython.display import display
+out = ipywidgets.Output()
+display(out)
+with out: print("collected by", "abcd"[rank])
+ipywidgets.interact(lambda n: print("twice", 2 * n), n=4);`;
+
+test('interact and Output show what they collect on each rank', async ({ page }) => {
+  lab.writeNotebook('interact.ipynb', [OUTPUTS], lab.onRanks('0-1'));
+  await lab.openNotebook(page, 'interact.ipynb');
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  await page.keyboard.press('Control+Enter');
+  const shown = cell.node.locator('.jpd-RankItems:not(.lm-mod-hidden)');
+  await expect(shown).toContainText('collected by a');
+  await expect(shown).toContainText('collected by b');
+  await expect(shown.getByText('twice 8')).toHaveCount(1);
+  await shown.locator('.noUi-handle').focus();
+  await page.keyboard.press('ArrowRight');
+  await expect(shown.getByText('twice 10')).toHaveCount(1);
+  for (const rank of ['0', '1']) {
+    await cell.tab(`Rank ${rank}`).click();
+    await expect(shown.getByText('twice 10')).toHaveCount(1);
+  }
+});
+
+const UNINSTALLED = `import sys
+sys.modules["ipywidgets"] = None
+from tqdm.notebook import tqdm
+for _ in tqdm(range(3)): pass`;
+
+test('without the frontend widgets are text, and a sentence says so once', async ({ page }) => {
+  await disable(page, '@jupyter-widgets/jupyterlab-manager');
+  lab.writeNotebook('disabled.ipynb', [SHARED, SLIDER, UNINSTALLED], lab.onRanks('0-1'));
+  await lab.openNotebook(page, 'disabled.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  const [shared, slider, uninstalled] = [lab.cell(page, 0), lab.cell(page, 1), lab.cell(page, 2)];
+  await expect(shared.node.locator('.jpd-RankWidget-text').first()).toHaveText("IntSlider(value=0, description='rate')");
+  await expect(slider.node.locator('.jpd-RankWidget-text').last()).toHaveText("IntSlider(value=0, description='rank 1')");
+  await expect(page.getByText('Widgets are shown as text')).toHaveCount(1);
+  // Ranks without ipywidgets: what the library says.
+  await expect(uninstalled.items.last()).toContainText('IProgress not found');
+});
+
+/** A JupyterLab that a test may end. */
+function startLab(port: number): ChildProcess {
+  const folder = path.join(process.env.JUPYTER_RUNTIME_DIR!, String(port));
+  const env = { ...process.env, JUPYTER_DIST_TEST_PORT: String(port), JUPYTER_RUNTIME_DIR: folder };
+  return spawn('jupyter', ['lab', '--config', 'jupyter_server_test_config.py'], { env, stdio: 'ignore' });
+}
+
+test('a bar of each of 8 ranks and a slider live through a restart of the server', async ({ browser }) => {
+  const port = Number(process.env.JUPYTER_DIST_TEST_PORT) + 1;
+  let server = startLab(port);
+  const context = await browser.newContext({ baseURL: `http://localhost:${port}` });
+  const { request } = context;
+  const answers = (): Promise<boolean> => request.get('/jupyter-dist/api/groups').then(answer => answer.ok(), () => false);
+  try {
+    await expect.poll(answers).toBe(true);
+    await lab.startGroup(request, 8);
+    lab.writeNotebook('eight.ipynb', [BARS, SLIDER, SHARED]);
+    const page = await context.newPage();
+    await lab.openNotebook(page, 'eight.ipynb');
+    await lab.execute(page, 'notebook:run-all-cells');
+    const [bars, sliders, shared] = [lab.cell(page, 0), lab.cell(page, 1), lab.cell(page, 2)];
+    await expect(shared.node.locator('.noUi-handle')).toHaveCount(1);
+    const rows = bars.node.locator('.jpd-RankItem:has(.jpd-RankWidget)');
+    await expect(rows).toHaveCount(8);
+    await expect(rows.nth(7)).toContainText('80/80');
+    // One under the other, none wider than its cell, and as low as a line.
+    const boxes = await rows.evaluateAll(nodes => nodes.map(node => node.getBoundingClientRect().toJSON()));
+    boxes.forEach((box, i) => expect(box.y).toBeGreaterThanOrEqual(i > 0 ? boxes[i - 1].bottom : 0));
+    expect(Math.max(...boxes.map(box => box.height))).toBeLessThan(50);
+    expect(await bars.node.locator('.jpd-RankItems').evaluate(node => node.scrollWidth - node.clientWidth)).toBeLessThanOrEqual(0);
+
+    server.kill('SIGKILL');
+    await expect.poll(answers).toBe(false);
+    server = startLab(port);
+    await expect.poll(answers).toBe(true);
+    const handle = sliders.node.locator('.noUi-handle').nth(1);
+    await expect(async () => {
+      await handle.focus();
+      await page.keyboard.press('ArrowRight');
+      expect(await lab.shownText(sliders)).toContain('rank 1 has');
+    }).toPass();
+    await shared.node.locator('.noUi-handle').focus();
+    await page.keyboard.press('ArrowRight');
+    await expect.poll(() => lab.shownText(shared)).toContain('a has 1');
+    await expect(rows.nth(7)).toContainText('80/80');
+  } finally {
+    await lab.shutdownGroup(request).catch(() => undefined);
+    await context.close();
+    const ended = once(server, 'exit');
+    server.kill('SIGTERM');
+    await ended;
+  }
 });
 
 test('each rank has its progress bar, and a dead one keeps its widgets as they were', async ({ page, request }) => {

@@ -3,7 +3,7 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IDisposable } from '@lumino/disposable';
 import { FINAL_STATES, IRanksBundle, ISavedItem } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IFollower } from '../../tokens';
-import { WIDGET_MIME } from '../comms/spaces';
+import { WIDGET_MIME } from '../comms/sharedviews';
 import { makeBundle } from '../executions/bundle';
 import type { Authors } from '../notebooks/authors';
 import { CellOutput, savedBundle } from './celloutput';

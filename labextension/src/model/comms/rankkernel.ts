@@ -9,6 +9,7 @@ import { Signal } from '@lumino/signaling';
 import type { ICommNews, ICommRequest, ICommState } from '../../services/protocol';
 import type { ICommContent } from '../../services/service';
 import { decodeBuffers, encodeBuffers } from './buffers';
+import { IPlace, NO_RANK } from './shared';
 
 type Opens = (comm: Kernel.IComm, message: KernelMessage.ICommOpenMsg) => void | PromiseLike<void>;
 type Buffers = (ArrayBuffer | ArrayBufferView)[];
@@ -19,10 +20,12 @@ type Said = Pick<ICommNews, 'comm_id' | 'target_name' | 'data' | 'metadata' | 'b
 export interface IRankKernelOptions {
   /** Unique on the page. */
   id: string;
+  /** The widgets of ranks that a widget without a rank stands for. */
+  placesOf(commId: string): IPlace[];
   /** Send a message to a widget of a rank. Rejects with the server's DistError. */
   send(rank: number, kind: ICommRequest['kind'], content: ICommContent): Promise<void>;
   /** A message was sent, and is handled (or never will be). */
-  onSent(rank: number, msgId: string): void;
+  onSent(rank: number, commId: string): void;
   onHandled(rank: number, msgId: string, reason: unknown): void;
 }
 
@@ -90,14 +93,16 @@ export class RankKernel implements IDisposable {
 
   // -- from ranks ---------------------------------------------------------------------------------------
 
-  /** The rank of an open comm; null if there is none. */
-  rankOf(id: string | undefined): number | null {
-    return this._comms.get(id ?? '')?.rank ?? null;
+  /** The ranks of an open comm; none if there is no such comm. */
+  ranksOf(id: string): number[] {
+    const comm = this._comms.get(id);
+    return comm ? this._placesOf(comm).map(({ rank }) => rank) : [];
   }
 
-  /** The ids of the open comms of a rank, or of all. */
+  /** The ids of the open comms of a rank, or of all ranks. */
   ids(rank?: number): string[] {
-    return [...this._comms.values()].filter(comm => rank === undefined || comm.rank === rank).map(comm => comm.commId);
+    const isMeant = (comm: RankComm): boolean => comm.rank !== null && (rank ?? comm.rank) === comm.rank;
+    return [...this._comms.values()].filter(isMeant).map(comm => comm.commId);
   }
 
   /** Open comms. All at once, because widgets name each other. */
@@ -115,54 +120,65 @@ export class RankKernel implements IDisposable {
     await comm?.onClose?.(message('comm_close', news) as KernelMessage.ICommCloseMsg);
   }
 
-  /** A message of this page has been handled. */
-  handled(msgId: string, reason: unknown = null): void {
+  /** A rank has handled a message of this page, or never will. */
+  handled(msgId: string, rank: number, reason: unknown = null): void {
     const sent = this._sent.get(msgId);
-    if (sent) {
-      this._sent.delete(msgId);
-      sent.future.settle();
-      this._options.onHandled(sent.rank, msgId, reason);
+    if (sent?.ranks.delete(rank)) {
+      if (sent.ranks.size === 0) {
+        this._sent.delete(msgId);
+        sent.future.settle();
+      }
+      this._options.onHandled(rank, msgId, reason);
     }
   }
 
-  /** The answers to what was sent are lost. */
-  forgetSent(): void {
-    [...this._sent.keys()].forEach(id => this.handled(id));
+  /** The answers to what was sent are lost: all, or those of one rank. */
+  forgetSent(rank?: number): void {
+    for (const [id, { ranks }] of [...this._sent]) {
+      [...ranks].filter(each => each === (rank ?? each)).forEach(each => this.handled(id, each));
+    }
   }
 
   /** Whether messages of this page wait for a rank. */
   waitsFor(rank: number): boolean {
-    return [...this._sent.values()].some(sent => sent.rank === rank);
+    return [...this._sent.values()].some(({ ranks }) => ranks.has(rank));
   }
 
   /** Called by comms. */
   send(comm: RankComm, kind: ICommRequest['kind'], content: Omit<ICommContent, 'msg_id'>): SentMessage {
     const future = new SentMessage(UUID.uuid4());
-    const { rank } = comm;
-    if (rank === null) {
+    const places = this._placesOf(comm);
+    if (places.length === 0) {
       // A widget that the page has made: no rank has its code.
       console.warn('jupyter_dist: widgets that are made in the page have no rank', comm.targetName);
       void Promise.resolve().then(() => future.settle());
       return future;
     }
     const { id } = future;
-    this._sent.set(id, { rank, future });
-    this._options.onSent(rank, id);
-    this._options.send(rank, kind, { ...content, msg_id: id }).catch(reason => this.handled(id, reason));
+    this._sent.set(id, { ranks: new Set(places.map(({ rank }) => rank)), future });
+    for (const { rank, comm_id, rename } of places) {
+      this._options.onSent(rank, comm.commId);
+      const own = { ...content, data: rename(content.data), comm_id, msg_id: id };
+      this._options.send(rank, kind, own).catch(reason => this.handled(id, rank, reason));
+    }
     return future;
+  }
+
+  private _placesOf({ commId, rank }: RankComm): IPlace[] {
+    return rank === null ? this._options.placesOf(commId) : [{ rank, comm_id: commId, rename: data => data }];
   }
 
   private async _open(state: ICommState | ICommNews): Promise<void> {
     const target = state.target_name ?? '';
     const opens = this._targets.get(target);
-    const comm = new RankComm(this, target, state.comm_id!, state.rank);
+    const comm = new RankComm(this, target, state.comm_id!, state.rank === NO_RANK ? null : state.rank);
     this._comms.set(comm.commId, comm);
     await opens?.(comm as unknown as Kernel.IComm, message('comm_open', state) as KernelMessage.ICommOpenMsg);
   }
 
   private _comms = new Map<string, RankComm>();
   private _isDisposed = false;
-  private _sent = new Map<string, { rank: number; future: SentMessage }>();
+  private _sent = new Map<string, { ranks: Set<number>; future: SentMessage }>();
   private _targets = new Map<string, Opens>();
 }
 

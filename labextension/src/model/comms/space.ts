@@ -11,6 +11,8 @@ import { DistError } from '../../services/errors';
 import type { ICommNews, ICommsMessage, ICommState, IErrorBody, TopicMessage } from '../../services/protocol';
 import type { IDistService } from '../../tokens';
 import { RankKernel } from './rankkernel';
+import { isShared, SharedWidgets } from './shared';
+import { WidgetStates } from './states';
 
 type Context = DocumentRegistry.IContext<INotebookModel>;
 type Manager = typeof import('@jupyter-widgets/jupyterlab-manager');
@@ -41,9 +43,11 @@ export class WidgetSpace implements IDisposable {
     this._kernel = new RankKernel({
       id: `jupyter-dist-${group}-${nextId++}`,
       send: (rank, kind, content) => service.sendComm(group, rank, kind, content),
-      onSent: rank => this._onSent(rank),
+      placesOf: id => this._shared.placesOf(id),
+      onSent: (rank, id) => this._onSent(rank, id),
       onHandled: (rank, _, reason) => this._onHandled(rank, reason)
     });
+    this._shared = new SharedWidgets(this._states, this._kernel, () => this._sharedChanged.emit());
     const managed = {
       set manager(manager: IManager) {
         found.resolve(manager);
@@ -85,13 +89,25 @@ export class WidgetSpace implements IDisposable {
     return this._kernel.isDisposed;
   }
 
-  rankOf(model: string): number | null {
-    return this._kernel.rankOf(model);
+  /** Emitted when `findShared` may return something else. */
+  get sharedChanged(): ISignal<this, void> {
+    return this._sharedChanged;
+  }
+
+  /** The ranks of a widget. */
+  ranksOf(model: string): number[] {
+    return this._kernel.ranksOf(model);
+  }
+
+  /** The widget that stands for these of all ranks, which are given by rank; null if they are not equal. */
+  findShared(roots: ReadonlyMap<number, string>): string | null {
+    return this._shared.find(roots);
   }
 
   /** Whether there is such a widget, or was one when the notebook was saved. */
   async has(model: string): Promise<boolean> {
     await this.ready;
+    await (isShared(model) ? this._shared.ready : null);
     const manager = await this.manager;
     await Promise.resolve();
     return this._kernel.hasComm(model) || manager.has_model(model);
@@ -105,6 +121,7 @@ export class WidgetSpace implements IDisposable {
     if (!this.isDisposed) {
       clearTimeout(this._timer);
       this._subscription.dispose();
+      this._shared.dispose();
       this._kernel.dispose();
       this._registration.dispose();
       Signal.clearData(this);
@@ -135,6 +152,7 @@ export class WidgetSpace implements IDisposable {
     for (let at = 0; at < messages.length; at++) {
       const opened = messages.slice(at).findIndex(({ kind }) => kind !== 'comm_open');
       const count = opened < 0 ? messages.length - at : opened;
+      messages.slice(at, at + count).forEach(message => this._states.open(message));
       await this._kernel.open(messages.slice(at, at + count));
       at += count;
       if (at < messages.length) {
@@ -146,13 +164,16 @@ export class WidgetSpace implements IDisposable {
 
   private async _takeAll(comms: readonly ICommState[]): Promise<void> {
     this._kernel.forgetSent();
+    this._states.reset(comms);
     const now = new Set(comms.map(comm => comm.comm_id));
     await this._setLive(this._kernel.ids().filter(id => !now.has(id)), false);
     const isKnown = ({ comm_id }: ICommState): boolean => this._kernel.hasComm(comm_id);
     const known = comms.filter(isKnown);
     await this._kernel.open(comms.filter(comm => !isKnown(comm) && comm.is_kept));
     for (const comm of known) {
-      await this._kernel.say({ ...comm, data: { method: 'update', ...comm.data } });
+      const news: ICommNews = { ...comm, seq: 0, kind: 'comm_msg', data: { method: 'update', ...comm.data } };
+      void this._shared.follow(news);
+      await this._kernel.say(news);
     }
     for (const { rank, live } of comms) {
       if (live === (this._troubles.get(rank) === DEAD)) {
@@ -167,12 +188,18 @@ export class WidgetSpace implements IDisposable {
   private async _takeOne(news: ICommNews): Promise<void> {
     switch (news.kind) {
       case 'comm_msg':
+        this._states.say(news);
+        void this._shared.follow(news);
         return this._kernel.say(news);
       case 'comm_close':
+        this._states.close(news.comm_id!);
+        void this._shared.follow(news);
         return this._kernel.close(news);
       case 'comm_done':
-        return this._kernel.handled(news.msg_id!);
+        return this._kernel.handled(news.msg_id!, news.rank);
       case 'dead':
+        this._kernel.forgetSent(news.rank);
+        this._shared.died(news.rank);
         this._setTrouble(news.rank, DEAD);
         return this._setLive(this._kernel.ids(news.rank), false);
     }
@@ -191,7 +218,10 @@ export class WidgetSpace implements IDisposable {
 
   // -- to ranks -----------------------------------------------------------------------------------------
 
-  private _onSent(rank: number): void {
+  private _onSent(rank: number, id: string): void {
+    if (!isShared(id)) {
+      this._shared.used(id);
+    }
     if (!this._waits.has(rank)) {
       this._waits.set(
         rank,
@@ -231,6 +261,9 @@ export class WidgetSpace implements IDisposable {
   private _opened = new Signal<this, void>(this);
   private _ready = new PromiseDelegate<void>();
   private _registration: IDisposable;
+  private _shared: SharedWidgets;
+  private _sharedChanged = new Signal<this, void>(this);
+  private _states = new WidgetStates();
   private _subscription: ITopicSubscription;
   private _timer: ReturnType<typeof setTimeout>;
   private _troubleChanged = new Signal<this, number>(this);
@@ -286,6 +319,7 @@ function merged(
   before: Record<string, { state: object }> | undefined,
   own: Record<string, { state: object }>
 ): Record<string, { state: object }> {
-  const state = { ...before?.[STATE_MIME]?.state, ...own[STATE_MIME].state };
+  const ofRanks = Object.entries(own[STATE_MIME].state).filter(([id]) => !isShared(id));
+  const state = { ...before?.[STATE_MIME]?.state, ...Object.fromEntries(ofRanks) };
   return { ...before, [STATE_MIME]: { ...own[STATE_MIME], state } };
 }

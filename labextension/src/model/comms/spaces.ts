@@ -3,10 +3,10 @@ import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import { ISignal, Signal } from '@lumino/signaling';
 import type { IDistService } from '../../tokens';
+import { WIDGET_MIME } from './sharedviews';
 import type { WidgetSpace } from './space';
-
-export const WIDGET_MIME = 'application/vnd.jupyter.widget-view+json';
 
 type Library = typeof import('@jupyter-widgets/jupyterlab-manager');
 type Context = DocumentRegistry.IContext<INotebookModel>;
@@ -23,6 +23,8 @@ export class WidgetSpaces {
     private readonly _service: Pick<IDistService, 'subscribe' | 'sendComm'>,
     private readonly _rendermime: IRenderMimeRegistry,
     private readonly _context: Context | null,
+    /** Whether the page has JupyterLab's extension for widgets: what it shares can be imported even if it is disabled. */
+    private readonly _isInstalled: () => boolean,
     private readonly _createView: (
       options: IRenderMime.IRendererOptions,
       load: () => Promise<ILoadedSpace | null>
@@ -45,7 +47,17 @@ export class WidgetSpaces {
     return registry;
   }
 
-  /** Resolves to null if the page has no widget manager: JupyterLab's extension for widgets is not installed. */
+  /** Emitted with a group when `findShared` may return something else. */
+  get sharedChanged(): ISignal<this, string> {
+    return this._sharedChanged;
+  }
+
+  /** The widget that stands for these of a group's ranks, which are given by rank; null if they are not equal. */
+  findShared(group: string, roots: ReadonlyMap<number, string>): string | null {
+    return this._loaded.get(group)?.findShared(roots) ?? null;
+  }
+
+  /** Resolves to null if the page has no widget manager: JupyterLab's extension for widgets is not installed, or disabled. */
   private async _load(group: string): Promise<ILoadedSpace | null> {
     if (!this._spaces.has(group)) {
       this._spaces.set(group, this._open(group));
@@ -55,6 +67,9 @@ export class WidgetSpaces {
 
   private async _open(group: string): Promise<ILoadedSpace | null> {
     let library: Library;
+    if (!this._isInstalled()) {
+      return null;
+    }
     try {
       library = await import('@jupyter-widgets/jupyterlab-manager');
     } catch {
@@ -64,12 +79,17 @@ export class WidgetSpaces {
     // Nested widgets, as in an Output widget, are shown like others.
     const rendermime = this.registryOf(group);
     const space = new WidgetSpace({ service: this._service, group, rendermime, context: this._context, library });
+    this._loaded.set(group, space);
+    space.sharedChanged.connect(() => this._sharedChanged.emit(group));
+    void space.ready.then(() => this._sharedChanged.emit(group));
     return {
       space,
       createRenderer: async options => new library.WidgetRenderer(options, await space.manager)
     };
   }
 
+  private _loaded = new Map<string, WidgetSpace>();
   private _registries = new Map<string, IRenderMimeRegistry>();
+  private _sharedChanged = new Signal<this, string>(this);
   private _spaces = new Map<string, Promise<ILoadedSpace | null>>();
 }

@@ -19,6 +19,8 @@ import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
 
 const ID = 'jupyter-dist:rank-output';
+/** JupyterLab's extension for widgets. */
+const WIDGETS_ID = '@jupyter-widgets/jupyterlab-manager:plugin';
 const DEFAULT_LINES = 30;
 
 /** A plugin, not a mimeExtension, because those get no services. */
@@ -53,7 +55,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const extend = (group: string, execution: string, ranks: string): Promise<void> =>
       service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason));
     const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null = null): void => {
-      const spaces = spacesOf(service, registry, context, trans);
+      const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
       registry.addFactory(
         {
           safe: true,
@@ -62,7 +64,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
           createRenderer: () =>
             new RanksRenderer({
               rendermime: registry,
-              registryOf: group => spaces.registryOf(group),
+              widgets,
               executions,
               actions,
               trans,
@@ -99,13 +101,15 @@ function spacesOf(
   service: IDistService,
   registry: IRenderMimeRegistry,
   context: NotebookPanel['context'] | null,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  isInstalled: () => boolean
 ): WidgetSpaces {
   const isFirstText = (): boolean => !wasText && (wasText = true);
   return new WidgetSpaces(
     service,
     registry,
     context,
+    isInstalled,
     (options, load) => new RankWidgetView(options, { trans, load, isFirstText })
   );
 }

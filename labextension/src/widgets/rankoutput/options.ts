@@ -1,6 +1,7 @@
 /** What the renderer of ranks' output is given: the models that it shows, and what its buttons do. */
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { WidgetSpaces } from '../../model/comms/spaces';
 import type { Awaited } from '../../model/executions/waiting';
 import type { IExecution, IInputRequest, IRankStack } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistOutputActions } from '../../tokens';
@@ -8,8 +9,8 @@ import type { IRankNote } from './header/ranknotes';
 
 export interface IRanksRendererOptions {
   rendermime: IRenderMimeRegistry;
-  /** The registry for the outputs of a group, whose widgets are live. */
-  registryOf(group: string): IRenderMimeRegistry;
+  /** The live widgets of groups. */
+  widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;
   executions: IDistExecutions;
   trans: TranslationBundle;
   /** What other extensions add. */

@@ -1,14 +1,15 @@
 /** What is below the tabs: a pane for the folded output, one for each rank, and one for curves. Created when they are first shown. */
-import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { PanelLayout, Widget } from '@lumino/widgets';
+import { SharedViews } from '../../model/comms/sharedviews';
+import type { WidgetSpaces } from '../../model/comms/spaces';
 import { includesRank } from '../../model/format/ranks';
 import { FINAL_STATES } from '../../services/protocol';
 import { CurvesTab } from './curves/tab';
 import type { NumbersSwitch } from './header/numbersswitch';
 import type { TabId } from './header/tabbar';
 import { ItemList } from './itemlist';
-import type { IShown } from './shown';
+import type { IShown, IShownItem } from './shown';
 
 export interface IPanesOptions {
   trans: TranslationBundle;
@@ -17,7 +18,8 @@ export interface IPanesOptions {
   /** Where panes are put. */
   content: PanelLayout;
   numbers: NumbersSwitch;
-  registryOf(group: string): IRenderMimeRegistry;
+  /** The live widgets of groups. */
+  widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;
   openLog(group: string, rank: number): void;
   redraw(): void;
 }
@@ -25,6 +27,7 @@ export interface IPanesOptions {
 export class Panes {
   constructor(private readonly _options: IPanesOptions) {
     this._curves = new CurvesTab(_options);
+    this._shared = new SharedViews(_options.widgets, _options.redraw);
   }
 
   /** Read the curves; whether there are any. */
@@ -46,8 +49,7 @@ export class Panes {
       this._curves.update();
       return;
     }
-    const items =
-      tab === 'folded' ? this._options.numbers.apply(shown.items) : shown.items.filter(item => includesRank(item.ranks, tab));
+    const items = tab === 'folded' ? this._folded(shown, trusted) : shown.items.filter(item => includesRank(item.ranks, tab));
     (pane as ItemList).setItems(items, shown.ranks, !FINAL_STATES.has(shown.state));
   }
 
@@ -61,12 +63,17 @@ export class Panes {
 
   dispose(): void {
     this._curves.dispose();
+    this._shared.dispose();
+  }
+
+  private _folded(shown: IShown, trusted: boolean): readonly IShownItem[] {
+    return this._options.numbers.apply(trusted ? this._shared.apply(shown) : shown.items);
   }
 
   private _newList(shown: IShown, trusted: boolean): ItemList {
-    const { registryOf, trans, openLog, numbers } = this._options;
+    const { widgets, trans, openLog, numbers } = this._options;
     return new ItemList({
-      rendermime: registryOf(shown.group.id),
+      rendermime: widgets.registryOf(shown.group.id),
       trans,
       trusted,
       openLog: rank => openLog(shown.group.id, rank),
@@ -87,4 +94,5 @@ export class Panes {
 
   private _curves: CurvesTab;
   private readonly _panes = new Map<TabId, Widget>();
+  private readonly _shared: SharedViews;
 }

@@ -3,6 +3,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import type { ILoadedSpace } from '../../model/comms/spaces';
+import { formatRanks } from '../../model/format/ranks';
 import type { ITrouble, WidgetSpace } from '../../model/comms/space';
 
 export interface IWidgetViewOptions {
@@ -40,7 +41,7 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
     if (typeof id !== 'string' || !(await space.has(id))) {
       this._showText(model, space.error ? [space.error.message, space.error.hint].join(' ').trim() : '');
       const look = (): void => {
-        if (this.isDisposed || typeof id !== 'string' || space.rankOf(id) !== null) {
+        if (this.isDisposed || typeof id !== 'string' || space.ranksOf(id).length > 0) {
           space.opened.disconnect(look);
           void (this.isDisposed ? null : this.renderModel(model));
         }
@@ -57,7 +58,7 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
     }
     this._replace(view);
     await view.renderModel(model);
-    this._watch(space, space.rankOf(id));
+    this._watch(space, space.ranksOf(id));
   }
 
   dispose(): void {
@@ -68,34 +69,38 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
     }
   }
 
-  private _watch(space: WidgetSpace, rank: number | null): void {
-    if (rank === null || this.isDisposed) {
+  private _watch(space: WidgetSpace, ranks: readonly number[]): void {
+    if (ranks.length === 0 || this.isDisposed) {
       return;
     }
     this._space?.troubleChanged.disconnect(this._onTrouble, this);
     this._space = space;
-    this._rank = rank;
+    this._ranks = ranks;
+    if (ranks.length > 1) {
+      this.node.title = this._options.trans.__('One for ranks %1: what you change goes to each of them', formatRanks(ranks));
+    }
     space.troubleChanged.connect(this._onTrouble, this);
-    this._onTrouble(space, rank);
+    this._onTrouble(space, ranks[0]);
   }
 
   private _onTrouble(space: WidgetSpace, rank: number): void {
-    if (rank === this._rank) {
-      this._say(this._words(space.troubleOf(rank)));
+    if (this._ranks.includes(rank)) {
+      const troubled = this._ranks.find(each => space.troubleOf(each) !== null) ?? rank;
+      this._say(this._words(space.troubleOf(troubled), troubled));
     }
   }
 
-  private _words(trouble: ITrouble | null): string {
+  private _words(trouble: ITrouble | null, rank: number): string {
     const { trans } = this._options;
     if (!trouble) {
       return '';
     }
     if (trouble.kind === 'dead') {
-      return trans.__('Rank %1 is dead: this is its last state.', this._rank!);
+      return trans.__('Rank %1 is dead: this is its last state.', rank);
     }
     return trouble.error
       ? [trouble.error.message, trouble.error.hint].join(' ').trim()
-      : trans.__('Rank %1 is running: it answers when its cell or callback has ended.', this._rank!);
+      : trans.__('Rank %1 is running: it answers when its cell or callback has ended.', rank);
   }
 
   private _say(text: string): void {
@@ -123,11 +128,11 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
 
   private _notInstalled(): string {
     return this._options.trans.__(
-      'Widgets are shown as text: JupyterLab has no extension for them. Install ipywidgets in the Python environment of the Jupyter server, and reload the page.'
+      'Widgets are shown as text: JupyterLab has no extension for them, or it is disabled. Install ipywidgets in the Python environment of the Jupyter server, and reload the page.'
     );
   }
 
   private readonly _note = document.createElement('div');
-  private _rank: number | null = null;
+  private _ranks: readonly number[] = [];
   private _space: WidgetSpace | null = null;
 }

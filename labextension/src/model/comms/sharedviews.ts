@@ -1,0 +1,81 @@
+/** Puts one view in the place of equal widgets of all ranks. */
+import type { IMimeBundle, IOutput } from '@jupyterlab/nbformat';
+import type { IDisposable } from '@lumino/disposable';
+import { ExecutionState, FINAL_STATES } from '../../services/protocol';
+import { expandRanks } from '../format/ranks';
+import type { WidgetSpaces } from './spaces';
+
+export const WIDGET_MIME = 'application/vnd.jupyter.widget-view+json';
+
+interface IItem {
+  key: string;
+  ranks: string;
+  output?: IOutput;
+}
+
+interface IShown<T> {
+  group: { id: string };
+  /** Those of the cell. */
+  ranks: string;
+  state: ExecutionState;
+  items: readonly T[];
+}
+
+/** Those of one output. */
+export class SharedViews implements IDisposable {
+  constructor(
+    private readonly _widgets: Pick<WidgetSpaces, 'findShared' | 'sharedChanged'>,
+    private readonly _redraw: () => void
+  ) {
+    _widgets.sharedChanged.connect(this._onChanged, this);
+  }
+
+  isDisposed = false;
+
+  dispose(): void {
+    this.isDisposed = true;
+    this._widgets.sharedChanged.disconnect(this._onChanged, this);
+  }
+
+  /** The items to show. While the cell runs they are those of each rank, which are different from moment to moment. */
+  apply<T extends IItem>({ group, ranks, state, items }: IShown<T>): readonly T[] {
+    const members = FINAL_STATES.has(state) ? expandRanks(ranks) : [];
+    const views = members.map(rank => items.filter(item => item.ranks === String(rank) && widgetOf(item) !== null));
+    const count = members.length > 1 ? Math.min(...views.map(own => own.length)) : 0;
+    const replaced = new Map<T, T | null>();
+    for (let at = 0; at < count; at++) {
+      const equal = views.map(own => own[at]);
+      const shared = this._widgets.findShared(group.id, new Map(members.map((rank, i) => [rank, widgetOf(equal[i])!])));
+      if (shared !== null) {
+        equal.forEach(item => replaced.set(item, null));
+        const first = items.find(item => equal.includes(item))!;
+        replaced.set(first, this._shared(first, ranks, shared));
+      }
+    }
+    return replaced.size === 0 ? items : items.flatMap(item => (replaced.has(item) ? (replaced.get(item) ?? []) : [item])) as T[];
+  }
+
+  /** An item like this one. Its output stays the same object, so that it is not drawn again. */
+  private _shared<T extends IItem>(item: T, ranks: string, model_id: string): T {
+    let made = this._made.get(model_id);
+    if (made?.from !== item.output) {
+      const data = item.output!.data as IMimeBundle;
+      const view = { ...(data[WIDGET_MIME] as object), model_id };
+      made = { from: item.output, output: { ...item.output!, data: { ...data, [WIDGET_MIME]: view } } as IOutput };
+      this._made.set(model_id, made);
+    }
+    return { ...item, key: `shared-${item.key}`, ranks, output: made!.output };
+  }
+
+  private _onChanged(): void {
+    this._redraw();
+  }
+
+  private _made = new Map<string, { from: IOutput | undefined; output: IOutput }>();
+}
+
+/** The id of the widget that an item shows. */
+function widgetOf({ output }: IItem): string | null {
+  const view = (output?.data as IMimeBundle | undefined)?.[WIDGET_MIME] as { model_id?: unknown } | undefined;
+  return typeof view?.model_id === 'string' ? view.model_id : null;
+}
