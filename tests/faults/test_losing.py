@@ -231,6 +231,12 @@ def test_a_group_that_an_earlier_version_started_is_adopted(place, protocol):
     for method, path, body in newer:
         status, refused = server.refused(method, path, body)
         assert (status, refused["code"]) == (409, "incompatible"), path
+    channel = server.channel()  # a page that shows widgets says this sentence
+    channel.send({"type": "subscribe", "topic": "comms", "group": "g"})
+    error = channel.next_of("error")["error"]
+    assert error["code"] == "incompatible"
+    assert "cannot show widgets" in error["message"]
+    channel.close()
     server.ask("POST", "groups/g/restart")
     until(lambda: state_of(server) == "ready")
     assert server.run("g", "'kept' in globals()")["items"][0]["output"]["data"]["text/plain"] == "False"

@@ -277,7 +277,7 @@ export class DistService implements IService {
   sendComm(group: string, rank: number, kind: ICommRequest['kind'], content: ICommContent): Promise<void> {
     return new Promise((resolve, reject) => {
       const text = JSON.stringify(content);
-      if (this._channel.sendComm(group, rank, kind, text, content.msg_id, reject)) {
+      if (this._channel.sendComm(group, rank, kind, text, `${content.msg_id}-${rank}`, reject)) {
         return; // a refusal comes by the WebSocket; success is what the rank sends
       }
       restapi.sendComm(this._settings, group, rank, { kind, content: text }).then(() => resolve(), reject);

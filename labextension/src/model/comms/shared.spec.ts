@@ -17,7 +17,7 @@ class Page {
   constructor() {
     for (const [rank, id] of ROOTS) {
       this.take(news('comm_open', id, { _model_name: 'BoxModel', children: [`IPY_MODEL_${id}-slider`] }, rank));
-      this.take(news('comm_open', `${id}-slider`, { value: 1, label: 'lr' }, rank));
+      this.take(news('comm_open', `${id}-slider`, { value: 1, name: 'lr' }, rank));
     }
   }
 
@@ -56,7 +56,7 @@ describe('equal widgets of ranks', () => {
     const [box, slider] = page.log;
     expect(box.comm_id).toBe(id);
     expect((box.data!.state as { children: string[] }).children).toEqual([`IPY_MODEL_${slider.comm_id}`]);
-    expect(slider.data!.state).toEqual({ value: 1, label: 'lr' });
+    expect(slider.data!.state).toEqual({ value: 1, name: 'lr' });
 
     // What is changed in it goes to the same part on each rank, with its names.
     const places = page.shared.placesOf(slider.comm_id!);
@@ -86,10 +86,10 @@ describe('equal widgets of ranks', () => {
 
   it('are not one if they differ, and do not fold later', () => {
     const page = new Page();
-    page.take(news('comm_msg', 'b-slider', { label: 'rank 2' }, 2));
+    page.take(news('comm_msg', 'b-slider', { name: 'rank 2' }, 2));
     expect(page.shared.find(ROOTS)).toBeNull();
     vi.advanceTimersByTime(2 * SETTLE_MS);
-    page.take(news('comm_msg', 'b-slider', { label: 'lr' }, 2));
+    page.take(news('comm_msg', 'b-slider', { name: 'lr' }, 2));
     vi.advanceTimersByTime(2 * SETTLE_MS);
     expect(page.shared.find(ROOTS)).toBeNull();
     expect(page.numChanges).toBe(0);

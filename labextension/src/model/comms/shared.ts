@@ -38,7 +38,7 @@ export interface ISharedKernel {
 /** Widgets of a cell, one of each rank, in its order. */
 interface ISet {
   roots: ReadonlyMap<number, string>;
-  /** `new`: not compared, or not equal yet. `apart`: for good, so that nothing folds under a hand. */
+  /** `new`: not compared, or not equal yet. `apart`: until the page is loaded again, so that nothing folds under a hand. */
   state: 'new' | 'shared' | 'apart';
   /** When they were equal last: of each rank, all ids. */
   ids: Map<number, string[]>;

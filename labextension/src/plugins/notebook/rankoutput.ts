@@ -94,9 +94,9 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   }
 };
 
-let wasText = false;
+const said = new Set<string>();
 
-/** The widgets of one notebook. The page reports once that they are shown as text. */
+/** The widgets of one notebook. The page says once why they are shown as text. */
 function spacesOf(
   service: IDistService,
   registry: IRenderMimeRegistry,
@@ -104,13 +104,13 @@ function spacesOf(
   trans: TranslationBundle,
   isInstalled: () => boolean
 ): WidgetSpaces {
-  const isFirstText = (): boolean => !wasText && (wasText = true);
+  const isNew = (sentence: string): boolean => said.size < said.add(sentence).size;
   return new WidgetSpaces(
     service,
     registry,
     context,
     isInstalled,
-    (options, load) => new RankWidgetView(options, { trans, load, isFirstText })
+    (options, load) => new RankWidgetView(options, { trans, load, isNew })
   );
 }
 

@@ -9,8 +9,8 @@ import type { ITrouble, WidgetSpace } from '../../model/comms/space';
 export interface IWidgetViewOptions {
   trans: TranslationBundle;
   load(): Promise<ILoadedSpace | null>;
-  /** Say, once on this page, that widgets are shown as text. */
-  isFirstText(): boolean;
+  /** Whether a sentence on why widgets are shown as text has not been said on this page; from now on it has. */
+  isNew(sentence: string): boolean;
 }
 
 export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
@@ -34,7 +34,7 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
       return;
     }
     if (!loaded) {
-      this._showText(model, this._options.isFirstText() ? this._notInstalled() : '');
+      this._showText(model, this._notInstalled());
       return;
     }
     const { space } = loaded;
@@ -116,7 +116,8 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
     shown.addClass('jpd-RankWidget-text');
     shown.node.textContent = Array.isArray(text) ? text.join('') : String(text ?? '');
     this._replace(shown);
-    this._say(note);
+    const isMine = note === this._note.textContent;
+    this._say(note && (isMine || this._options.isNew(note)) ? note : '');
   }
 
   private _replace(content: Widget): void {
