@@ -1,3 +1,7 @@
+import { ChildProcess, spawn } from 'child_process';
+import { once } from 'events';
+import { AddressInfo, createServer } from 'net';
+import * as path from 'path';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { disable } from './pageconfig';
@@ -145,6 +149,73 @@ test('without the frontend widgets are text, and a sentence says so once', async
   await expect(page.getByText('Widgets are shown as text')).toHaveCount(1);
   // Ranks without ipywidgets: what the library says.
   await expect(uninstalled.items.last()).toContainText('IProgress not found');
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** A JupyterLab that a test may end. */
+function startLab(port: number): ChildProcess {
+  const folder = path.join(process.env.JUPYTER_RUNTIME_DIR!, String(port));
+  const env = { ...process.env, JUPYTER_DIST_TEST_PORT: String(port), JUPYTER_RUNTIME_DIR: folder };
+  return spawn('jupyter', ['lab', '--config', 'jupyter_server_test_config.py'], { env, stdio: 'ignore' });
+}
+
+test('a bar of each of 8 ranks and a slider live through a restart of the server', async ({ browser }) => {
+  const port = await freePort();
+  let server = startLab(port);
+  const context = await browser.newContext({ baseURL: `http://localhost:${port}` });
+  const { request } = context;
+  const answers = (): Promise<boolean> => request.get('/jupyter-dist/api/groups').then(answer => answer.ok(), () => false);
+  try {
+    await expect.poll(answers).toBe(true);
+    await lab.startGroup(request, 8);
+    lab.writeNotebook('eight.ipynb', [BARS, SLIDER, SHARED.replace('abcd', 'abcdefgh')]);
+    const page = await context.newPage();
+    await lab.openNotebook(page, 'eight.ipynb');
+    await lab.execute(page, 'notebook:run-all-cells');
+    const [bars, sliders, shared] = [lab.cell(page, 0), lab.cell(page, 1), lab.cell(page, 2)];
+    await expect(shared.node.locator('.noUi-handle')).toHaveCount(1);
+    const rows = bars.node.locator('.jpd-RankItem:has(.jpd-RankWidget)');
+    await expect(rows).toHaveCount(8);
+    await expect(rows.nth(7)).toContainText('80/80');
+    // One under the other, none wider than its cell, and as low as a line.
+    const boxes = await rows.evaluateAll(nodes => nodes.map(node => node.getBoundingClientRect().toJSON()));
+    boxes.forEach((box, i) => expect(box.y).toBeGreaterThanOrEqual(i > 0 ? boxes[i - 1].bottom : 0));
+    expect(Math.max(...boxes.map(box => box.height))).toBeLessThan(50);
+    expect(await bars.node.locator('.jpd-RankItems').evaluate(node => node.scrollWidth - node.clientWidth)).toBeLessThanOrEqual(0);
+
+    server.kill('SIGKILL');
+    await expect.poll(answers).toBe(false);
+    server = startLab(port);
+    await expect.poll(answers).toBe(true);
+    const handle = sliders.node.locator('.noUi-handle').nth(1);
+    const close = page.getByRole('dialog').getByRole('button', { name: 'Close' });
+    await expect(async () => {
+      for (const button of await close.all()) {
+        await button.click(); // JupyterLab says that there was no server
+      }
+      await handle.focus();
+      await page.keyboard.press('ArrowRight');
+      expect(await lab.shownText(sliders)).toContain('rank 1 has');
+    }).toPass({ timeout: 60000 });
+    await shared.node.locator('.noUi-handle').focus();
+    await page.keyboard.press('ArrowRight');
+    await expect.poll(() => lab.shownText(shared)).toContain('a has 1');
+    await expect(rows.nth(7)).toContainText('80/80');
+  } finally {
+    await lab.shutdownGroup(request).catch(() => undefined);
+    await context.close();
+    const ended = once(server, 'exit');
+    server.kill('SIGTERM');
+    await ended;
+  }
 });
 
 test('each rank has its progress bar, and a dead one keeps its widgets as they were', async ({ page, request }) => {
