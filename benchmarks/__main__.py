@@ -18,7 +18,6 @@ FIGURES = {
     "magics": "magics",
     "knowing": "knowing",
     "asking": "asking",
-    "widgets": "widgets",
     "objects": "objects",
     "import": "imports",
     "flood": "flood",
