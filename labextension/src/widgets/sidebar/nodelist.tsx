@@ -48,7 +48,7 @@ export function NodeList({ nodes, trans }: INodeListProps): React.ReactElement |
 }
 
 /** "4 x NVIDIA A100 (40.0 GB)": equal devices once. */
-function devicesText(devices: readonly INodeDevice[], trans: TranslationBundle): string {
+export function devicesText(devices: readonly INodeDevice[], trans: TranslationBundle): string {
   const counts = new Map<string, number>();
   for (const { name, memory_bytes } of devices) {
     const text = memory_bytes === null ? name : trans.__('%1 (%2)', name, formatBytes(memory_bytes));

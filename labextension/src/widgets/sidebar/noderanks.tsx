@@ -9,6 +9,7 @@ import { useSignal } from '../hooks';
 import { countStates, StateBar } from '../statebar';
 import { stateWord } from '../statewords';
 import { useSidebar } from './context';
+import { devicesText } from './nodelist';
 import { IRankListProps, RankList } from './ranklist';
 
 /** Above this many ranks, the ranks of a node are shown when it is opened. */
@@ -100,6 +101,7 @@ function NodeRow({ node, ...props }: IRankListProps & { node: INode }): React.Re
     unreachable: trans.__('link lost'),
     gone: trans.__('gone')
   };
+  const devices = devicesText(node.devices ?? [], trans);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   return (
     <li className="jpd-NodeRow" data-state={node.state}>
@@ -117,6 +119,7 @@ function NodeRow({ node, ...props }: IRankListProps & { node: INode }): React.Re
         <NodeMemory monitor={monitor} ranks={ranks} />
         <StateBar counts={countStates(ranks)} trans={trans} />
       </button>
+      {isOpen && devices && <p className="jpd-Hint">{devices}</p>}
       {isOpen && <RankList {...props} ranks={ranks} />}
     </li>
   );
