@@ -66,9 +66,10 @@ class Comparison(TypedDict):
 
     name: str
     ranks: Annotated[RankSet, Field("Those that were compared.")]
-    busy: Annotated[RankSet, Field("Those that run a cell, or whose device is busy; they are not compared.")]
+    missing: Annotated[RankSet, Field("Ranks that do not have the variable.")]
+    busy: Annotated[RankSet, Field("Those that run a cell, or whose device is busy: not compared, or not to the end.")]
     silent: RankSet
     tensors: Annotated[int, Field("Number of tensors compared.")]
     bytes: Annotated[int, Field("Of these tensors, on one rank.")]
-    left_out: Annotated[int, Field("Tensors that cannot be compared (sharded, sparse), or were not within the time.")]
+    left_out: Annotated[int, Field("Not compared (sharded, sparse, out of time), or not listed (after 500).")]
     differences: list[TensorDifference]

@@ -64,6 +64,20 @@ def test_a_desynchronised_model_is_found_by_parameter_rank_and_size(group):
     assert group.compare("apart").is_equal
 
 
+def test_a_variable_that_a_rank_does_not_have_is_missing_there(group):
+    group.run("if rank == 0: lonely = torch.ones(3)").raise_for_error()
+    found = group.compare("lonely")
+    assert (found.model["ranks"], found.model["missing"], found.differences) == ("0", "1", [])
+    assert not found.is_equal
+    assert "not defined on rank 1" in repr(found)
+
+
+def test_differences_that_are_not_listed_are_counted(group):
+    group.run("many = [torch.full((1,), float(rank)) for _ in range(505)]").raise_for_error()
+    found = group.compare("many")
+    assert (len(found.differences), found.model["left_out"]) == (500, 5)
+
+
 def test_tensors_of_every_layout_and_type_are_compared_by_bits(group):
     group.run(
         "big = torch.arange(700_000, dtype=torch.float32).reshape(700, 1000).t()\n"

@@ -59,17 +59,20 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all tensors that were compared are the same, bit by bit, on the ranks that answered."""
-        return not self.differences
+        """Whether all ranks that answered have it, and all tensors that were compared are the same, bit by bit."""
+        return not self.differences and not self.model["missing"]
 
     def __repr__(self) -> str:
         model, found = self.model, self.differences
         size = format_bytes(model["bytes"])
-        head = f"{model['name']}: {model['tensors']} tensors, {size}, {rank_label(model['ranks'])}: "
+        tensors = f"{model['tensors']} tensor{'' if model['tensors'] == 1 else 's'}"
+        head = f"{model['name']}: {tensors}, {size}, {rank_label(model['ranks'])}: "
         told = f"{len(found)} difference{'s' if len(found) > 1 else ''}" if found else "all equal"
         lines = [head + told]
         names = [one["path"] or model["name"] for one in found]
         width = max(map(len, names), default=0)
+        if model["missing"]:
+            lines.append(f"  not defined on {rank_label(model['missing'])}")
         lines += [f"  {name:{width}}  {difference_text(one)}" for name, one in zip(names, found, strict=True)]
         return "\n".join([*lines, *_notes(model)])
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
 CHECKSUM_SECONDS = 20.0  # of a comparison; a rank takes a second for some gigabytes
 MAX_COMPARED_BYTES = 64 << 20  # by elements, of all tensors that differ
@@ -96,33 +96,48 @@ async def compare(ask: Ask, name: str, ranks: list[int]) -> models.Comparison:
     """Return which tensors of a variable differ on which ranks, and by how much.
 
     Raises:
-        JupyterDistError: `not_found` or `bad_request`, if a rank does not have it; `incompatible`, ...
+        JupyterDistError: `not_found`, if no rank has it; `bad_request`, if it has no tensors; `incompatible`, ...
     """
     deadline = time.monotonic() + CHECKSUM_SECONDS
-    asked = await _ask_all(lambda rank: _checksums(ask, name, rank, deadline), ranks)
-    known: dict[int, Tensors] = asked.answers
+    asked = await _ask_all(lambda rank: _if_there(_checksums(ask, name, rank, deadline)), ranks)
+    known: dict[int, Tensors] = {rank: one for rank, one in asked.answers.items() if one is not None}
+    if not known and asked.answers:
+        raise JupyterDistError("not_found", f"No rank has a variable '{name:.60}'.", "Run the cell that sets it.")
     paths = list(dict.fromkeys(path for tensors in known.values() for path in tensors.by_path))
     # A path that a rank has not come to in time is not missing there.
     late = [path for path in paths if any(_is_late(tensors, path) for tensors in known.values())]
     compared = [path for path in paths if path not in late]
     exchange = _Exchange(ask, name)
     differences: list[models.TensorDifference] = []
-    busy = asked.busy
+    unlisted = 0
     for path in compared:
-        if len(differences) >= MAX_DIFFERENCES:
-            break
-        differences += await exchange.differences(path, {rank: one.by_path.get(path) for rank, one in known.items()})
+        tensors = {rank: one.by_path.get(path) for rank, one in known.items()}
+        if len(differences) < MAX_DIFFERENCES:
+            differences += await exchange.differences(path, tensors)
+        elif len(_alike(tensors)) > 1:
+            unlisted += 1
     first = next(iter(known.values()), Tensors())
     return {
         "name": name,
         "ranks": format_ranks(known),
-        "busy": busy,
+        "missing": format_ranks(rank for rank in asked.answers if rank not in known),
+        "busy": format_ranks({*expand_ranks(asked.busy), *exchange.busy}),
         "silent": asked.silent,
         "tensors": len(compared),
         "bytes": sum(first.by_path[path]["bytes"] for path in compared if path in first.by_path),
-        "left_out": max((one.left_out for one in known.values()), default=0) + len(late),
+        "left_out": max((one.left_out for one in known.values()), default=0) + len(late) + unlisted,
         "differences": differences,
     }
+
+
+async def _if_there(asked: Awaitable[Tensors]) -> Tensors | None:
+    """Return None for a rank that does not have the variable: others may."""
+    try:
+        return await asked
+    except JupyterDistError as err:
+        if err.code != "not_found":
+            raise
+        return None
 
 
 def _is_late(tensors: Tensors, path: str) -> bool:
@@ -152,22 +167,21 @@ class _Exchange:
     ask: Ask
     name: str
     left_bytes: int = MAX_COMPARED_BYTES
+    busy: set[int] = field(default_factory=set)  # ranks that began a cell meanwhile
 
     async def differences(
         self, path: str, tensors: Mapping[int, dict[str, Any] | None]
     ) -> list[models.TensorDifference]:
         """Return in what this tensor differs from that of most ranks."""
-        alike: dict[str, list[int]] = {}
-        for rank, tensor in tensors.items():
-            alike.setdefault(repr(tensor), []).append(rank)
+        alike = _alike(tensors)
         if len(alike) < 2:
             return []
-        present = [ranks for ranks in alike.values() if tensors[ranks[0]] is not None]
+        present = [ranks for ranks in alike if tensors[ranks[0]] is not None]
         reference = max(present, key=len)
         model = tensors[reference[0]]
         assert model is not None
         found: list[models.TensorDifference] = []
-        for ranks in alike.values():
+        for ranks in alike:
             if ranks is reference:
                 continue
             other = tensors[ranks[0]]
@@ -200,9 +214,11 @@ class _Exchange:
             at = {**asked, "start": found["compared"]}
             piece = await self.ask(reference, {"do": "read", **at})
             if piece["busy"]:
+                self.busy.add(reference)
                 return
             gap = await self.ask(other, {"do": "compare", **at, "data": piece["data"], "dtype": piece["dtype"]})
             if gap["busy"]:
+                self.busy.add(other)
                 return
             self.left_bytes -= len(piece["data"]) * 3 // 4
             found["compared"] += gap["compared"]
@@ -210,6 +226,14 @@ class _Exchange:
             found["nonfinite"] = found["nonfinite"] or gap["nonfinite"]
             if gap["max_abs"] is not None:
                 found["max_abs"] = max(found["max_abs"] or 0.0, gap["max_abs"])
+
+
+def _alike(tensors: Mapping[int, dict[str, Any] | None]) -> list[list[int]]:
+    """Return the ranks that have a tensor alike, by shape, dtype and checksum."""
+    alike: dict[str, list[int]] = {}
+    for rank, tensor in tensors.items():
+        alike.setdefault(repr(tensor), []).append(rank)
+    return list(alike.values())
 
 
 def _what(model: Mapping[str, Any], other: Mapping[str, Any] | None) -> Any:

@@ -712,14 +712,16 @@ export interface IComparison {
   name: string;
   /** Those that were compared. */
   ranks: RankSet;
-  /** Those that run a cell, or whose device is busy; they are not compared. */
+  /** Ranks that do not have the variable. */
+  missing: RankSet;
+  /** Those that run a cell, or whose device is busy: not compared, or not to the end. */
   busy: RankSet;
   silent: RankSet;
   /** Number of tensors compared. */
   tensors: number;
   /** Of these tensors, on one rank. */
   bytes: number;
-  /** Tensors that cannot be compared (sharded, sparse), or were not within the time. */
+  /** Not compared (sharded, sparse, out of time), or not listed (after 500). */
   left_out: number;
   differences: ITensorDifference[];
 }
