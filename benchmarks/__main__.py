@@ -18,6 +18,7 @@ FIGURES = {
     "magics": "magics",
     "knowing": "knowing",
     "asking": "asking",
+    "widgets": "widgets",
     "objects": "objects",
     "import": "imports",
     "flood": "flood",
