@@ -128,7 +128,10 @@ def settings() -> Lines:
 
 
 def _bounded(field: dict[str, Any]) -> str:
-    return f"{field['type']}, {field['minimum']} to {field['maximum']}" if "minimum" in field else str(field["type"])
+    if "minimum" not in field:
+        return str(field["type"])
+    bounds = f"{field['minimum']} to {field['maximum']}" if "maximum" in field else f"at least {field['minimum']}"
+    return f"{field['type']}, {bounds}"
 
 
 def commands() -> Lines:

@@ -144,7 +144,7 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
     text = rank.run(code).text()
     says_so = (
         "accelerate calls comms debuggers farfiles fastai fix hook lightning linkstore meeting scripts shell spawning stdin"
-        " torch waits widgets"
+        " torch track waits widgets"
     )
     assert text == f"{says_so}\nTrue\n"
 
