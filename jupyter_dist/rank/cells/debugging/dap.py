@@ -26,6 +26,7 @@ from .dapmessages import (
     messages,
     responder,
     send,
+    source_path,
     start_pydevd,
     stop_tracing,
     untraced,
@@ -171,10 +172,8 @@ class DebugSession:
         if state is None:
             respond(False, _ENDED, {})
             return
-        path = str(arguments.get("source", {}).get("path"))
-        here = os.path.join(self.folder, os.path.basename(path))
-        if os.path.isfile(here):  # a page names the file of the first rank, which may be on another machine
-            arguments = {**arguments, "source": {**arguments.get("source", {}), "path": here}}
+        path = source_path(arguments, self.folder)
+        arguments = {**arguments, "source": {**arguments.get("source", {}), "path": path}}
 
         def done(answer: Message) -> None:
             body = answer.get("body") or {}
@@ -185,7 +184,7 @@ class DebugSession:
         self._forward({"seq": 0, "command": "setBreakpoints"}, arguments, done)
 
     def _on_source(self, arguments: Message, _busy: bool, respond: Callable[..., None]) -> None:
-        path = str(arguments.get("source", {}).get("path"))
+        path = source_path(arguments, self.folder)
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 respond(True, "", {"content": file.read(200_000)})

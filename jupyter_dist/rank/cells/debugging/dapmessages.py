@@ -79,6 +79,13 @@ def variable(name: str, value: Any) -> Message:
     return {"name": name, "value": text, "type": type(value).__name__, "variablesReference": 0, "evaluateName": name}
 
 
+def source_path(arguments: Message, folder: str) -> str:
+    """Return the path of a request's source. A page names the file of a cell in the folder of the first rank."""
+    path = str(arguments.get("source", {}).get("path"))
+    own = os.path.join(folder, os.path.basename(path))
+    return own if os.path.isfile(own) else path
+
+
 def start_pydevd() -> socket.socket:
     """Import pydevd, which traces from now on, and return our end of its socket pair (main thread)."""
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")

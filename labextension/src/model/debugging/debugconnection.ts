@@ -10,6 +10,7 @@ import type { IDebugReply, IGroup } from '../../services/protocol';
 import type { IService } from '../../services/service';
 import { translation } from '../../services/translation';
 import { parseRanks } from '../format/ranks';
+import { CellFiles } from './cellfiles';
 import { RankStates } from './rankstates';
 
 type Content = KernelMessage.IDebugRequestMsg['content'];
@@ -214,7 +215,7 @@ export class DebugConnection implements IDisposable {
   private async _askRanks(content: Content, ranks: string): Promise<IDebugReply[]> {
     const { service, group } = this._options;
     const { replies } = await service.debug(group.id, { ranks, message: content as unknown as Record<string, unknown> });
-    return replies;
+    return replies.map(reply => this._cellFiles.read(reply));
   }
 
   /** Ask for events from now on. */
@@ -302,6 +303,7 @@ export class DebugConnection implements IDisposable {
     }
   }
 
+  private readonly _cellFiles = new CellFiles();
   private readonly _changed = new Signal<this, void>(this);
   private _isAlone = false;
   private _isDisposed = false;

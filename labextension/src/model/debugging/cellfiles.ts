@@ -1,0 +1,45 @@
+/**
+ * The files that stand for cells have the same names on all ranks, but the ranks of other machines keep them in folders
+ * of their own. JupyterLab knows one folder: replies name that of the first rank that answered, and a rank takes its own
+ * file of that name.
+ */
+import type { IDebugReply } from '../../services/protocol';
+
+type Content = IDebugReply['content'];
+
+export class CellFiles {
+  /** The reply with the cells' files where JupyterLab looks for them. Replies to `debugInfo` say where a rank has them. */
+  read(reply: IDebugReply): IDebugReply {
+    const body = reply.content.body as Content | undefined;
+    if (typeof body?.tmpFilePrefix === 'string' && body.tmpFilePrefix !== '') {
+      this._shown ??= body.tmpFilePrefix;
+      this._prefixes.set(reply.rank, body.tmpFilePrefix);
+    }
+    const own = this._prefixes.get(reply.rank);
+    if (!body || !own || !this._shown || own === this._shown) {
+      return reply;
+    }
+    return { ...reply, content: { ...reply.content, body: moved(body, own, this._shown) } };
+  }
+
+  private readonly _prefixes = new Map<number, string>();
+  /** What JupyterLab knows. */
+  private _shown: string | null = null;
+}
+
+/** The body of a reply with other paths for the files in a folder. */
+function moved(body: Content, from: string, to: string): Content {
+  const path = (value: unknown): unknown =>
+    typeof value === 'string' && value.startsWith(from) ? to + value.slice(from.length) : value;
+  // A source is a path in replies to `debugInfo`, and has one in all others.
+  const source = (value: unknown): unknown =>
+    typeof value === 'object' && value !== null ? { ...value, path: path((value as { path?: unknown }).path) } : path(value);
+  const result = { ...body };
+  for (const name of ['tmpFilePrefix', 'sourcePath'].filter(each => each in body)) {
+    result[name] = path(body[name]);
+  }
+  for (const name of ['breakpoints', 'stackFrames'].filter(each => Array.isArray(body[each]))) {
+    result[name] = (body[name] as { source?: unknown }[]).map(each => ({ ...each, source: source(each.source) }));
+  }
+  return result;
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { IDebugReplies, IDebugRequest, IGroup } from '../../services/protocol';
+import type { IService } from '../../services/service';
+import { DebugConnection } from './debugconnection';
+
+/** Where the ranks of two machines keep the files of cells, and what they replied when they were stopped in one. */
+const FOLDERS = ['/home/u/groups/g-1/cells/', '/tmp/jupyter_dist_cells_k3x0ab1/', '/tmp/jupyter_dist_cells_9s_pq2/'];
+const FILE = '2951348871.py';
+
+function replyOf(rank: number, command: string): object {
+  const folder = FOLDERS[rank];
+  const frame = (id: number, name: string, line: number, path: string) => ({ id, name, line, column: 1, source: { path, sourceReference: 0 } });
+  const breakpoints = [{ source: folder + FILE, breakpoints: [{ line: 2 }] }];
+  const bodies: Record<string, object> = {
+    debugInfo: { isStarted: true, tmpFilePrefix: folder, tmpFileSuffix: '.py', breakpoints, stoppedThreads: [1] },
+    dumpCell: { sourcePath: folder + FILE },
+    stackTrace: { stackFrames: [frame(3, 'f', 2, folder + FILE), frame(4, 'g', 7, '/home/u/train.py')], totalFrames: 2 },
+    setBreakpoints: { breakpoints: [{ id: 0, verified: true, line: 2, source: { path: folder + FILE } }] }
+  };
+  return { type: 'response', seq: 0, request_seq: 0, command, success: true, body: bodies[command] ?? {} };
+}
+
+/** A page's debugger on ranks of which some are dead; `asked` has who was asked for what. */
+function debugged(states: string[]) {
+  const group = { id: 'g', name: 'train', world_size: states.length, ranks: states.map((state, rank) => ({ rank, state })) };
+  const asked: string[] = [];
+  const debug = vi.fn(async (_: string, { ranks, message }: IDebugRequest): Promise<IDebugReplies> => {
+    const command = String(message.command);
+    asked.push(`${command} ${ranks}`);
+    return { replies: ranks!.split(',').map(Number).map(rank => ({ rank, content: replyOf(rank, command) as Record<string, unknown> })) };
+  });
+  const connection = new DebugConnection({
+    id: 'd',
+    service: { debug } as unknown as IService,
+    group: group as unknown as IGroup,
+    current: () => group as unknown as IGroup,
+    ranks: 'all',
+    path: 'n.ipynb',
+    onProblem: message => expect.fail(message)
+  });
+  const kernel = connection.kernel as { requestDebug(content: object): { done: Promise<{ content: { body: never } }> } };
+  const ask = async (command: string, args: object = {}) =>
+    (await kernel.requestDebug({ type: 'request', seq: 1, command, arguments: args }).done).content.body as Record<string, never>;
+  return { connection, asked, ask };
+}
+
+describe('a rank on another machine', () => {
+  it("has its frames, cells and breakpoints in the first rank's folder, in which JupyterLab looks for cells", async () => {
+    const { connection, ask } = debugged(['busy', 'busy']);
+    const shown = FOLDERS[0] + FILE;
+    const first = await ask('debugInfo');
+    connection.show(1);
+    const second = await ask('debugInfo');
+    expect(second).toEqual(first);
+    const { stackFrames } = await ask('stackTrace', { threadId: 1 });
+    expect((stackFrames as { source: { path: string } }[]).map(frame => frame.source.path)).toEqual([shown, '/home/u/train.py']);
+    // What all are asked for is answered by the first of them that lives.
+    expect((await ask('dumpCell')).sourcePath).toBe(shown);
+    connection.dispose();
+  });
+});
+
+describe('a dead rank', () => {
+  it('is not asked, and the others are debugged', async () => {
+    const { connection, asked, ask } = debugged(['idle', 'dead', 'idle']);
+    for (const command of ['initialize', 'setBreakpoints', 'continue']) {
+      await ask(command);
+    }
+    expect(asked.slice(0, 3)).toEqual(['initialize 0,2', 'setBreakpoints 0,2', 'continue 0,2']);
+    connection.dispose();
+  });
+});
