@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 import time
 
@@ -296,4 +297,19 @@ def test_papermill_sets_parameters_on_the_ranks(tmp_path, monkeypatch):
     files = (str(tmp_path / "in.ipynb"), str(tmp_path / "out.ipynb"))
     papermill.execute_notebook(*files, {"scale": 21}, cwd=str(tmp_path), progress_bar=False)
     *_, printed, _ = nbformat.read(tmp_path / "out.ipynb", 4).cells
+    assert printed.outputs[0]["data"]["text/plain"] == "[ranks 0-1]\n42"
+
+
+def test_nbconvert_executes_cells_on_ranks_and_those_that_may_fail(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "rt"))
+    sources = ["%load_ext jupyter_dist", "%dist_init -n 2", "1 / 0", "print(21 * world_size)", "%dist_shutdown"]
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    made.cells[2].metadata.tags = ["raises-exception"]
+    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(made, tmp_path / "in.ipynb")
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output", "out.ipynb", "in.ipynb"]
+    ended = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=2 * PATIENCE)
+    assert ended.returncode == 0, ended.stderr
+    _, _, failed, printed, _ = nbformat.read(tmp_path / "out.ipynb", 4).cells
+    assert failed.outputs[-1]["ename"] == "RankError"
     assert printed.outputs[0]["data"]["text/plain"] == "[ranks 0-1]\n42"
