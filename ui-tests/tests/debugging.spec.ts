@@ -125,6 +125,26 @@ test('the panel shows any of the ranks, which step together or alone', async ({ 
   await expect(frames).toHaveCount(2);
   await expect(cell.node.locator('.jp-DebuggerEditor-highlight')).toContainText('y = x + 1');
 
+  // The debug console asks the rank that is shown.
+  await lab.execute(page, 'debugger:evaluate');
+  const console = page.locator('.jp-DebugConsole');
+  const evaluate = async (code: string): Promise<void> => {
+    await console.locator('.jp-CodeConsole-promptCell .cm-content').click();
+    await page.keyboard.type(code);
+    await page.keyboard.press('Shift+Enter');
+  };
+  const answer = console.locator('.jp-OutputArea-output').last();
+  await evaluate('x + 5');
+  await expect(answer).toHaveText('15');
+  await shown.selectOption('0');
+  await expect(panel.locator('h2')).toHaveText('train: rank 0');
+  await variable('x');
+  await evaluate('x + 6');
+  await expect(answer).toHaveText('6');
+  await lab.execute(page, 'application:close');
+  await shown.selectOption('1');
+  await variable('10');
+
   // It steps alone, then both together.
   await steps.selectOption({ label: 'rank 1 alone' });
   await lab.execute(page, 'debugger:next');
