@@ -35,7 +35,7 @@ class Socket {
 
 afterEach(() => void vi.useRealTimers());
 
-test('one message to the widgets of several ranks, of which some refuse: each hears of its own refusal only', async () => {
+test('one message to the widgets of several ranks, of which some refuse: each gets its own refusal only', async () => {
   vi.useFakeTimers();
   const settings = ServerConnection.makeSettings({ WebSocket: Socket as unknown as typeof WebSocket });
   const service = new DistService(settings);
