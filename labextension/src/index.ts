@@ -24,6 +24,7 @@ import {
 import { sessionDialogsPlugin } from './plugins/notebook/sessiondialogs';
 import { sidebarPlugin } from './plugins/shell/sidebar';
 import { statusPlugin } from './plugins/shell/statusbar';
+import { variablesPlugin } from './plugins/shell/variables';
 
 export * from './tokens';
 export type * from './services/protocol';
@@ -56,6 +57,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   consolePlugin,
   sidebarPlugin,
   logPanelPlugin,
+  variablesPlugin,
   runningPlugin,
   statusPlugin
 ];

@@ -33,6 +33,8 @@ export const CommandIDs = {
   newNotebook: 'jupyter-dist:new-notebook',
   /** Open the rank output panel; args: `{group: id or name, rank?: number}`. */
   openLog: 'jupyter-dist:open-log',
+  /** Open the panel with the variables of ranks; args: `{group: id or name}`. */
+  openVariables: 'jupyter-dist:open-variables',
   /** Interrupt the ranks of the current notebook's group, or `{group, ranks?}`. */
   interrupt: 'jupyter-dist:interrupt',
   /** Restart the ranks of the current notebook's group, or `{group}`. */

@@ -48,6 +48,14 @@ for step in range(400):
     noise = random.gauss(0, 0.05) * (4 if rank == 1 else 1)
     print(f"step {step}  loss {2 * math.exp(-step / 120) + 0.1 + noise:.4f}  lr {1e-3 * 0.99**step:.2e}")`;
 
+const MODEL = `torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+batch = torch.ones(16 if rank < 3 else 12, 8)
+epochs, steps = 3, 100 + rank // 2
+if rank == 1:
+    model[2].bias.data[0] = 3.0`;
+
 async function setTheme(page, theme) {
   await page.evaluate(async name => {
     await window.jupyterapp.commands.execute('apputils:change-theme', { theme: name });
@@ -147,6 +155,18 @@ test('overview, error, figure, long output, panel, form', async ({ page, request
   });
   await page.waitForTimeout(1500);
   await shoot(page, 'rank-output');
+});
+
+test('variables', async ({ page, request }) => {
+  await lab.startGroup(request, 4);
+  await page.setViewportSize({ width: 1100, height: 900 });
+  await open(page, 'model.ipynb', [MODEL]);
+  await runCell(page, 0, 'ok');
+  await lab.execute(page, 'jupyter-dist:open-variables');
+  const panel = page.locator('.jpd-Variables');
+  await panel.getByRole('button', { name: 'Compare model between ranks' }).click();
+  await expect(panel.getByRole('table', { name: 'Tensors of model that differ' })).toBeVisible();
+  await shoot(page, 'variables', panel);
 });
 
 test('start in one click: the launcher, and a cell whose group is not running', async ({ page }) => {

@@ -9,6 +9,7 @@ import { DistError } from './errors';
 import type {
   ICommRequest,
   ICommTaken,
+  IComparison,
   ICompletion,
   IDevices,
   IEnvironment,
@@ -30,6 +31,7 @@ import type {
   IScriptRequest,
   IStacks,
   IStartRequest,
+  IVariables,
   IView
 } from './protocol';
 import { translation } from './translation';
@@ -106,17 +108,11 @@ export async function startGroup(
   return requestOnce(settings, ['groups'], body);
 }
 
-export async function getGroup(
-  settings: Settings,
-  group: string
-): Promise<IGroup> {
+export async function getGroup(settings: Settings, group: string): Promise<IGroup> {
   return request(settings, 'GET', ['groups', group]);
 }
 
-export async function shutdownGroup(
-  settings: Settings,
-  group: string
-): Promise<void> {
+export async function shutdownGroup(settings: Settings, group: string): Promise<void> {
   await request(settings, 'DELETE', ['groups', group]);
 }
 
@@ -128,17 +124,11 @@ export async function interruptGroup(
   return request(settings, 'POST', ['groups', group, 'interrupt'], { ranks });
 }
 
-export async function restartGroup(
-  settings: Settings,
-  group: string
-): Promise<IGroup> {
+export async function restartGroup(settings: Settings, group: string): Promise<IGroup> {
   return requestOnce(settings, ['groups', group, 'restart'], {});
 }
 
-export async function replaceRanks(
-  settings: Settings,
-  group: string
-): Promise<IGroup> {
+export async function replaceRanks(settings: Settings, group: string): Promise<IGroup> {
   return requestOnce(settings, ['groups', group, 'replace'], {});
 }
 
@@ -179,10 +169,7 @@ export async function debug(
   return request(settings, 'POST', ['groups', group, 'debug'], body);
 }
 
-export async function reformGroup(
-  settings: Settings,
-  group: string
-): Promise<IGroup> {
+export async function reformGroup(settings: Settings, group: string): Promise<IGroup> {
   return requestOnce(settings, ['groups', group, 'reform'], {});
 }
 
@@ -248,6 +235,14 @@ export async function extendExecution(
 
 export async function listStacks(settings: Settings, group: string): Promise<IStacks> {
   return request(settings, 'GET', ['groups', group, 'stacks']);
+}
+
+export async function listVariables(settings: Settings, group: string): Promise<IVariables> {
+  return request(settings, 'GET', ['groups', group, 'variables']);
+}
+
+export async function compare(settings: Settings, group: string, name: string): Promise<IComparison> {
+  return request(settings, 'POST', ['groups', group, 'compare'], { name });
 }
 
 export async function cancelExecution(

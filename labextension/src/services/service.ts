@@ -9,6 +9,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Channel, ITopicHandler, ITopicSubscription } from './channel';
 import type {
   ICommRequest,
+  IComparison,
   ICompletion,
   IDevices,
   IEnvironment,
@@ -29,6 +30,7 @@ import type {
   IScript,
   IScriptRequest,
   IStartRequest,
+  IVariables,
   IView,
   Topic
 } from './protocol';
@@ -112,6 +114,10 @@ export interface IService extends IDisposable {
   extend(group: string, execution: string, ranks: string): Promise<void>;
   /** The Python stacks of all ranks, equal ones once. */
   stacks(group: string): Promise<IRankStack[]>;
+  /** The variables of all ranks that run no cell, equal ones once. */
+  variables(group: string): Promise<IVariables>;
+  /** In what the tensors of a variable differ between ranks; takes up to some 20 seconds. */
+  compare(group: string, name: string): Promise<IComparison>;
 
   log(
     group: string,
@@ -294,6 +300,14 @@ export class DistService implements IService {
 
   async stacks(group: string): Promise<IRankStack[]> {
     return (await restapi.listStacks(this._settings, group)).stacks;
+  }
+
+  variables(group: string): Promise<IVariables> {
+    return restapi.listVariables(this._settings, group);
+  }
+
+  compare(group: string, name: string): Promise<IComparison> {
+    return restapi.compare(this._settings, group, name);
   }
 
   log(

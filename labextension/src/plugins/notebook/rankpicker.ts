@@ -58,7 +58,10 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
         const { group, target } = model;
         void app.commands.execute(CommandIDs.openConsole, { group: group?.id ?? null, ranks: target?.ranks ?? 'all' });
       };
-      return new TargetSelect({ model, trans, openConsole, ...start });
+      const openVariables = (): void => {
+        void app.commands.execute(CommandIDs.openVariables, { group: model.group?.id ?? null });
+      };
+      return new TargetSelect({ model, trans, openConsole, openVariables, ...start });
     });
     const current = (): PickerModel | null =>
       (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;

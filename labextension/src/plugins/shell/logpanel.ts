@@ -11,6 +11,7 @@ import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../to
 import type { LogMainArea } from '../../widgets/logpanel/mainarea';
 import { notifyError } from '../../widgets/errornote';
 import { GroupChoice } from '../commands/groupchoice';
+import { addPanel } from './grouppanel';
 
 const ID = 'jupyter-dist:logpanel';
 
@@ -83,10 +84,7 @@ async function open(
     const made = (panel = await create(group));
     made.content.currentChanged.connect(() => void tracker.save(made));
     made.content.rank = rank ?? 0;
-    await tracker.add(made);
-    const beside = notebooks?.currentWidget;
-    const below = beside?.isVisible ? ({ mode: 'split-bottom', ref: beside.id } as const) : undefined;
-    app.shell.add(made, 'main', isRestored ? { activate: false } : below);
+    await addPanel(app, tracker, notebooks, made, isRestored);
   }
   if (rank !== null) {
     panel.content.rank = rank;

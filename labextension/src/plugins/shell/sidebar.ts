@@ -75,6 +75,7 @@ function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
     shutdown: group => run(CommandIDs.shutdown, { group: group.id }),
     emptyCache: group => run(CommandIDs.emptyCache, { group: group.id }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),
+    openVariables: group => run(CommandIDs.openVariables, { group: group.id }),
     openConsole: group => run(CommandIDs.openConsole, { group: group.id })
   };
 }

@@ -16,6 +16,7 @@ const START = ':start';
 const AGAIN = ':again';
 const NEW = ':new-';
 const CONSOLE = ':console';
+const VARIABLES = ':variables';
 
 interface ITargetSelectProps {
   model: PickerModel;
@@ -28,6 +29,8 @@ interface ITargetSelectProps {
   startNew(ranks: number): void;
   /** Open a console on the chosen ranks. */
   openConsole(): void;
+  /** Show the variables of the group's ranks. */
+  openVariables(): void;
 }
 
 export class TargetSelect extends ReactWidget {
@@ -83,6 +86,7 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
       {group && (
         <optgroup label={group.name}>
           <option value={CONSOLE}>{trans.__('New console')}</option>
+          <option value={VARIABLES}>{trans.__('Variables')}</option>
         </optgroup>
       )}
       <StartOptions model={model} trans={trans} />
@@ -103,13 +107,15 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
 }
 
 /** Carry out what was selected: where cells run, or something to start. */
-function choose({ model, startGroup, startAgain, startNew, openConsole }: ITargetSelectProps, value: string): void {
+function choose({ model, startGroup, startAgain, startNew, ...open }: ITargetSelectProps, value: string): void {
   if (value === START) {
     startGroup();
   } else if (value === AGAIN) {
     startAgain();
   } else if (value === CONSOLE) {
-    openConsole();
+    open.openConsole();
+  } else if (value === VARIABLES) {
+    open.openVariables();
   } else if (value.startsWith(NEW)) {
     startNew(Number(value.slice(NEW.length)));
   } else {

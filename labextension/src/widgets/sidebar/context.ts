@@ -18,6 +18,7 @@ export interface IGroupActions {
   shutdown(group: IGroup): void;
   emptyCache(group: IGroup): void;
   openLog(group: IGroup, rank: number): void;
+  openVariables(group: IGroup): void;
   openConsole(group: IGroup): void;
 }
 

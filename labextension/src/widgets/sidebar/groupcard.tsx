@@ -7,7 +7,8 @@ import {
   consoleIcon,
   LabIcon,
   refreshIcon,
-  stopIcon
+  stopIcon,
+  variableIcon
 } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 import { remedy } from '../../model/groups/groups';
@@ -143,6 +144,12 @@ function GroupButtons({ group }: { group: IGroup }): React.ReactElement {
         label={trans.__('Empty the memory caches of %1', group.name)}
         disabled={ending || group.state === 'starting'}
         onClick={() => actions.emptyCache(group)}
+      />
+      <IconButton
+        icon={variableIcon}
+        label={trans.__('Variables of %1', group.name)}
+        disabled={ending}
+        onClick={() => actions.openVariables(group)}
       />
       <IconButton
         icon={consoleIcon}

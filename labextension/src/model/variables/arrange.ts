@@ -1,0 +1,48 @@
+/** Which variables a panel lists, in what order, and what of them differs between ranks. Pure. */
+import type { IVariable, IVariableRow } from '../../services/protocol';
+
+/** What a rank says of a variable, in the order of the columns. */
+export const COLUMNS = ['type', 'shape', 'dtype', 'device', 'bytes', 'value'] as const;
+export type Column = (typeof COLUMNS)[number];
+
+export type Order = 'name' | 'bytes';
+
+export interface IArrangement {
+  /** Part of a name or a type, in any case. */
+  readonly filter: string;
+  /** By name, or the largest first. */
+  readonly order: Order;
+  readonly isDifferingOnly: boolean;
+}
+
+/** Whether a variable is not the same on all ranks that answered. */
+export function differs({ rows, missing }: IVariable): boolean {
+  return rows.length > 1 || missing !== '';
+}
+
+/** The columns in which ranks differ. */
+export function differingColumns({ rows }: IVariable): ReadonlySet<Column> {
+  return new Set(COLUMNS.filter(column => rows.some(row => row[column] !== rows[0][column])));
+}
+
+/** Whether its tensors can be compared; containers may have none, and the server says so. */
+export function isComparable({ rows }: IVariable): boolean {
+  return rows.some(({ kind }) => ['tensor', 'array', 'module', 'container'].includes(kind));
+}
+
+export function arrange(variables: readonly IVariable[], how: IArrangement): IVariable[] {
+  const wanted = how.filter.trim().toLowerCase();
+  const hasIt = (text: string): boolean => text.toLowerCase().includes(wanted);
+  return variables
+    .filter(one => (!how.isDifferingOnly || differs(one)) && (hasIt(one.name) || one.rows.some(({ type }) => hasIt(type))))
+    .sort((a, b) => (how.order === 'bytes' ? mostBytes(b.rows) - mostBytes(a.rows) : 0) || byName(a, b));
+}
+
+/** On the rank where it is largest; what has no size is last. */
+function mostBytes(rows: readonly IVariableRow[]): number {
+  return Math.max(-1, ...rows.map(({ bytes }) => bytes ?? -1));
+}
+
+function byName(a: IVariable, b: IVariable): number {
+  return a.name.localeCompare(b.name, undefined, { numeric: true });
+}

@@ -1,0 +1,93 @@
+/** The sentences of the panel of variables. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { formatBytes } from '../../model/format/quantities';
+import { differs } from '../../model/variables/arrange';
+import type { Phase } from '../../model/variables/variables';
+import type { IComparison, ITensorDifference, IVariables, RankSet } from '../../services/protocol';
+
+type Trans = TranslationBundle;
+
+/** "rank 3" or "ranks 0-2". */
+export function rankWords(trans: Trans, ranks: RankSet): string {
+  return /^\d+$/.test(ranks) ? trans.__('rank %1', ranks) : trans.__('ranks %1', ranks);
+}
+
+/** What the panel shows, and why it is not newer. */
+export function statusWords(trans: Trans, phase: Phase, answer: IVariables | null, time: string): string {
+  const why: Record<Phase, string> = {
+    idle: '',
+    busy: trans.__('Busy: ranks run a cell.'),
+    starting: trans.__('The ranks are starting.'),
+    gone: trans.__('The group has ended.')
+  };
+  if (!answer) {
+    const then = phase === 'gone' ? '' : trans.__('Variables are listed when they are idle.');
+    return phase === 'idle' ? trans.__('Asking the ranks\u2026') : [why[phase], then].join(' ').trim();
+  }
+  if (phase !== 'idle') {
+    return [why[phase], trans.__('These are the variables of %1.', time)].join(' ');
+  }
+  const names = answer.variables;
+  const differing = names.filter(differs).length;
+  const count = trans._n('%1 variable', '%1 variables', names.length);
+  return differing > 0
+    ? trans._n('%2, %1 differs between ranks (%3).', '%2, %1 differ between ranks (%3).', differing, count, time)
+    : trans.__('%1, none differs between ranks (%2).', count, time);
+}
+
+/** What an answer does not have: ranks, names, tensors. */
+export function gapWords(trans: Trans, answer: IVariables | IComparison): string[] {
+  const gaps: string[] = [];
+  if (answer.busy) {
+    gaps.push(trans.__('Busy and not asked: %1. They answer between cells.', rankWords(trans, answer.busy)));
+  }
+  if (answer.silent) {
+    gaps.push(trans.__('No answer from %1.', rankWords(trans, answer.silent)));
+  }
+  if (answer.left_out > 0) {
+    gaps.push(
+      'variables' in answer
+        ? trans._n('%1 more name is not listed.', '%1 more names are not listed.', answer.left_out)
+        : trans._n(
+            '%1 tensor was left out: it is sharded, sparse or quantized, or there was no time for it.',
+            '%1 tensors were left out: they are sharded, sparse or quantized, or there was no time for them.',
+            answer.left_out
+          )
+    );
+  }
+  return gaps;
+}
+
+/** "model: 1 of 4 tensors differs, 3 are equal. Compared 2.1 kB on ranks 0-1." */
+export function comparisonWords(trans: Trans, found: IComparison): string {
+  const { name, tensors, bytes, ranks } = found;
+  if (!/[-,]/.test(ranks)) {
+    return ranks
+      ? trans.__('%1: only %2 answered, so there is nothing to compare.', name, rankWords(trans, ranks))
+      : trans.__('%1: no rank answered.', name);
+  }
+  const differing = new Set(found.differences.map(({ path }) => path)).size;
+  const equal = trans._n('%1 is equal', '%1 are equal', tensors - differing);
+  const counts =
+    differing > 0
+      ? trans._n('%2: %1 of %3 tensors differs, %4.', '%2: %1 of %3 tensors differ, %4.', differing, name, tensors, equal)
+      : trans._n('%2: %1 tensor, equal on all of them.', '%2: all %1 tensors are equal.', tensors, name);
+  return `${counts} ${trans.__('Compared %1 on %2.', formatBytes(bytes), rankWords(trans, ranks))}`;
+}
+
+/** How many elements of a tensor differ, or what else does. */
+export function elementWords(trans: Trans, one: ITensorDifference): string {
+  if (one.what === 'missing') {
+    return trans.__('missing');
+  }
+  if (one.what === 'shape') {
+    return trans.__('another shape or dtype: %1 %2', one.dtype, `[${one.shape.join(', ')}]`);
+  }
+  return one.compared > 0 ? trans.__('%1 of %2', one.different, one.compared) : trans.__('not compared');
+}
+
+/** The greatest difference of an element, in three digits. */
+export function mostWords(trans: Trans, { max_abs: most, nonfinite }: ITensorDifference): string {
+  const number = most === null ? '' : String(Number(most.toPrecision(3)));
+  return [number, nonfinite ? trans.__('nan or inf') : ''].filter(Boolean).join(', ');
+}

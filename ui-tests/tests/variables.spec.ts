@@ -1,0 +1,123 @@
+/** The panel with the variables of ranks. */
+import { Locator, Page } from '@playwright/test';
+import * as fs from 'fs';
+import { expect, test } from './fixtures';
+import { rootPath } from './lab';
+import { command, openLab, run, shutdownAll, startGroup } from './ranks';
+
+const MODEL = `
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+if rank == 1:
+    model[2].bias.data[0] = 3.0
+steps = 100 + rank
+class Broken:
+    def __repr__(self): raise SystemExit("it was called")
+broken, same = Broken(), 5`;
+
+/** Runs until the file is there. */
+const untilFile = (path: string): string =>
+  `import pathlib, time\nwhile not pathlib.Path(${JSON.stringify(path)}).exists(): time.sleep(0.05)\nlate = 1`;
+
+test.beforeEach(async ({ page, request }) => {
+  await shutdownAll(request);
+  await startGroup(request, 'train', 2);
+  await openLab(page);
+});
+
+test.afterAll(async ({ request }) => shutdownAll(request));
+
+const panel = (page: Page): Locator => page.getByRole('tabpanel', { name: 'Variables: train' });
+const variable = (page: Page, name: string): Locator => panel(page).locator(`tbody[data-name="${name}"]`);
+
+/** The requests that the page makes for variables and comparisons. */
+function requests(page: Page): string[] {
+  const seen: string[] = [];
+  page.on('request', request => {
+    const path = new URL(request.url()).pathname;
+    if (/\/(variables|compare)$/.test(path)) {
+      seen.push(path.split('/').pop()!);
+    }
+  });
+  return seen;
+}
+
+test('finds a desynchronised model in two clicks', async ({ page, request }) => {
+  await run(request, 'train', MODEL, { wait: true });
+  await command(page, 'jupyter-dist:show-sidebar');
+  await page.getByRole('button', { name: 'Variables of train' }).click();
+  await panel(page).getByRole('button', { name: 'Compare model between ranks' }).click();
+
+  const found = variable(page, 'model');
+  await expect(found.getByRole('status')).toContainText('model: 1 of 4 tensors differs, 3 are equal.');
+  const row = found.getByRole('table', { name: 'Tensors of model that differ' }).getByRole('row').nth(1);
+  await expect(row).toContainText('2.bias');
+  await expect(row).toContainText('1 of 2');
+  await expect(row).toContainText(/rank [01]/);
+  await page.getByRole('button', { name: 'Close the comparison of model' }).click();
+  await expect(found.getByRole('status')).toHaveCount(0);
+});
+
+test('colors only what differs, filters, sorts, and works by keyboard', async ({ page, request }) => {
+  await run(request, 'train', MODEL, { wait: true });
+  await run(request, 'train', 'only = torch.zeros(1000)', { ranks: '0', wait: true });
+  await command(page, 'jupyter-dist:open-variables', { group: 'train' });
+  await expect(variable(page, 'steps').locator('.jpd-mod-differs')).toHaveText(['100', '101']);
+  await expect(variable(page, 'only').locator('.jpd-mod-differs')).toHaveText(['not defined']);
+  for (const equal of ['model', 'same', 'broken']) {
+    await expect(variable(page, equal)).toContainText('ranks 0-1');
+    await expect(variable(page, equal).locator('.jpd-mod-differs')).toHaveCount(0);
+  }
+  // The field has the focus.
+  await page.keyboard.type('step');
+  await expect(panel(page).locator('tbody')).toHaveCount(1);
+  await page.keyboard.press('Escape');
+  await expect(variable(page, 'same')).toBeVisible();
+  const bytes = panel(page).getByRole('button', { name: 'Bytes' });
+  await bytes.focus();
+  await page.keyboard.press('Enter');
+  await expect(panel(page).locator('tbody').first()).toHaveAttribute('data-name', 'only');
+  await page.keyboard.press('Tab');
+  await expect(page.getByRole('button', { name: 'Compare only between ranks' })).toBeFocused();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await expect(variable(page, 'model').getByRole('status')).toContainText('1 of 4 tensors differs');
+  await panel(page).getByRole('button', { name: 'Compare only between ranks' }).click();
+  await expect(variable(page, 'only').getByRole('alert')).toContainText('only');
+  await panel(page).getByLabel('Only what differs').check();
+  await expect(panel(page).locator('.jpd-Variable')).toHaveCount(2);
+});
+
+test('asks nothing while a cell runs or the panel is hidden, and again afterwards', async ({ page, request }) => {
+  const seen = requests(page);
+  fs.rmSync(rootPath('go-on'), { force: true });
+  await run(request, 'train', 'steps = 7', { wait: true });
+  await command(page, 'jupyter-dist:open-variables', { group: 'train' });
+  await expect(variable(page, 'steps')).toContainText('7');
+  const status = panel(page).locator('.jpd-Variables-status');
+  await expect(status).toContainText('none differs between ranks');
+
+  await run(request, 'train', untilFile(rootPath('go-on')));
+  await expect(status).toContainText('Busy: ranks run a cell. These are the variables of');
+  await expect(panel(page).getByRole('button', { name: 'Refresh the variables' })).toBeDisabled();
+  await expect(variable(page, 'steps')).toContainText('7');
+  const asked = seen.length;
+  await page.waitForTimeout(1500); // nothing is to happen in this time
+  expect(seen.length).toBe(asked);
+  fs.writeFileSync(rootPath('go-on'), '');
+  await expect(variable(page, 'late')).toContainText('ranks 0-1');
+  await expect(status).toContainText('none differs between ranks');
+  await panel(page).getByRole('button', { name: 'Refresh the variables' }).click();
+
+  await command(page, 'launcher:create');
+  await expect(panel(page)).toBeHidden();
+  const shown = seen.length;
+  await run(request, 'train', 'hidden = 1', { wait: true });
+  await page.waitForTimeout(1500);
+  expect(seen.length).toBe(shown);
+  await command(page, 'jupyter-dist:open-variables', { group: 'train' });
+  await expect(variable(page, 'hidden')).toContainText('ranks 0-1');
+
+  await shutdownAll(request);
+  await expect(status).toContainText('The group has ended.');
+});
