@@ -134,9 +134,13 @@ test('interact and Output show what they collect on each rank', async ({ page })
 });
 
 const UNINSTALLED = `import sys
-sys.modules["ipywidgets"] = None
-from tqdm.notebook import tqdm
-for _ in tqdm(range(3)): pass`;
+kept, sys.modules["ipywidgets"] = sys.modules["ipywidgets"], None
+try:
+    from tqdm.notebook import tqdm
+    for _ in tqdm(range(3)): pass
+finally:  # other tests use these ranks
+    sys.modules["ipywidgets"] = kept
+    del sys.modules["tqdm.notebook"]`;
 
 test('without the frontend widgets are text, and a sentence says so once', async ({ page }) => {
   await disable(page, '@jupyter-widgets/jupyterlab-manager');
