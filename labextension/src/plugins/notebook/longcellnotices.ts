@@ -1,4 +1,4 @@
-/** What is said of a long cell, loaded when the first one has ended: a notification, the tab's title, the browser's notice. */
+/** What long cells show, loaded when the first one has ended: a notification, the tab's title, the browser's notice. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';

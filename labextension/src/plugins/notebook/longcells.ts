@@ -51,7 +51,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
       notices ??= load();
       notices.then(
         found => found.say(cell),
-        () => (notices = null) // the console says why; the next one may be said
+        () => (notices = null) // the console says why; the next one may be shown
       );
     });
   }

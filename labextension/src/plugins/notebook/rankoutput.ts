@@ -7,6 +7,7 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import type { Widget } from '@lumino/widgets';
 import { WidgetSpaces } from '../../model/comms/spaces';
 import { Contributions } from '../../model/contributions';
 import { WaitingModel } from '../../model/executions/waiting';
@@ -94,7 +95,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
   }
 };
 
-const said = new Set<string>();
+const said = new Map<string, Widget>();
 
 /** The widgets of one notebook. The page says once why they are shown as text. */
 function spacesOf(
@@ -104,7 +105,14 @@ function spacesOf(
   trans: TranslationBundle,
   isInstalled: () => boolean
 ): WidgetSpaces {
-  const isNew = (sentence: string): boolean => said.size < said.add(sentence).size;
+  const isNew = (sentence: string, view: Widget): boolean => {
+    const known = said.get(sentence);
+    if (known && known !== view && !known.isDisposed) {
+      return false;
+    }
+    said.set(sentence, view);
+    return true;
+  };
   return new WidgetSpaces(
     service,
     registry,

@@ -9,8 +9,8 @@ import type { ITrouble, WidgetSpace } from '../../model/comms/space';
 export interface IWidgetViewOptions {
   trans: TranslationBundle;
   load(): Promise<ILoadedSpace | null>;
-  /** Whether a sentence on why widgets are shown as text has not been said on this page; from now on it has. */
-  isNew(sentence: string): boolean;
+  /** Whether no other view on this page shows this sentence on why widgets are text; from now on this one does. */
+  isNew(sentence: string, view: Widget): boolean;
 }
 
 export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
@@ -116,8 +116,7 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
     shown.addClass('jpd-RankWidget-text');
     shown.node.textContent = Array.isArray(text) ? text.join('') : String(text ?? '');
     this._replace(shown);
-    const isMine = note === this._note.textContent;
-    this._say(note && (isMine || this._options.isNew(note)) ? note : '');
+    this._say(note && this._options.isNew(note, this) ? note : '');
   }
 
   private _replace(content: Widget): void {
