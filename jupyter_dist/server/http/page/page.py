@@ -77,9 +77,7 @@ class Page:
     async def _submit(self, request: Request, run: Run) -> None:
         try:
             execution = await run(request)
-            subscription = ExecutionSubscription.from_request(self._manager, _topic_of(execution))
-            subscription.knows(execution)
-            self._follow(subscription)
+            self._follow(SUBSCRIPTIONS["execution"].from_request(self._manager, _topic_of(execution)))
             self._submitted.append({"type": "submitted", "key": request["key"], "execution": execution})
         except JupyterDistError as err:
             self._errors.append({"type": "error", "error": err.to_dict(), "request": known_fields(request)})

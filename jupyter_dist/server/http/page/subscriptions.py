@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import bad_request
@@ -17,15 +17,11 @@ from jupyter_dist.protocol.messages import (
     ViewMessage,
 )
 from jupyter_dist.protocol.specs import MAX_SEQ
-from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.mirror.following import Topic
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 DEVICES_SECONDS = 3.0
 KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since", "key")
@@ -58,7 +54,7 @@ class Subscription:
         self._manager = manager
 
     @classmethod
-    def from_request(cls, manager: GroupManager, request: Request) -> Self:
+    def from_request(cls, manager: GroupManager, request: Request) -> Subscription:
         """Check the page's message. Raises JupyterDistError."""
         for name, kind in cls.fields.items():
             value = request.get(name)
@@ -140,11 +136,6 @@ class ExecutionSubscription(Subscription):
         self._sent_execution: models.Execution | None = None
         self.key = (self.topic, self._group.id, self._execution_id)
         self.topics = (self.key, ("view", self._group.id, self._execution_id), ("nodes", self._group.id))
-
-    def knows(self, execution: models.Execution) -> None:
-        """Note that the page has been sent this, with the answer to its `submit`; of its end it gets a message."""
-        if execution["state"] not in FINAL_EXECUTION_STATES:
-            self._sent_execution = execution
 
     @property
     def is_empty(self) -> bool:
