@@ -13,13 +13,12 @@ from itertools import pairwise
 from jupyter_dist.protocol.models import ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks
 
-from .numbers import Token, tokenize
+from .numbers import COLOR, Token, tokenize
 
 MIN_VALUES = 3
 MAX_LINE = 1000
 MAX_NAME = 60
 
-_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 _DIGITS = re.compile(r"[0-9]+")
 _BETWEEN = re.compile(r"[\s=:'\"()\[\]{}>-]*\Z")
 _TENSOR = re.compile(r"(?:\A|(?<=[\s=:(]))tensor\Z")
@@ -72,7 +71,7 @@ def named_numbers(line: str) -> tuple[tuple[str, int] | None, dict[str, Token]]:
     """Return the step that a line is about, with its name, and the other numbers that have a name."""
     found: dict[str, Token] = {}
     if len(line) <= MAX_LINE:
-        words, tokens = tokenize(_COLORS.sub("", line))
+        words, tokens = tokenize(COLOR.sub("", line))
         before = ""
         for word, token in zip(words, tokens, strict=False):
             before += word

@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     rf"|(?P<number>(?:(?<![\w.)\]])[-+])?{_DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))"
     r"(?P<unit>\s?(?:ns|[\u00b5\u03bcu]s|ms|s|min|h)(?![\w/]))?"
 )
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -148,7 +148,7 @@ def _condensed(group: Sequence[Line]) -> str | None:
     ranks = [line.ranks for line in group]
     shown = [_spread(ranks, place, len(varying)) if place in varying else place[0].text for place in places]
     words = group[0].words
-    return _COLOR.sub("", "".join(word + text for word, text in zip(words, (*shown, ""), strict=True)))
+    return COLOR.sub("", "".join(word + text for word, text in zip(words, (*shown, ""), strict=True)))
 
 
 def _progress(group: Sequence[Line], percents: Sequence[Token]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import format_ranks
 
 CHECKSUM_SECONDS = 20.0  # of a comparison; a rank takes a second for some gigabytes
 MAX_COMPARED_BYTES = 64 << 20  # by elements, of all tensors that differ
@@ -41,9 +41,9 @@ class Tensors:
 class Answered:
     """The answers of the ranks that gave one, and why others did not."""
 
-    answers: dict[int, Any]
-    busy: str
-    silent: str
+    answers: dict[int, Any] = field(default_factory=dict)
+    busy: list[int] = field(default_factory=list)
+    silent: list[int] = field(default_factory=list)
 
 
 async def list_variables(ask: Ask, ranks: list[int]) -> models.Variables:
@@ -63,8 +63,8 @@ async def list_variables(ask: Ask, ranks: list[int]) -> models.Variables:
     listed = {rank: answer["variables"] for rank, answer in asked.answers.items()}
     return {
         "ranks": format_ranks(listed),
-        "busy": asked.busy,
-        "silent": asked.silent,
+        "busy": format_ranks(asked.busy),
+        "silent": format_ranks(asked.silent),
         "left_out": max((answer["left_out"] for answer in asked.answers.values()), default=0),
         "variables": fold_variables(listed),
     }
@@ -121,8 +121,8 @@ async def compare(ask: Ask, name: str, ranks: list[int]) -> models.Comparison:
         "name": name,
         "ranks": format_ranks(known),
         "missing": format_ranks(rank for rank in asked.answers if rank not in known),
-        "busy": format_ranks({*expand_ranks(asked.busy), *exchange.busy}),
-        "silent": asked.silent,
+        "busy": format_ranks({*asked.busy, *exchange.busy}),
+        "silent": format_ranks(asked.silent),
         "tensors": len(compared),
         "bytes": sum(first.by_path[path]["bytes"] for path in compared if path in first.by_path),
         "left_out": max((one.left_out for one in known.values()), default=0) + len(late) + unlisted,
@@ -244,16 +244,14 @@ def _what(model: Mapping[str, Any], other: Mapping[str, Any] | None) -> Any:
 
 async def _ask_all(ask: Callable[[int], Awaitable[Any]], ranks: list[int]) -> Answered:
     answers = await asyncio.gather(*map(ask, ranks), return_exceptions=True)
-    asked = Answered({}, "", "")
-    busy, silent = [], []
+    asked = Answered()
     for rank, answer in zip(ranks, answers, strict=True):
         if isinstance(answer, BusyError):
-            busy.append(rank)
+            asked.busy.append(rank)
         elif isinstance(answer, JupyterDistError) and answer.code in _SILENT:
-            silent.append(rank)
+            asked.silent.append(rank)
         elif isinstance(answer, BaseException):
             raise answer
         else:
             asked.answers[rank] = answer
-    asked.busy, asked.silent = format_ranks(busy), format_ranks(silent)
     return asked
