@@ -1,6 +1,5 @@
 import { ChildProcess, spawn } from 'child_process';
 import { once } from 'events';
-import { AddressInfo, createServer } from 'net';
 import * as path from 'path';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
@@ -125,6 +124,7 @@ test('interact and Output show what they collect on each rank', async ({ page })
   await expect(shown).toContainText('collected by b');
   // Before that it is the slider of one rank, and a key is for that rank alone.
   const one = shown.locator('.jpd-RankItem', { has: page.locator('.noUi-handle') });
+  await expect(one).toHaveCount(1);
   await expect(one.locator('.jpd-RankItem-ranks')).toHaveText('ranks 0-1');
   await expect(shown.getByText('twice 8')).toHaveCount(1);
   await shown.locator('.noUi-handle').focus();
@@ -158,26 +158,28 @@ test('without the frontend widgets are text, and a sentence says so once', async
   await expect(uninstalled.items.last()).toContainText('IProgress not found');
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
+/** Below those that the system gives to connections: one of them may take a port between its choice and its use. */
+const OWN_PORT = Number(process.env.JUPYTER_DIST_TEST_PORT) + 100;
 
 /** A JupyterLab that a test may end. */
 function startLab(port: number): ChildProcess {
   const folder = path.join(process.env.JUPYTER_RUNTIME_DIR!, String(port));
   const env = { ...process.env, JUPYTER_DIST_TEST_PORT: String(port), JUPYTER_RUNTIME_DIR: folder };
-  return spawn('jupyter', ['lab', '--config', 'jupyter_server_test_config.py'], { env, stdio: 'ignore' });
+  return spawn('jupyter', ['lab', '--config', 'jupyter_server_test_config.py'], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+}
+
+/** A server that could not start does not end by a SIGTERM. */
+async function endLab(server: ChildProcess): Promise<void> {
+  const ended = server.exitCode === null && server.signalCode === null ? once(server, 'exit') : null;
+  server.kill('SIGTERM');
+  const late = setTimeout(() => server.kill('SIGKILL'), 30000);
+  await ended;
+  clearTimeout(late);
 }
 
 test('a bar of each of 8 ranks and a slider live through a restart of the server', async ({ browser }) => {
-  const port = await freePort();
-  let server = startLab(port);
-  const context = await browser.newContext({ baseURL: `http://localhost:${port}` });
+  let server = startLab(OWN_PORT);
+  const context = await browser.newContext({ baseURL: `http://localhost:${OWN_PORT}` });
   const { request } = context;
   const answers = (): Promise<boolean> => request.get('/jupyter-dist/api/groups').then(answer => answer.ok(), () => false);
   try {
@@ -200,7 +202,7 @@ test('a bar of each of 8 ranks and a slider live through a restart of the server
 
     server.kill('SIGKILL');
     await expect.poll(answers).toBe(false);
-    server = startLab(port);
+    server = startLab(OWN_PORT);
     await expect.poll(answers).toBe(true);
     const handle = sliders.node.locator('.noUi-handle').nth(1);
     const close = page.getByRole('dialog').getByRole('button', { name: 'Close' });
@@ -219,9 +221,7 @@ test('a bar of each of 8 ranks and a slider live through a restart of the server
   } finally {
     await lab.shutdownGroup(request).catch(() => undefined);
     await context.close();
-    const ended = once(server, 'exit');
-    server.kill('SIGTERM');
-    await ended;
+    await endLab(server);
   }
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ICommNews } from '../../services/protocol';
-import { ISharedKernel, isShared, SETTLE_MS, SharedWidgets } from './shared';
+import { FIRST_SETTLE_MS, ISharedKernel, isShared, SETTLE_MS, SharedWidgets } from './shared';
 import { WidgetStates } from './states';
 
 const ROOTS = new Map([
@@ -88,7 +88,7 @@ describe('equal widgets of ranks', () => {
     const page = new Page();
     page.take(news('comm_msg', 'b-slider', { name: 'rank 2' }, 2));
     expect(page.shared.find(ROOTS)).toBeNull();
-    vi.advanceTimersByTime(2 * SETTLE_MS);
+    vi.advanceTimersByTime(FIRST_SETTLE_MS);
     page.take(news('comm_msg', 'b-slider', { name: 'lr' }, 2));
     vi.advanceTimersByTime(2 * SETTLE_MS);
     expect(page.shared.find(ROOTS)).toBeNull();
@@ -99,9 +99,22 @@ describe('equal widgets of ranks', () => {
     const page = new Page();
     page.take(news('comm_msg', 'a-slider', { value: 5 }));
     expect(page.shared.find(ROOTS)).toBeNull();
+    // The page may be busy: it loads what draws them.
+    vi.advanceTimersByTime(5 * SETTLE_MS);
     page.take(news('comm_msg', 'b-slider', { value: 5 }, 2));
     vi.advanceTimersByTime(SETTLE_MS / 2);
     expect(page.numChanges).toBe(1);
+    expect(page.shared.find(ROOTS)).not.toBeNull();
+  });
+
+  it('become one when the last of them is opened late', () => {
+    const page = new Page();
+    page.take(news('comm_close', 'b-slider', {}, 2));
+    expect(page.shared.find(ROOTS)).toBeNull();
+    vi.advanceTimersByTime(5 * SETTLE_MS);
+    page.states.open(news('comm_open', 'b-slider', { value: 1, name: 'lr' }, 2));
+    page.shared.lookSoon();
+    vi.advanceTimersByTime(SETTLE_MS / 2);
     expect(page.shared.find(ROOTS)).not.toBeNull();
   });
 

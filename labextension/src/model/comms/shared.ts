@@ -8,6 +8,8 @@ import { IWidgetTree, renamed, WidgetStates } from './states';
 
 /** Ranks that do the same do it within this time, or they are shown apart. */
 export const SETTLE_MS = 1000;
+/** As long after they were shown first: the page may still load what draws the widgets of the first rank. */
+export const FIRST_SETTLE_MS = 30_000;
 /** How often what has changed is compared. */
 const LOOK_MS = 200;
 
@@ -103,7 +105,7 @@ export class SharedWidgets implements IDisposable {
 
   /** The states have taken a message of a rank. */
   async follow(news: ICommNews): Promise<void> {
-    this._lookSoon();
+    this.lookSoon();
     const shared = PREFIX + news.comm_id;
     if (!this._opened.has(shared)) {
       return;
@@ -122,7 +124,8 @@ export class SharedWidgets implements IDisposable {
 
   // -- deciding -----------------------------------------------------------------------------------------
 
-  private _lookSoon(): void {
+  /** The states have changed. */
+  lookSoon(): void {
     if (this._timer === undefined && [...this._sets.values()].some(set => set.state !== 'apart')) {
       this._timer = setTimeout(() => {
         this._timer = undefined;
@@ -136,6 +139,9 @@ export class SharedWidgets implements IDisposable {
   }
 
   private _look(set: ISet): void {
+    if (set.state === 'new' && Date.now() - (set.since ?? Infinity) >= FIRST_SETTLE_MS) {
+      set.state = 'apart';
+    }
     if (set.state === 'apart') {
       return;
     }
@@ -152,10 +158,13 @@ export class SharedWidgets implements IDisposable {
     } else {
       set.since ??= Date.now();
     }
+    if (set.state === 'new') {
+      return; // they become equal by a message only
+    }
     if (set.since !== null && Date.now() - set.since >= SETTLE_MS) {
       set.state = 'apart';
     } else {
-      this._lookSoon();
+      this.lookSoon();
     }
   }
 

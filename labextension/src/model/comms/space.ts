@@ -159,6 +159,7 @@ export class WidgetSpace implements IDisposable {
         await this._takeOne(messages[at]);
       }
     }
+    this._shared.lookSoon();
     this._opened.emit();
   }
 

@@ -21,7 +21,7 @@ const VALUES: ITensorDifference = {
 };
 
 function comparison(fields: Partial<IComparison>): IComparison {
-  const none = { busy: '', silent: '', left_out: 0, differences: [] };
+  const none = { missing: '', busy: '', silent: '', left_out: 0, differences: [] };
   return { name: 'model', ranks: '0-1', tensors: 4, bytes: 2048, ...none, ...fields };
 }
 
@@ -53,6 +53,9 @@ describe('comparisonWords', () => {
 
   it('says when there is nothing to compare', () => {
     expect(comparisonWords(trans, comparison({ ranks: '0' }))).toBe('model: only rank 0 answered, so there is nothing to compare.');
+    const alone = comparison({ ranks: '0', missing: '1-3' });
+    expect(comparisonWords(trans, alone)).toBe('model: only on rank 0, so there is nothing to compare.');
+    expect(gapWords(trans, alone)).toEqual(['Not defined on ranks 1-3.']);
     expect(comparisonWords(trans, comparison({ ranks: '' }))).toBe('model: no rank answered.');
   });
 });

@@ -41,6 +41,9 @@ export function gapWords(trans: Trans, answer: IVariables | IComparison): string
   if (answer.busy) {
     gaps.push(trans.__('Busy and not asked: %1. They answer between cells.', rankWords(trans, answer.busy)));
   }
+  if ('missing' in answer && answer.missing) {
+    gaps.push(trans.__('Not defined on %1.', rankWords(trans, answer.missing)));
+  }
   if (answer.silent) {
     gaps.push(trans.__('No answer from %1.', rankWords(trans, answer.silent)));
   }
@@ -63,7 +66,9 @@ export function comparisonWords(trans: Trans, found: IComparison): string {
   const { name, tensors, bytes, ranks } = found;
   if (!/[-,]/.test(ranks)) {
     return ranks
-      ? trans.__('%1: only %2 answered, so there is nothing to compare.', name, rankWords(trans, ranks))
+      ? found.missing
+        ? trans.__('%1: only on %2, so there is nothing to compare.', name, rankWords(trans, ranks))
+        : trans.__('%1: only %2 answered, so there is nothing to compare.', name, rankWords(trans, ranks))
       : trans.__('%1: no rank answered.', name);
   }
   const differing = new Set(found.differences.map(({ path }) => path)).size;
