@@ -7,7 +7,7 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from jupyter_dist.protocol import differences, machine, messages, models, requests, specs, states
+from jupyter_dist.protocol import curves, differences, machine, messages, models, requests, specs, states
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.rest.machine import API_VERSION
 from jupyter_dist.server.http.routes import ROUTES
@@ -61,7 +61,7 @@ def typescript() -> str:
         "/** The first protocol of groups whose ranks can ask for input. */\n"
         f"export const ROAD_PROTOCOL = {specs.ROAD_PROTOCOL};\n"
     )
-    modules = (models, machine, differences, requests, messages)
+    modules = (models, machine, differences, curves, requests, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]
     return "\n".join(parts)

@@ -256,10 +256,10 @@ class Requests:
         group = self._agent.need_group()
         execution = group.dispatcher.queue.get(header["execution_id"])
         if execution.begin_seq is None:
-            return {"skipped_bytes": 0}, b""
+            return {"skipped_bytes": 0, "head_records": 0}, b""
         found = asyncio.to_thread(_head_and_tail, group.journal.directory, execution, int(header["max_bytes"]))
-        data, skipped = await found
-        return {"skipped_bytes": skipped}, data
+        data, head_records, skipped = await found
+        return {"skipped_bytes": skipped, "head_records": head_records}, data
 
     async def _lease(self, header: Header, _: bytes) -> Answer:
         self._agent.lease_seconds = float(header["seconds"])
@@ -310,8 +310,11 @@ def _begun_code(directory: Path, execution: Execution) -> bytes:
     return next((record.payload for record in records), b"")
 
 
-def _head_and_tail(directory: Path, execution: Execution, max_bytes: int) -> tuple[bytes, int]:
-    """Return the first and last records of the execution as frames, up to `max_bytes`, and the bytes left out."""
+def _head_and_tail(directory: Path, execution: Execution, max_bytes: int) -> tuple[bytes, int, int]:
+    """Return the first and last records of the execution as frames, up to `max_bytes`.
+
+    Also how many of them are the first ones, and how many bytes are left out after these.
+    """
     assert execution.begin_seq is not None
     head: list[bytes] = []
     tail: list[bytes] = []
@@ -327,4 +330,4 @@ def _head_and_tail(directory: Path, execution: Execution, max_bytes: int) -> tup
             dropped = len(tail.pop(0))
             tail_size -= dropped
             skipped += dropped
-    return b"".join(head + tail), skipped
+    return b"".join(head + tail), len(head), skipped

@@ -37,6 +37,7 @@ def test_without_a_command_they_are_named(dist):
         "stacks",
         "variables",
         "compare",
+        "curves",
         "stop",
         "doctor",
         "completion",
@@ -68,6 +69,14 @@ def test_list_status_and_logs(dist, group):
     assert "--- [" in dist("logs", "--rank", "1").stdout
     assert "to the log\n1\n--- ok" in dist("logs", "--rank", "1").stdout
     assert json.loads(dist("logs", "--json").stdout.splitlines()[-1])["kind"] == "end"
+
+
+def test_curves_of_a_cell(dist, group):
+    ran = group.run("for i in range(4): print('step', i, 'loss', 1 / (i + 1) + rank)").execution["id"]
+    assert "loss   ranks 0-1  4        0-3    1.5    0.75  0.25    2" in dist("curves").stdout
+    csv = dist("curves", "--execution", ran, "--csv").stdout.splitlines()
+    assert csv[:2] == ["curve,step,rank,value", "loss,0,0,1.0"]
+    assert json.loads(dist("curves", "--json").stdout)["curves"][0]["ranks"][1]["values"][0] == 2.0
 
 
 def test_logs_are_followed_until_ctrl_c(group, own_runtime):

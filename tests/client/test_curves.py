@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waits import PATIENCE, until
 
-from jupyter_dist.client.results.curves import curves_of, named_numbers
+from jupyter_dist.client import JupyterDistError
+from jupyter_dist.numbers.curves import csv_lines, curves_of, curves_of_lines, named_numbers
+from jupyter_dist.server.folding.printed import printed_lines
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "curves.json").read_text())
 
@@ -68,6 +71,47 @@ def test_of_real_ranks(group):
     assert result.curves["acc"][0].values == [0.5, 0.6, 0.7, 0.8]
     assert "val/loss=nan" in result.text
     assert math.isfinite(loss[0].values[-1])
+
+
+def test_of_a_long_cell_the_server_reads_every_line(group):
+    code = "for i in range(5000):\n    print(f'step {i}  loss {0.5 + i + rank:.1f}')"
+    result = group.run(code).raise_for_error()
+    assert len(result.curves["loss"][0].values) < 5000  # the view leaves lines out
+    found = group.curves(result.execution["id"])
+    assert list(found) == ["loss"]
+    assert found["loss"][1].steps == list(range(5000))
+    assert found["loss"][1].values == [1.5 + i for i in range(5000)]
+    assert (found.model["left_out"], found.model["unread_bytes"]) == (0, 0)
+    assert "loss   ranks 0-1  5000     0-4999  1      5000  0.5     5000" in repr(found)
+    rows = group.curves_csv(result.execution["id"]).splitlines()
+    assert (len(rows), rows[0], rows[-1]) == (10_001, "curve,step,rank,value", "loss,4999,1,5000.5")
+
+
+def test_by_default_of_the_last_cell_also_while_it_runs(group):
+    code = "import time\nfor i in range(3):\n    track(acc=i / 2)\nwhile True: time.sleep(0.1)"
+    execution = group.submit(code, "1")
+    until(lambda: "acc" in group.curves())
+    assert group.curves()["acc"][1].values == [0.0, 0.5, 1.0]
+    execution.cancel()
+    assert execution.result(PATIENCE).done
+
+
+def test_of_an_execution_that_is_not_known(group):
+    with pytest.raises(JupyterDistError, match="There is no execution 'e-unknown'"):
+        group.curves("e-unknown")
+
+
+def test_lines_on_both_sides_of_what_was_not_read_are_not_joined():
+    def record(rank, text):
+        return {"kind": "stream", "name": "stdout", "rank": rank}, text.encode()
+
+    first = [record(0, "loss 0.5\nloss 0."), record(1, "loss 1.5\n")]
+    last = [record(0, "loss 0.25\n"), record(1, "\x1b[31mloss 2.5\x1b[0m\nlo"), record(1, "ss 3.5\nloss 4")]
+    lines = [line for part in (first, last) for line in printed_lines(part)]
+    curves = curves_of_lines(lines)
+    assert curves["loss"][0].values == [0.5, 0.25]
+    assert curves["loss"][1].values == [1.5, 2.5, 3.5]
+    assert list(csv_lines(curves))[:2] == ["curve,step,rank,value\n", "loss,0,0,0.5\n"]
 
 
 def test_what_is_no_number_is_named(group):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.client.results.numbers import condense, tokenize
+from jupyter_dist.numbers.condense import condense
+from jupyter_dist.numbers.tokens import tokenize
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "numbers.json").read_text())
 MARK = "\u27e8"

@@ -47,6 +47,8 @@ RIGHTS = {
     ("delete", "groups/{group}/executions/{execution}"): "execute",
     ("post", "groups/{group}/executions/{execution}/input"): "execute",
     ("post", "groups/{group}/executions/{execution}/extend"): "execute",
+    ("get", "groups/{group}/executions/{execution}/curves"): "read",
+    ("get", "groups/{group}/executions/{execution}/curves/download"): "read",
     ("post", "groups/{group}/script"): "read",  # writes no file, and runs nothing
     ("get", "groups/{group}/ranks/{rank}/log"): "read",
     ("get", "groups/{group}/ranks/{rank}/log/download"): "read",

@@ -165,6 +165,9 @@ def test_cells_that_wait_are_aborted_by_an_error_unless_the_client_says_otherwis
 
 def test_magics_of_the_group_are_those_of_the_extension(kernel):
     assert "Group 'shared': ready, 2 ranks" in kernel.run("%load_ext jupyter_dist\n%dist_status").text
+    kernel.run("of_the_kernel = torch.ones(3) * rank")
+    assert "of_the_kernel  ranks 0-1  Tensor" in kernel.run("%dist_variables").text
+    assert "3 of 3 elements differ" in kernel.run("%dist_compare of_the_kernel").text
     assert kernel.run("%dist_init 2").text.startswith("Attached to group 'shared' with 2 ranks")
     refused = kernel.run("%dist_init 3 --name shared").error
     assert refused.startswith("DistError: Group 'shared' is already running with 2 ranks.")

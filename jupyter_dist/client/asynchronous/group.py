@@ -10,6 +10,7 @@ from jupyter_dist.client.calls import exchange
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
+from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.servers import own_process
@@ -29,6 +30,7 @@ SHOW_SECONDS = 1  # while what a launcher says is shown
 SAMPLE_SECONDS = 10.0  # agents that answer send a sample within a second or two
 _SEE_STATE = "Its agent does not answer; `jupyter dist list` shows its state."
 COMPARE_SECONDS = 120.0  # the server stops earlier
+CURVES_SECONDS = 60.0  # reading a long log takes seconds
 COMPLETE_SECONDS = 1.0  # the user is typing; a rank that can answer needs a few milliseconds
 
 
@@ -194,6 +196,32 @@ class AsyncGroup:
         """
         body = {"name": name, "ranks": ranks}
         return Comparison(await self._ask("POST", "compare", body=body, timeout_seconds=COMPARE_SECONDS))
+
+    async def curves(self, execution_id: str | None = None) -> Curves:
+        """Return the curves of an execution: from all that its ranks printed so far, also what its result leaves out.
+
+        Args:
+            execution_id: By default that of the last cell that began.
+
+        Raises:
+            JupyterDistError: `unknown_execution`, also if no cell has begun.
+        """
+        path = ("executions", execution_id or await self._last_begun(), "curves")
+        return Curves(await self._ask("GET", *path, timeout_seconds=CURVES_SECONDS))
+
+    async def curves_csv(self, execution_id: str | None = None) -> str:
+        """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
+        path = ("groups", self.id, "executions", execution_id or await self._last_begun(), "curves", "download")
+        response = await self.client.api.fetch("GET", *path, timeout_seconds=CURVES_SECONDS)
+        return response.body.decode()
+
+    async def _last_begun(self) -> str:
+        listed: models.Executions = await self._ask("GET", "executions")
+        begun = [one["id"] for one in listed["executions"] if one["started_at"] is not None and not one["silent"]]
+        if not begun:
+            message = f"No cell has run on group '{self.name}'."
+            raise JupyterDistError("unknown_execution", message, "Run one, or name an execution.")
+        return begun[-1]
 
     async def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""

@@ -8,6 +8,7 @@ from typing import Any
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.calls.launching import Call
+from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
@@ -242,6 +243,14 @@ class Group:
     def compare(self, name: str, ranks: str = "all") -> Comparison:
         """Return which tensors of a variable differ on which ranks, and by how much; see AsyncGroup.compare."""
         return self._loop.run(self._group.compare(name, ranks))
+
+    def curves(self, execution_id: str | None = None) -> Curves:
+        """Return the curves of an execution, by default of the last cell that began; see AsyncGroup.curves."""
+        return self._loop.run(self._group.curves(execution_id))
+
+    def curves_csv(self, execution_id: str | None = None) -> str:
+        """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
+        return self._loop.run(self._group.curves_csv(execution_id))
 
     def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""

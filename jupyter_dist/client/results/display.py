@@ -23,6 +23,16 @@ def show_live(*, states: bool = True) -> Callable[[Result], None]:
     return NotebookDisplay(states) if in_notebook() else TextDisplay(sys.stdout)
 
 
+def show_table(table: object) -> None:
+    """Show what has a text and may have HTML: in a notebook as an output, else as text."""
+    if in_notebook():
+        from IPython.display import display  # noqa: PLC0415  (scripts do not load IPython)
+
+        display(table)
+    else:
+        sys.stdout.write(f"{table}\n")
+
+
 class NotebookDisplay:
     """The output in a notebook of a Python kernel, by IPython's displays."""
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_dist.numbers.condense import condense
+from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import Execution, Group, InputPrompt, Output, RanksBundle, ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
 from .bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
-from .curves import Curve, curves_of
-from .numbers import condense
 from .outputs import BundleOutputs, emit_display, in_notebook
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
 from jupyter_dist.client.blocking.report import debug_text, devices_line, sample_if_any, status_text
+from jupyter_dist.client.results.display import show_table
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined
 from jupyter_dist.magics.completion import RankNames
@@ -68,6 +69,21 @@ def restart_parser() -> MagicParser:
     """Return the parser of `%dist_restart`."""
     parser = MagicParser("%dist_restart")
     parser.add_argument("-d", "--dead", action="store_true", help="only dead ranks; the others keep their variables")
+    return parser
+
+
+def variables_parser() -> MagicParser:
+    """Return the parser of `%dist_variables`."""
+    parser = MagicParser("%dist_variables", description="List the variables of ranks, equal ones once.")
+    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+    return parser
+
+
+def compare_parser() -> MagicParser:
+    """Return the parser of `%dist_compare`."""
+    parser = MagicParser("%dist_compare", description="Show which tensors of a variable differ between ranks.")
+    parser.add_argument("name", help="a variable: a tensor, an array, a module, or a container of them")
+    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
     return parser
 
 
@@ -190,6 +206,26 @@ class DistMagics(RankMagics):
         else:
             self.session.app = self.known_app(self.session.group())
             self.restart()
+
+    @line_magic
+    @sentences
+    @takes(variables_parser)
+    def dist_variables(self, line: str) -> None:
+        """List the variables of ranks, equal ones once; what differs is marked. Ranks that run a cell are not asked."""
+        options = variables_parser().parse(line)
+        group = self.group_if_any()
+        if group is not None:
+            show_table(group.variables(options.ranks))
+
+    @line_magic
+    @sentences
+    @takes(compare_parser)
+    def dist_compare(self, line: str) -> None:
+        """Show which tensors of a variable differ on which ranks, and by how much."""
+        options = compare_parser().parse(line)
+        group = self.group_if_any()
+        if group is not None:
+            show_table(group.compare(options.name, options.ranks))
 
     @line_magic
     @sentences

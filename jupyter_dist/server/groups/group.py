@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.protocol import machine, models, road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import LogRecord
@@ -24,7 +22,8 @@ from jupyter_dist.protocol.specs import CALL_PROTOCOL, COMM_PROTOCOL, ROAD_PROTO
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
 from jupyter_dist.server.mirror.following import FollowedGroup
-from jupyter_dist.server.mirror.logs import LogReader, concerned_ranks
+from jupyter_dist.server.mirror.history import Printed
+from jupyter_dist.server.mirror.logs import LogReader
 from jupyter_dist.server.script.writer import write_script
 from jupyter_dist.server.spawner.process import AgentProcess
 from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, Header
@@ -374,18 +373,15 @@ class ManagedGroup(FollowedGroup):
         runs, codes = await self._history.runs()
         return await asyncio.to_thread(write_script, self.model(), runs, codes, notebook, cells)
 
+    async def printed(self, execution_id: str, max_bytes: int) -> Printed:
+        """Return the records of an execution: those that its view leaves out, too."""
+        self.executions.get(execution_id)
+        return await self._history.printed(execution_id, max_bytes)
+
     def log_chunks(self, rank: int) -> Iterator[list[LogRecord]]:
         """Yield the full log of a rank, about a megabyte of the journal at a time. Reads files: call it in a thread."""
-        cursor = JournalCursor(self.directory.journal_path)
         reader = LogReader(rank, self.executions.counts, MAX_PAYLOAD_BYTES)
-        try:
-            while records := cursor.read():
-                sound = (r for r in records if is_sound(r.header, self.world_size))
-                mine = (r for r in sound if rank in concerned_ranks(r.header, self.world_size))
-                converted = (reader.convert(record.header, record.payload) for record in mine)
-                yield [record for record in converted if record is not None]
-        finally:
-            cursor.close()
+        return reader.chunks(self.directory.journal_path, self.world_size)
 
     def check_rank(self, rank: int) -> None:
         """Raise JupyterDistError `unknown_rank` unless the rank exists."""

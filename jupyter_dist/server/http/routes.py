@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_dist.server.http.page.channel import ChannelHandler
+from jupyter_dist.server.http.rest.curves import CurvesDownloadHandler, CurvesHandler
 from jupyter_dist.server.http.rest.differences import CompareHandler, VariablesHandler
 from jupyter_dist.server.http.rest.executions import (
     CommsHandler,
@@ -78,6 +79,8 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/executions/{execution}", ExecutionHandler),
     Route("groups/{group}/executions/{execution}/input", InputHandler),
     Route("groups/{group}/executions/{execution}/extend", ExtendHandler),
+    Route("groups/{group}/executions/{execution}/curves", CurvesHandler),
+    Route("groups/{group}/executions/{execution}/curves/download", CurvesDownloadHandler),
     Route("groups/{group}/history", HistoryHandler),
     Route("groups/{group}/script", ScriptHandler),
     Route("groups/{group}/ranks/{rank}/log", LogHandler),

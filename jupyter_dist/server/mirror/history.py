@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.protocol import machine, models
@@ -23,6 +23,14 @@ from .pastruns import Codes, journal_runs, needed_runs, run_of
 MAX_VIEW_BYTES = 64 << 20  # records read for a view: far more than it shows
 FETCH_SECONDS = 30.0
 MAX_HISTORY_CHARS = 4 << 20
+
+
+class Printed(NamedTuple):
+    """The first records of an execution and, of a huge one, the last, with the number of bytes left out between."""
+
+    first: list[Record]
+    last: list[Record]
+    unread_bytes: int
 
 
 class History:
@@ -66,6 +74,32 @@ class History:
         journal = self._directory.journal_path
         found = await asyncio.to_thread(lambda: list(execution_records(journal, execution_id, begin_seq, None)))
         return self._sound((record.header, record.payload) for record in found)
+
+    async def printed(self, execution_id: str, max_bytes: int) -> Printed:
+        """Return the records of an execution; see Printed."""
+        if self._link.answers:
+            fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": max_bytes}
+            answer, payload = await self._link.request("execution_records", timeout_seconds=FETCH_SECONDS, **fields)
+            return await asyncio.to_thread(self._decoded, answer, payload)
+        begin_seq = self._executions.begin_seq(execution_id)
+        if begin_seq is None:
+            return Printed([], [], 0)
+        return await asyncio.to_thread(self._read_printed, execution_id, begin_seq, max_bytes)
+
+    def _decoded(self, answer: Header, payload: bytes) -> Printed:
+        found = list(FrameDecoder().feed(payload))
+        num_first = answer.get("head_records", len(found))  # an older agent does not say
+        first, last = found[:num_first], found[num_first:]
+        return Printed(self._sound(first), self._sound(last), answer["skipped_bytes"])
+
+    def _read_printed(self, execution_id: str, begin_seq: int, max_bytes: int) -> Printed:
+        first: list[Record] = []
+        num_bytes = 0
+        for record in execution_records(self._directory.journal_path, execution_id, begin_seq, None):
+            num_bytes += len(record.frame)
+            if num_bytes <= max_bytes:
+                first.append((record.header, record.payload))
+        return Printed(self._sound(first), [], max(0, num_bytes - max_bytes))
 
     async def runs(self) -> tuple[list[Run], dict[str, str]]:
         """Return all runs of cells that are known, oldest first, and the code of those that a script may need.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
+from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import MAX_BYTES, DamagedContentError, read_content
@@ -25,6 +28,15 @@ class LogReader:
         self._counts = counts  # execution_count by execution id, owned by the group
         self._max_bytes = max_bytes  # limit on an output
         self._decoders = Decoders()
+
+    def chunks(self, journal: Path, world_size: int) -> Iterator[list[LogRecord]]:
+        """Yield the full log, about a megabyte of the journal at a time. Reads files: call it in a thread."""
+        with contextlib.closing(JournalCursor(journal)) as cursor:
+            while records := cursor.read():
+                sound = (r for r in records if is_sound(r.header, world_size))
+                mine = (r for r in sound if self._rank in concerned_ranks(r.header, world_size))
+                converted = (self.convert(record.header, record.payload) for record in mine)
+                yield [record for record in converted if record is not None]
 
     def convert(self, record: dict[str, Any], payload: bytes) -> LogRecord | None:
         """Return the LogRecord, or None if there is nothing to show."""

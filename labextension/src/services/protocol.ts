@@ -726,6 +726,31 @@ export interface IComparison {
   differences: ITensorDifference[];
 }
 
+/** The numbers of one rank under one name. */
+export interface ICurveOfRank {
+  rank: number;
+  /** The step of each number, if steps rise on every rank; else a count from 0. */
+  steps: number[];
+  /** As printed, in seconds if with a unit of time; null is nan or inf. */
+  values: (number | null)[];
+}
+
+/** The numbers of all ranks under one name. */
+export interface ICurve {
+  name: string;
+  ranks: ICurveOfRank[];
+}
+
+/** The curves of an execution, in the order in which they appeared. */
+export interface ICurves {
+  execution_id: string;
+  curves: ICurve[];
+  /** How many numbers are not listed, the last of all; the file has them. */
+  left_out: number;
+  /** Of the log, in the middle of a very long output; their numbers are missing. */
+  unread_bytes: number;
+}
+
 /** The body of POST .../owners: a process that the group ends with. */
 export interface IOwnerRequest {
   /** A running process on the server's machine. */

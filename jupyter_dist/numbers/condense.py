@@ -1,6 +1,6 @@
 """Makes one line of lines of several ranks that differ in numbers only.
 
-The TypeScript counterpart is labextension/src/model/numbers; both run tests/vectors/numbers.json.
+The TypeScript counterpart is labextension/src/model/numbers/condense.ts; both run tests/vectors/numbers.json.
 How and why: docs/decisions/0025.
 """
 
@@ -15,41 +15,11 @@ from decimal import ROUND_HALF_UP, Decimal
 from jupyter_dist.protocol.models import ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
+from .tokens import COLOR, Token, tokenize, value_of
+
 MAX_EXACT_LINES = 8  # up to so many lines that differ in whole numbers only are easier to read one by one
 MAX_RANGES = 2
 MAX_FIGURES = 4
-
-_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-_TOKEN = re.compile(
-    r"\x1b\[[0-9;]*m"
-    r"|(?P<bar>(?<=%)\|[^|]*\|)"
-    r"|(?P<clock>\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})"
-    rf"|(?P<number>(?:(?<![\w.)\]])[-+])?{_DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))"
-    r"(?P<unit>\s?(?:ns|[\u00b5\u03bcu]s|ms|s|min|h)(?![\w/]))?"
-)
-COLOR = re.compile(r"\x1b\[[0-9;]*m")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-
-@dataclass(frozen=True)
-class Token:
-    """What may differ between lines that are alike: a number, a clock (no mean) or a progress bar."""
-
-    kind: str
-    text: str
-    value: float = math.nan  # in seconds if it has a unit
-    unit: str = ""
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether it has an order; nan and inf have none."""
-        return self.kind != "number" or math.isfinite(self.value)
-
-    @property
-    def is_decimal(self) -> bool:
-        """Whether it was written with a fraction, an exponent or a unit, or is nan or inf."""
-        special = self.unit or re.search(r"[.eE]", self.text) or not math.isfinite(self.value)
-        return self.kind == "number" and bool(special)
 
 
 @dataclass(frozen=True)
@@ -90,30 +60,6 @@ def condense(items: Iterable[ViewItem]) -> Iterator[tuple[str, str] | ViewItem]:
             group.append(line)
             ranks.update(line.ranks)
     yield from _flush(group)
-
-
-def tokenize(text: str) -> tuple[tuple[str, ...], tuple[Token, ...]]:
-    """Part a line into words and what is between them."""
-    words: list[str] = []
-    tokens: list[Token] = []
-    end = 0
-    for match in _TOKEN.finditer(text):
-        if match.lastgroup is not None:
-            words.append(text[end : match.start()])
-            tokens.append(_token(match))
-            end = match.end()
-    return (*words, text[end:]), tuple(tokens)
-
-
-def _token(match: re.Match[str]) -> Token:
-    if match["number"] is None:
-        return Token("bar" if match["bar"] else "clock", match[0])
-    unit = re.sub("[\u00b5\u03bc]", "u", (match["unit"] or "").strip())
-    return Token("number", match[0], _value(match["number"]) * _SECONDS.get(unit, 1.0), unit)
-
-
-def _value(text: str) -> float:
-    return float(text.replace(",", ""))
 
 
 def _lines(item: ViewItem) -> Iterator[Line]:
@@ -209,7 +155,7 @@ def _mean(tokens: Sequence[Token]) -> tuple[str, str]:
         return "", ""
     if any(token.kind != "number" for token in tokens):
         return "", ""
-    numbers = [_value(re.sub(r"[^\d.,eE+-].*|\s.*", "", token.text)) for token in tokens]
+    numbers = [value_of(re.sub(r"[^\d.,eE+-].*|\s.*", "", token.text)) for token in tokens]
     mean = sum(numbers) / len(numbers)
     deviation = math.sqrt(sum((value - mean) ** 2 for value in numbers) / len(numbers))
     if deviation == 0:

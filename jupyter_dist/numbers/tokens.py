@@ -1,0 +1,67 @@
+"""Parts a line into words and the numbers between them.
+
+The TypeScript counterpart is labextension/src/model/numbers/tokens.ts; both run tests/vectors/numbers.json.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_TOKEN = re.compile(
+    r"\x1b\[[0-9;]*m"
+    r"|(?P<bar>(?<=%)\|[^|]*\|)"
+    r"|(?P<clock>\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})"
+    rf"|(?P<number>(?:(?<![\w.)\]])[-+])?{_DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))"
+    r"(?P<unit>\s?(?:ns|[\u00b5\u03bcu]s|ms|s|min|h)(?![\w/]))?"
+)
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Token:
+    """What may differ between lines that are alike: a number, a clock (no mean) or a progress bar."""
+
+    kind: str
+    text: str
+    value: float = math.nan  # in seconds if it has a unit
+    unit: str = ""
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether it has an order; nan and inf have none."""
+        return self.kind != "number" or math.isfinite(self.value)
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether it was written with a fraction, an exponent or a unit, or is nan or inf."""
+        special = self.unit or re.search(r"[.eE]", self.text) or not math.isfinite(self.value)
+        return self.kind == "number" and bool(special)
+
+
+def tokenize(text: str) -> tuple[tuple[str, ...], tuple[Token, ...]]:
+    """Part a line into words and what is between them."""
+    words: list[str] = []
+    tokens: list[Token] = []
+    end = 0
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup is not None:
+            words.append(text[end : match.start()])
+            tokens.append(_token(match))
+            end = match.end()
+    return (*words, text[end:]), tuple(tokens)
+
+
+def _token(match: re.Match[str]) -> Token:
+    if match["number"] is None:
+        return Token("bar" if match["bar"] else "clock", match[0])
+    unit = re.sub("[\u00b5\u03bc]", "u", (match["unit"] or "").strip())
+    return Token("number", match[0], value_of(match["number"]) * _SECONDS.get(unit, 1.0), unit)
+
+
+def value_of(text: str) -> float:
+    """Return a number as it is written, with commas between thousands."""
+    return float(text.replace(",", ""))

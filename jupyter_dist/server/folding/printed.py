@@ -1,0 +1,22 @@
+"""All lines that an execution printed, from its records: also those that its view leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .lines import LineBuffer
+from .rankfeed import Decoders
+
+
+def printed_lines(records: Iterable[tuple[dict[str, Any], bytes]]) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Yield each complete line, without its newline, and the rank that wrote it."""
+    decoders: dict[int, Decoders] = {}
+    buffers: dict[tuple[int, str], LineBuffer] = {}
+    for header, payload in records:
+        if header["kind"] == "stream":
+            rank, name = header["rank"], header["name"]
+            text = decoders.setdefault(rank, Decoders()).decode(name, payload)
+            for line in buffers.setdefault((rank, name), LineBuffer()).feed(text):
+                if line.endswith("\n"):  # else a piece of a line without end
+                    yield (rank,), line[:-1]
