@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import metadata
 from pathlib import Path
 
@@ -174,6 +175,16 @@ def test_magics_that_work_on_ranks(shared: RankClient, tmp_path: Path) -> None:
     assert "print(made, loaded, magic_module.answer())" in shared.run("%history -n").text()
     assert "made = 5" in shared.run("%load magic_script.py").text()
     shared.run("%cd -q -")
+
+
+def test_the_history_is_searched_in_memory(shared: RankClient) -> None:
+    shared.run("searched_for = 1\nsearched_for += 1")
+    shared.run("not_searched = 2")
+    found = shared.run("%hist -g searched_for = ").text()
+    assert re.search(r"^ *\d+:\nsearched_for = 1\nsearched_for \+= 1$", found, re.MULTILINE)
+    assert "not_searched" not in found
+    assert shared.run("%hist -l 1").text() == "%hist -g searched_for =\n"
+    assert shared.run("%hist -g nobody_wrote_th?s_before").text().count("nobody") == 1  # itself
 
 
 def test_other_gui_is_refused(shared: RankClient) -> None:

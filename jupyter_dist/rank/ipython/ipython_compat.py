@@ -7,13 +7,14 @@ Names without an underscore that are not documented (the `init_*` methods, `db`)
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import sys
 import tempfile
 from collections.abc import Coroutine, Iterator
 from typing import Any, NamedTuple
 
 import IPython
-from IPython.core import displayhook, displaypub, interactiveshell
+from IPython.core import displayhook, displaypub, history, interactiveshell
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import observe
 
@@ -35,6 +36,8 @@ PARTS = [
     Part(InteractiveShell, ("init_ipython_dir", "_ipython_dir_changed"), "a start that writes no files"),
     Part(InteractiveShell, ("init_hooks", "init_user_ns"), "help (?) as an output, and 'rank' after %reset"),
     Part(InteractiveShell, ("save_sys_module_state", "init_traceback_handlers"), "tracebacks with colours"),
+    Part(InteractiveShell, ("init_history", "history_manager"), "%history -g and -l"),
+    Part(history.HistoryManager, ("search", "get_tail", "get_range"), "%history -g and -l"),
     Part(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
     Part(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
     Part(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
@@ -54,6 +57,32 @@ def missing() -> list[str]:
         if names and expected:
             sentences.append(f"IPython {IPython.__version__} has no {', '.join(names)}: ranks lack {part.lost}.")
     return sentences
+
+
+class RankHistory(history.HistoryManager):
+    """The cells that this rank ran. IPython searches in a database, which ranks do not have."""
+
+    def search(  # noqa: PLR0913, PLR0917 (the parameters of IPython)
+        self,
+        pattern: str = "*",
+        raw: bool = True,
+        search_raw: bool = True,
+        output: bool = False,
+        n: int | None = None,
+        unique: bool = False,
+    ) -> list[Any]:
+        """Return the cells that match a pattern with * and ?, oldest first."""
+        sources = [source for _, _, source in self.get_range(0, 1, None, search_raw)]
+        cells = self.get_range(0, 1, None, raw, output)
+        found = [(cell, text) for cell, text in zip(cells, sources, strict=True) if fnmatch.fnmatchcase(text, pattern)]
+        if unique:
+            found = list({text: (cell, text) for cell, text in found}.values())
+        return [cell for cell, _ in found][-n if n else None :]
+
+    def get_tail(self, n: int = 10, raw: bool = True, output: bool = False, include_latest: bool = False) -> list[Any]:
+        """Return the last cells, oldest first; without the one that runs unless `include_latest`."""
+        cells = list(self.get_range(0, 1, None, raw, output))
+        return (cells if include_latest else cells[:-1])[-n:]
 
 
 class CompatibleShell(InteractiveShell):
@@ -94,6 +123,11 @@ class CompatibleShell(InteractiveShell):
         self._db = value
 
     _db: Any = None
+
+    def init_history(self) -> None:
+        """Keep the history in memory, and search it there."""
+        self.history_manager = RankHistory(shell=self, parent=self)
+        self.configurables.append(self.history_manager)
 
     # -- features that cost more than they are worth -----------------------------------------------------------
 
