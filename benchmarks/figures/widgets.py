@@ -13,7 +13,7 @@ from benchmarks.tables import Table
 from .keystroke import OPEN, WATCH, code_cell, write_notebook
 
 NOTEBOOK = "widgets.ipynb"
-# Equal on all ranks: one slider drives them. A label, because JupyterLab puts what a kernel's callback prints into its log.
+# Equal on all ranks: one slider drives them. A label: JupyterLab puts what a callback on a kernel prints into its log.
 SLIDER = """
 import itertools, ipywidgets
 numbers = itertools.count()
