@@ -7,13 +7,14 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jupyter_core.paths import jupyter_runtime_dir
 
 from jupyter_dist.client.connection.channel import Channel
+from jupyter_dist.client.connection.finding import first_usable
 from jupyter_dist.client.connection.http import Api
 from jupyter_dist.client.servers import (
     Server,
@@ -31,9 +32,6 @@ from jupyter_dist.system.places import may_have_groups
 
 from .group import AsyncGroup
 
-AGAIN_AFTER_SECONDS = (0.0, 0.2, 1.0)  # a connection that breaks says nothing of a server whose process lives
-PROBE_SECONDS = 5.0  # how long the first of several servers is preferred, if it does not answer
-ANSWER_SECONDS = 30.0  # a server on a busy machine
 FIND_SECONDS = 60.0
 NO_SERVER = Server("http://127.0.0.1:0/")  # none was found yet
 
@@ -69,17 +67,19 @@ class AsyncClient:
             prepare: whether a server that is started here imports torch at once for the first group (300 MB for 30 s).
 
         Raises:
-            JupyterDistError: `server_gone`, `forbidden`, `not_found`, `no_server`; `unknown_group` with `start=False`.
+            JupyterDistError: `server_gone`, also if a server runs that does not answer; `forbidden`, `not_found`;
+                `no_server`; `unknown_group` with `start=False`.
         """
         if url is not None:
-            client = cls(server_of(url, token))
-            await client.api.ask("GET", timeout_seconds=ANSWER_SECONDS)
-            return client
-        if (found := await _answering(running_servers())) is not None and not found.is_private:
-            return cls(found, follow=private)
+            server = server_of(url, token)
+            if (found := await first_usable([server])).server is None:
+                raise found.errors[server]
+            return cls(server)
+        found = await first_usable(running_servers())
+        if found.server is not None and not (private and found.server.is_private):
+            return cls(found.server, follow=private)
+        found.raise_for_silent(also_private=not private)
         if not private:
-            if found is not None:
-                return cls(found)
             message = "You have no running Jupyter server with jupyter_dist."
             raise JupyterDistError("no_server", message, "Start one: jupyter lab or jupyter server.")
         client = cls(NO_SERVER, follow=True, start=start, prepare=prepare)
@@ -106,15 +106,16 @@ class AsyncClient:
             with contextlib.suppress(OSError):  # private_server says why
                 self._attended = attendance.join()  # before it is looked for, so that it does not end meanwhile
         deadline = time.monotonic() + FIND_SECONDS
-        while (server := await _answering(running_servers())) is None:
+        while (server := (found := await first_usable(running_servers())).server) is None:
+            found.raise_for_silent(also_private=False)
             if not self._may_start and not may_have_groups(jupyter_runtime_dir()):
                 raise no_group()
             server = await asyncio.to_thread(private_server, prepare=self._prepares)
-            if await _answering([server]) is not None:
+            found = await first_usable([server])
+            if found.server is not None:
                 break
             if time.monotonic() > deadline:
-                message = f"Your private Jupyter server (process {server.pid}) does not respond."
-                raise JupyterDistError("no_server", message, f"Wait, or end it (kill {server.pid}) and try again.")
+                raise found.errors[server]
         if not server.is_private:
             self._leave()
         return server
@@ -172,43 +173,6 @@ def no_group() -> JupyterDistError:
     """Return the error for what needs a group when there is none."""
     hint = "Start one: Group.start(num_ranks=2), or jupyter dist start -n 2."
     return JupyterDistError("unknown_group", "No group is running.", hint)
-
-
-async def _answering(servers: Iterable[Server]) -> Server | None:
-    """Return the first server that answers; a later one only if those before it are silent for PROBE_SECONDS."""
-    asked = {asyncio.create_task(_answers(server)): server for server in servers}
-    try:
-        deadline = time.monotonic() + PROBE_SECONDS
-        for task, server in asked.items():
-            await asyncio.wait([task], timeout=max(0.0, deadline - time.monotonic()))
-            if task.done() and task.result():
-                return server
-        for answer in asyncio.as_completed(asked):
-            await answer
-            if (found := next((asked[task] for task in asked if task.done() and task.result()), None)) is not None:
-                return found
-        return None
-    finally:
-        for task in asked:
-            task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
-
-
-async def _answers(server: Server) -> bool:
-    api = Api(server)
-    try:
-        for pause in AGAIN_AFTER_SECONDS:
-            await asyncio.sleep(pause)
-            try:
-                await api.ask("GET", timeout_seconds=ANSWER_SECONDS)
-            except JupyterDistError as err:
-                if err.code != "server_gone":  # it has no jupyter_dist, its token is elsewhere, or it is silent
-                    return False
-            else:
-                return True
-        return False
-    finally:
-        api.close()
 
 
 def _own_defaults(body: Mapping[str, Any]) -> dict[str, Any]:

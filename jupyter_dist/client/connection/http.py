@@ -17,6 +17,7 @@ from tornado.simple_httpclient import HTTPTimeoutError, SimpleAsyncHTTPClient
 
 from jupyter_dist.client.servers import Server
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
+from jupyter_dist.system.processes import read_process
 
 CONNECT_SECONDS = 10.0
 # Starting a group probes its interpreter, shutting one down waits for its processes.
@@ -35,6 +36,15 @@ MAX_REQUESTS_AT_ONCE = 1000
 # Errors that leave open whether a change was made.
 UNSURE = ("timed_out", "server_gone")
 _LOOK_FIRST = "It may have been carried out: look at the group's state and executions before you repeat it."
+
+
+class SilentServerError(JupyterDistError):
+    """A server that runs, or whose machine accepts connections, did not answer in time: it is busy or stopped."""
+
+    def __init__(self, server: Server, seconds: float) -> None:
+        process = "" if server.pid is None else f" (process {server.pid})"
+        message = f"The Jupyter server at {server.url}{process} did not answer within {seconds:.0f} s."
+        super().__init__("server_gone", message, _what_to_do(server.pid))
 
 
 class Api:
@@ -64,7 +74,7 @@ class Api:
         """Make a request and return its JSON.
 
         Raises:
-            JupyterDistError: the server's error, or `server_gone` if it does not respond.
+            JupyterDistError: the server's error, or `server_gone` if it cannot be reached or does not answer.
         """
         response = await self.fetch(method, *path, body=body, params=params, timeout_seconds=timeout_seconds, key=key)
         return json.loads(response.body) if response.body else None
@@ -105,11 +115,13 @@ class Api:
             request = self._request(method, path, body, params, timeout_seconds)
             if key is not None:
                 request.headers["Idempotency-Key"] = key
+            began = time.monotonic()
             try:
                 response = await self._client().fetch(request, raise_error=False)
+            except HTTPTimeoutError as err:  # it does not tell whether the server has ended
+                raise SilentServerError(server, time.monotonic() - began) from err
             except (OSError, HTTPClientError) as err:
-                # A time-out does not tell whether the server has ended.
-                if isinstance(err, HTTPTimeoutError) or not await self.move_on(server):
+                if not await self.move_on(server):
                     raise self.gone(err) from err
                 moves += 1
                 continue
@@ -193,6 +205,15 @@ class Api:
             allow_nonstandard_methods=True,
             validate_cert=not self.server.is_local,
         )
+
+
+def _what_to_do(pid: int | None) -> str:
+    if pid is None:
+        return "It may be busy or stopped: look at it, and try again. Its groups keep running."
+    process = read_process(pid)
+    if process is not None and process.state == "T":
+        return f"It is stopped: continue it (kill -CONT {pid}) or end it (kill -KILL {pid}). Its groups keep running."
+    return f"It may be busy: try again, or end it (kill {pid}) and start another one."
 
 
 def new_key() -> str:
