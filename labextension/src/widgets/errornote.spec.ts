@@ -1,12 +1,15 @@
 import { Notification } from '@jupyterlab/apputils';
 import React from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
-import { expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { DistError } from '../services/errors';
 import { createHelpLink, ErrorNote, notifyError } from './errornote';
 
 const ERROR = { code: 'rank_dead', message: 'Rank 1 exited.', hint: 'Replace it.' };
 const ENTRY = 'https://jupyter-dist.readthedocs.io/en/latest/troubleshooting.html#rank_dead';
+
+// JupyterLab's manager is one for all files.
+beforeEach(() => Notification.dismiss());
 
 it('links an error to the entry of its code', () => {
   const html = renderToStaticMarkup(React.createElement(ErrorNote, { error: ERROR }));

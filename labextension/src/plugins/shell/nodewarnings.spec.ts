@@ -1,6 +1,6 @@
 import { Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
-import { expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import type { IGroup } from '../../services/protocol';
 import { NodeWarnings } from './nodewarnings';
 
@@ -14,6 +14,9 @@ function group(name: string, warning: string | null): IGroup {
 function shown(): string[] {
   return Notification.manager.notifications.map(each => each.message);
 }
+
+// JupyterLab's manager is one for all files.
+beforeEach(() => Notification.dismiss());
 
 it('warns once of each time limit, also when it changes, until it does not hold any more', () => {
   const notices = new NodeWarnings(nullTranslator.load('jupyter_dist'));
