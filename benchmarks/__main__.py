@@ -26,6 +26,7 @@ FIGURES = {
     "idle": "idle",
     "keystroke": "keystroke",
     "notebook": "notebook",
+    "timeline": "timeline",
     "adoption": "adoption",
     "memory": "memory",
     "past": "past",

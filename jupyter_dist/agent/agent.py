@@ -113,10 +113,10 @@ class Agent:
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
-        self._sampler = Sampler(self.group, self._sampled)
+        self._hangs = hangs = HangWatch(self.group, self._tell_execution)
+        self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
-        self._hangs = HangWatch(self.group, self._tell_execution)
         self._write_group_json()
         self.group.prepare()
         self._begin_work(self._first_start(self.group))

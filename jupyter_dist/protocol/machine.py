@@ -5,9 +5,12 @@ models.py says what is made of it.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from .models import Field, RankSet
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
 
 
 class DeviceProcess(TypedDict):
@@ -82,17 +85,77 @@ class RankMemory(TypedDict):
     cpu_percent: float
 
 
+class RanksSeen(TypedDict):
+    """Where some ranks were that ran a cell."""
+
+    ranks: RankSet
+    execution_id: str
+    place: Annotated[str, Field("The user's line; empty where there is none.")]
+    call: Annotated[str | None, Field("The collective that they waited in: its name, process group, number, shape.")]
+
+
 class MemorySample(TypedDict):
     """The memory of all ranks of a group at one moment."""
 
     at: float
     ranks: list[RankMemory]
+    seen: NotRequired[
+        Annotated[list[RanksSeen], Field("If the agent has looked since the last sample, every 3 s while a cell runs.")]
+    ]
+    seen_at: NotRequired[float]
 
 
 class Samples(TypedDict):
     """The last minutes of a group's memory, newest last."""
 
     samples: list[MemorySample]
+
+
+class RankSamples(TypedDict):
+    """The memory and processor of one rank: a value for each of the times, null where there was none."""
+
+    rank: int
+    resident_bytes: list[int | None]
+    allocated_bytes: Annotated[list[int | None] | None, Field("Null where the ranks have no device, as those below.")]
+    reserved_bytes: list[int | None] | None
+    peak_bytes: list[int | None] | None
+    device_used_bytes: list[int | None] | None
+    cpu_percent: list[float | None]
+
+
+class SeenAt(TypedDict):
+    """What the agent saw at a look."""
+
+    at: float
+    seen: list[RanksSeen]
+
+
+class SampleGap(TypedDict):
+    """A time without samples, because nobody followed the memory."""
+
+    begin: float
+    end: float
+
+
+class DeviceSamples(TypedDict):
+    """How one of the server's devices was used."""
+
+    accelerator: str
+    index: int
+    times: list[float]
+    utilization_percent: list[float | None]
+    power_watts: list[float | None]
+
+
+class PastSamples(TypedDict):
+    """A page of a group's samples of the last hour, oldest first."""
+
+    times: list[float]
+    ranks: list[RankSamples]
+    seen: list[SeenAt]
+    gaps: list[SampleGap]
+    devices: Annotated[list[DeviceSamples], Field("Of groups on one machine. Read while a client followed them.")]
+    more: Annotated[bool, Field("Whether newer ones follow: ask again with `since`, the last of the times.")]
 
 
 class HistoryCell(TypedDict):

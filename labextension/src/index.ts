@@ -24,6 +24,7 @@ import {
 import { sessionDialogsPlugin } from './plugins/notebook/sessiondialogs';
 import { sidebarPlugin } from './plugins/shell/sidebar';
 import { statusPlugin } from './plugins/shell/statusbar';
+import { timelinePlugin } from './plugins/shell/timeline';
 import { variablesPlugin } from './plugins/shell/variables';
 
 export * from './tokens';
@@ -58,6 +59,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   sidebarPlugin,
   logPanelPlugin,
   variablesPlugin,
+  timelinePlugin,
   runningPlugin,
   statusPlugin
 ];

@@ -35,6 +35,8 @@ export const CommandIDs = {
   openLog: 'jupyter-dist:open-log',
   /** Open the panel with the variables of ranks; args: `{group: id or name}`. */
   openVariables: 'jupyter-dist:open-variables',
+  /** Open the timeline of ranks; args: `{group: id or name}`. */
+  openTimeline: 'jupyter-dist:open-timeline',
   /** Interrupt the ranks of the current notebook's group, or `{group, ranks?}`. */
   interrupt: 'jupyter-dist:interrupt',
   /** Restart the ranks of the current notebook's group, or `{group}`. */

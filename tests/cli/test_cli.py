@@ -35,6 +35,7 @@ def test_without_a_command_they_are_named(dist):
         "export",
         "mcp",
         "stacks",
+        "samples",
         "variables",
         "compare",
         "curves",
@@ -65,6 +66,10 @@ def test_list_status_and_logs(dist, group):
     assert "rank 1: idle, pid" in dist("status", "from-shell").stdout
     assert dist("stacks", "from-shell").stdout == "ranks 0-1: idle\n"
     assert {sample["rank"] for sample in json.loads(dist("status", "--json").stdout)["memory"]["ranks"]} == {0, 1}
+    said = dist("samples", "from-shell").stdout  # `status` followed the memory
+    assert "  rank 1: resident" in said
+    assert {rank["rank"] for rank in json.loads(dist("samples", "--json").stdout)["ranks"]} == {0, 1}
+    assert dist("samples", "--minutes", "0").stdout.startswith("No samples: ")
     group.run("print('to the log')\nrank")
     assert "--- [" in dist("logs", "--rank", "1").stdout
     assert "to the log\n1\n--- ok" in dist("logs", "--rank", "1").stdout

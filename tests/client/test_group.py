@@ -119,6 +119,11 @@ def test_status_memory_and_logs(group):
     group.run("print('in the log')")
     assert group.status()["world_size"] == 2
     assert {sample["rank"] for sample in group.memory()["ranks"]} == {0, 1}
+    samples = group.samples()
+    assert list(samples) == [0, 1]
+    assert samples[1]["resident_bytes"][-1] > 1e6
+    assert len(samples.times) == len(samples[0]["cpu_percent"])
+    assert "  rank 1: resident" in repr(samples)
     assert any(record.get("text") == "in the log\n" for record in group.logs(1))
     assert set(group.empty_cache()) == {0, 1}
     assert group.interrupt() == {"interrupted": "", "idle": "0-1"}

@@ -37,6 +37,7 @@ RIGHTS = {
     ("post", "groups/{group}/ranks/{rank}/inspect"): "execute",  # so does asking for their documentation
     ("post", "groups/{group}/empty-cache"): "execute",
     ("get", "groups/{group}/memory"): "read",
+    ("get", "groups/{group}/samples"): "read",
     ("get", "groups/{group}/history"): "read",
     ("get", "groups/{group}/variables"): "read",  # by types alone, runs no code of cells
     ("post", "groups/{group}/compare"): "execute",  # takes the time of ranks

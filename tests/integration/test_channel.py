@@ -270,3 +270,27 @@ async def test_a_page_has_the_widgets_of_ranks_and_its_messages_reach_them(share
         assert (error["error"]["code"], error["request"]["key"]) == (code, "k")
     first.socket.close()
     second.socket.close()
+
+
+async def test_the_past_has_samples_and_what_ranks_were_seen_to_wait_in(shared_api):
+    """Rank 0 alone calls all_reduce, until it is interrupted."""
+    channel = await shared_api.channel()
+    channel.subscribe("memory", group="g")
+    cell = {"code": "torch.distributed.all_reduce(torch.ones(3))", "ranks": "0"}
+    await shared_api.ask("POST", "groups/g/executions", cell)
+    seen = []
+    while not any(entry["call"] for entry in seen):
+        seen = (await channel.next_of("memory"))["sample"].get("seen", [])
+    channel.socket.close()
+    page = await shared_api.ask("GET", "groups/g/samples")
+    assert [rank["rank"] for rank in page["ranks"]] == [0, 1]
+    assert all(value > 1e6 for rank in page["ranks"] for value in rank["resident_bytes"])
+    assert page["times"] == sorted(page["times"])
+    assert not page["more"]
+    waiting = [entry for look in page["seen"] for entry in look["seen"] if entry["call"]]
+    assert waiting[0]["ranks"] == "0"
+    assert waiting[0]["call"].startswith("all_reduce")
+    assert waiting[0]["place"].startswith("line 1 of cell [")
+    later = await shared_api.ask("GET", "groups/g/samples", since=page["times"][-1])
+    assert page["times"][-1] not in later["times"]
+    await shared_api.ask("POST", "groups/g/interrupt")

@@ -56,6 +56,26 @@ epochs, steps = 3, 100 + rank // 2
 if rank == 1:
     model[2].bias.data[0] = 3.0`;
 
+const TIMELINE = [
+  `import time
+held = []
+for step in range(12):
+    held.append(torch.ones((1 + rank) * 2_000_000))
+    torch.randn(600, 600) @ torch.randn(600, 600)
+    time.sleep(0.3)`,
+  `time.sleep(1 + rank / 4)
+if rank == 5:
+    raise ValueError("only here")`,
+  `held.clear()
+for step in range(30):
+    time.sleep(0.1 + (rank == 2) / 20)
+    dist.all_reduce(torch.ones(4))`,
+  `if rank == 3:
+    dist.all_reduce(torch.ones(4))
+else:
+    time.sleep(1000)`
+];
+
 async function setTheme(page, theme) {
   await page.evaluate(async name => {
     await window.jupyterapp.commands.execute('apputils:change-theme', { theme: name });
@@ -167,6 +187,20 @@ test('variables', async ({ page, request }) => {
   await panel.getByRole('button', { name: 'Compare model between ranks' }).click();
   await expect(panel.getByRole('table', { name: 'Tensors of model that differ' })).toBeVisible();
   await shoot(page, 'variables', panel);
+});
+
+test('timeline', async ({ page, request }) => {
+  await lab.startGroup(request, 8);
+  await page.setViewportSize({ width: 1400, height: 900 });
+  await open(page, 'timeline.ipynb', TIMELINE);
+  await lab.execute(page, 'jupyter-dist:open-timeline');
+  for (const [index, end] of ['ok', 'error', 'ok', 'running'].entries()) {
+    await runCell(page, index, end);
+  }
+  const panel = page.locator('.jpd-Timeline');
+  await expect(panel.locator('tr[data-rank="3"]')).toContainText('all_reduce', { timeout: 30000 });
+  await page.waitForTimeout(8000); // two more looks
+  await shoot(page, 'timeline', panel);
 });
 
 test('start in one click: the launcher, and a cell whose group is not running', async ({ page }) => {

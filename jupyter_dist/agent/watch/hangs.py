@@ -18,7 +18,7 @@ from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.transport.tasks import start_task
 
 from .look import look_at
-from .verdict import judge
+from .verdict import Facts, judge
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -37,6 +37,7 @@ class HangWatch:
         self._on_change = on_change
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
+        self.last_look: tuple[float, Facts] | None = None  # when it was, and what it saw
 
     def changed(self, execution: Execution) -> None:
         """Handle a new state of an execution. Called for every cell, so it only sets a timer."""
@@ -77,14 +78,19 @@ class HangWatch:
                 self._look_in(LOOK_SECONDS)
 
     async def _judge(self) -> None:
-        before = await look_at(self._group)
+        before = await self._look()
         if not any(fact.state == "waits" for fact in before.values()):
             self._tell({})
             return
         await asyncio.sleep(CONFIRM_SECONDS)
-        now = await look_at(self._group)
+        now = await self._look()
         cpu_tells = not ACCELERATORS[self._group.spec.accelerator].has_devices
         self._tell(judge(before, now, cpu_tells))
+
+    async def _look(self) -> Facts:
+        facts = await look_at(self._group)
+        self.last_look = time.time(), facts
+        return facts
 
     def _tell(self, verdicts: dict[str, models.Verdict]) -> None:
         for execution in self._running():

@@ -13,7 +13,10 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starter import Born
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.tasks import start_task
+
+from .verdict import Facts, waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import machine
@@ -22,16 +25,22 @@ ASK_SECONDS = 0.5
 IDLE_TICKS = 4  # idle ranks are sampled this many times less often
 DEVICE_FIELDS = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
 
+Look = tuple[float, Facts]
+
 
 class Sampler:
     """Takes a MemorySample (docs/api.md) at an interval, from `watch(seconds)` until `watch(0)`.
 
-    Idle ranks are sampled less often.
+    Idle ranks are sampled less often. What the watch for hangs saw goes along: nobody is asked for it again.
     """
 
-    def __init__(self, group: Group, on_sample: Callable[[machine.MemorySample], None]) -> None:
+    def __init__(
+        self, group: Group, on_sample: Callable[[machine.MemorySample], None], last_look: Callable[[], Look | None]
+    ) -> None:
         self._group = group
         self._on_sample = on_sample
+        self._last_look = last_look
+        self._told_look: Look | None = None
         self._task: asyncio.Task[None] | None = None
         self._cpu_seen: dict[Born, tuple[float, float]] = {}  # process -> (monotonic time, CPU seconds)
 
@@ -51,9 +60,17 @@ class Sampler:
             # Idle ranks barely change, and an open page must cost next to nothing.
             if ticks >= IDLE_TICKS or any(rank.execution_id is not None for rank in ranks):
                 rows = await asyncio.gather(*(self._sample(rank) for rank in ranks))
-                self._on_sample({"at": time.time(), "ranks": rows})
+                self._on_sample(self._with_look({"at": time.time(), "ranks": rows}))
                 ticks = 0
             await asyncio.sleep(seconds)
+
+    def _with_look(self, sample: machine.MemorySample) -> machine.MemorySample:
+        """Add the last look, once."""
+        look = self._last_look()
+        if look is None or look is self._told_look:
+            return sample
+        self._told_look = look
+        return {**sample, "seen_at": look[0], "seen": seen_of(look[1])}
 
     async def _sample(self, rank: RankProcess) -> machine.RankMemory:
         assert rank.born is not None
@@ -75,3 +92,15 @@ class Sampler:
         self._cpu_seen[born] = (now, used)
         percent = 100 * (used - used_then) / (now - then) if now > then else 0.0
         return {"resident_bytes": resident, "cpu_percent": round(percent, 1)}
+
+
+def seen_of(facts: Facts) -> list[machine.RanksSeen]:
+    """Return where the ranks were that ran a cell; ranks at the same place share an entry."""
+    found: dict[tuple[str, str, str | None], list[int]] = {}
+    for fact in facts.values():
+        if fact.execution_id is not None:
+            found.setdefault((fact.execution_id, fact.place, waits_in(fact)), []).append(fact.rank)
+    return [
+        {"ranks": format_ranks(ranks), "execution_id": execution_id, "place": place, "call": call}
+        for (execution_id, place, call), ranks in found.items()
+    ]

@@ -90,6 +90,24 @@ class Status(Command):
         return 0
 
 
+class SamplesOf(Command):
+    """Show the memory and processor of each rank in the last hour, as far as a page followed them; with --json all."""
+
+    word = "samples"
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The group, and how far back."""
+        add_group_argument(parser)
+        parser.add_argument("--minutes", type=float, default=60.0, help="how far back, 60 at most")
+
+    def act(self) -> int:
+        """Print the figures once."""
+        samples = self.client.attach(self.options.group).samples(60 * self.options.minutes)
+        self.tell(samples.model, repr(samples))
+        return 0
+
+
 class Stacks(Command):
     """Show the Python stack of every rank, equal ones once; running cells are not disturbed."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.client.results.samples import Samples, joined
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
@@ -154,6 +156,18 @@ class AsyncGroup:
                 except asyncio.TimeoutError:
                     raise TimedOutError(f"Group '{self.name}' did not report its memory.", _SEE_STATE) from None
         return feed.sample
+
+    async def samples(self, seconds: float = 3600.0) -> Samples:
+        """Return the memory and processor of ranks in the last seconds, an hour at most.
+
+        Samples are taken while a client follows the memory: a page with the sidebar or the timeline.
+        """
+        since = max(0.0, time.time() - seconds)
+        pages: list[machine.PastSamples] = []
+        while not pages or pages[-1]["more"]:
+            pages.append(await self._ask("GET", "samples", params={"since": since}))
+            since = pages[-1]["times"][-1] if pages[-1]["times"] else since
+        return Samples(joined(pages))
 
     async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:
         """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.

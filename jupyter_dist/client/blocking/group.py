@@ -12,6 +12,7 @@ from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.result import Result
+from jupyter_dist.client.results.samples import Samples
 from jupyter_dist.protocol import machine, models
 
 from .asking import Ask, asker
@@ -217,6 +218,10 @@ class Group:
     def memory(self) -> machine.MemorySample:
         """Return a new MemorySample of docs/api.md."""
         return self._loop.run(self._group.memory())
+
+    def samples(self, seconds: float = 3600.0) -> Samples:
+        """See AsyncGroup.samples."""
+        return self._loop.run(self._group.samples(seconds))
 
     def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:
         """Complete code at the cursor (in characters; default: the end) on a rank: Jupyter's complete_reply.

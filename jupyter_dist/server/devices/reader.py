@@ -20,6 +20,7 @@ from jupyter_dist.server import points
 from jupyter_dist.system.limits import within
 
 from .nvml import process_owner
+from .samples import DeviceReadings
 from .source import ENTRY_POINTS, DeviceSource
 
 FRESH_SECONDS = 1.0
@@ -102,6 +103,7 @@ class DeviceReader:
         self._sources = [TimedSource(name, source, seconds) for name, source in found.items()]
         self._host = host or HostReader()
         self._owner_of_pid = owner_of_pid
+        self.past = DeviceReadings()
         self._lock = asyncio.Lock()
         self._reading: tuple[list[dict[str, Any]], machine.Host, list[str]] | None = None
         self._read_at = float("-inf")
@@ -122,6 +124,7 @@ class DeviceReader:
             if self._reading is None or time.monotonic() - self._read_at > FRESH_SECONDS:
                 self._reading = await self._read()
                 self._read_at = time.monotonic()
+                self.past.add(time.time(), self._reading[0])
             devices, host, problems = self._reading
         shown = [self._with_owners(device, rank_of_pid) for device in devices]
         hidden = any(process["pid"] is None for device in shown for process in device["processes"])

@@ -32,6 +32,7 @@ from jupyter_dist.server.http.rest.groups import (
     ReformHandler,
     ReplaceHandler,
     RestartHandler,
+    SamplesHandler,
     StacksHandler,
 )
 from jupyter_dist.server.http.rest.logs import LogDownloadHandler, LogHandler
@@ -72,6 +73,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/debug", DebugHandler),
     Route("groups/{group}/empty-cache", EmptyCacheHandler),
     Route("groups/{group}/memory", MemoryHandler),
+    Route("groups/{group}/samples", SamplesHandler),
     Route("groups/{group}/stacks", StacksHandler),
     Route("groups/{group}/variables", VariablesHandler),
     Route("groups/{group}/compare", CompareHandler),

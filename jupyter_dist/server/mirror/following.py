@@ -16,6 +16,7 @@ from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
+from jupyter_dist.server.devices.samples import MemorySamples
 from jupyter_dist.server.folding.viewstore import ViewStore
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.server.spawner.process import AgentProcess
@@ -28,7 +29,7 @@ from .executions import Executions, is_final
 from .history import History
 from .link import PACKED_PROTOCOL, AgentLink
 from .logs import concerned_ranks
-from .status import WATCH_SECONDS, Changes, GroupStatus, MemorySamples
+from .status import WATCH_SECONDS, Changes, GroupStatus
 
 RECONNECT_AFTER_SECONDS = (0.0, 0.1, 0.4, 1.0)
 # A quiet agent is pinged; one that does not answer is shown as unresponsive, within 5 s in total.

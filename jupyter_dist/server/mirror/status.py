@@ -1,14 +1,13 @@
-"""What is known of a group now: its status, as docs/api.md shows it, and its memory; and waits for it to change."""
+"""What is known of a group now: its status, as docs/api.md shows it; and waits for it to change."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-from jupyter_dist.protocol import machine, models
+from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.protocol.specs import LOCAL
@@ -35,8 +34,6 @@ _FROM_STATUS = (
 )
 
 
-KEEP_SECONDS = 300.0
-MAX_SAMPLES = 1000  # far more than arrive in that time
 WATCH_SECONDS = 1.0
 
 
@@ -163,28 +160,6 @@ class GroupStatus:
             because = (self.fields.get("error") or {}).get("message", "")
             message = f"Group '{self.name}' is {self.state}. {because}".strip()
             raise JupyterDistError("group_not_ready", message, "Shut it down and start it again.")
-
-
-class MemorySamples:
-    """A ring of MemorySamples (docs/api.md), newest last."""
-
-    def __init__(self) -> None:
-        self._samples: deque[machine.MemorySample] = deque(maxlen=MAX_SAMPLES)
-
-    def add(self, sample: machine.MemorySample) -> None:
-        """Add a sample, and drop old ones."""
-        self._samples.append(sample)
-        oldest = time.time() - KEEP_SECONDS
-        while self._samples and self._samples[0]["at"] < oldest:
-            self._samples.popleft()
-
-    def all(self) -> list[machine.MemorySample]:
-        """Return all samples."""
-        return list(self._samples)
-
-    def latest(self) -> machine.MemorySample | None:
-        """Return the newest sample."""
-        return self._samples[-1] if self._samples else None
 
 
 class Changes:

@@ -578,15 +578,73 @@ export interface IRankMemory {
   cpu_percent: number;
 }
 
+/** Where some ranks were that ran a cell. */
+export interface IRanksSeen {
+  ranks: RankSet;
+  execution_id: string;
+  /** The user's line; empty where there is none. */
+  place: string;
+  /** The collective that they waited in: its name, process group, number, shape. */
+  call: string | null;
+}
+
 /** The memory of all ranks of a group at one moment. */
 export interface IMemorySample {
   at: number;
   ranks: IRankMemory[];
+  /** If the agent has looked since the last sample, every 3 s while a cell runs. */
+  seen?: IRanksSeen[];
+  seen_at?: number;
 }
 
 /** The last minutes of a group's memory, newest last. */
 export interface ISamples {
   samples: IMemorySample[];
+}
+
+/** The memory and processor of one rank: a value for each of the times, null where there was none. */
+export interface IRankSamples {
+  rank: number;
+  resident_bytes: (number | null)[];
+  /** Null where the ranks have no device, as those below. */
+  allocated_bytes: (number | null)[] | null;
+  reserved_bytes: (number | null)[] | null;
+  peak_bytes: (number | null)[] | null;
+  device_used_bytes: (number | null)[] | null;
+  cpu_percent: (number | null)[];
+}
+
+/** What the agent saw at a look. */
+export interface ISeenAt {
+  at: number;
+  seen: IRanksSeen[];
+}
+
+/** A time without samples, because nobody followed the memory. */
+export interface ISampleGap {
+  begin: number;
+  end: number;
+}
+
+/** How one of the server's devices was used. */
+export interface IDeviceSamples {
+  accelerator: string;
+  index: number;
+  times: number[];
+  utilization_percent: (number | null)[];
+  power_watts: (number | null)[];
+}
+
+/** A page of a group's samples of the last hour, oldest first. */
+export interface IPastSamples {
+  times: number[];
+  ranks: IRankSamples[];
+  seen: ISeenAt[];
+  gaps: ISampleGap[];
+  /** Of groups on one machine. Read while a client followed them. */
+  devices: IDeviceSamples[];
+  /** Whether newer ones follow: ask again with `since`, the last of the times. */
+  more: boolean;
 }
 
 /** A cell that ran on ranks of a group. */

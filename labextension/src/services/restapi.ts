@@ -26,6 +26,7 @@ import type {
   ILaunchers,
   ILogPage,
   IMemorySample,
+  IPastSamples,
   IRunRequest,
   IScript,
   IScriptRequest,
@@ -186,6 +187,12 @@ export async function listMemory(
   group: string
 ): Promise<{ samples: IMemorySample[] }> {
   return request(settings, 'GET', ['groups', group, 'memory']);
+}
+
+/** A page of the last hour's samples, after a time. */
+export async function listSamples(settings: Settings, group: string, since: number): Promise<IPastSamples> {
+  const query = new URLSearchParams({ since: String(since) });
+  return request(settings, 'GET', ['groups', group, 'samples'], undefined, query);
 }
 
 export async function runExecution(

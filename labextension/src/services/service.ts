@@ -25,6 +25,7 @@ import type {
   ILauncherStatus,
   ILogPage,
   IMemorySample,
+  IPastSamples,
   IRankStack,
   IRunRequest,
   IScript,
@@ -92,6 +93,8 @@ export interface IService extends IDisposable {
   /** The cells of a notebook that ran on ranks, as a script for torchrun. */
   exportScript(group: string, body: IScriptRequest): Promise<IScript>;
   memory(group: string): Promise<IMemorySample[]>;
+  /** A page of the last hour's samples, after a time. */
+  samples(group: string, since: number): Promise<IPastSamples>;
   /** Completions at a cursor position (in characters) on one rank. */
   complete(group: string, rank: number, code: string, cursorPos: number): Promise<ICompletion>;
   /** What a rank knows about the name at a cursor position. */
@@ -256,6 +259,10 @@ export class DistService implements IService {
 
   async memory(group: string): Promise<IMemorySample[]> {
     return (await restapi.listMemory(this._settings, group)).samples;
+  }
+
+  samples(group: string, since: number): Promise<IPastSamples> {
+    return restapi.listSamples(this._settings, group, since);
   }
 
   async run(group: string, request: IRunRequest): Promise<IExecution> {

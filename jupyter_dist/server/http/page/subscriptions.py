@@ -278,7 +278,7 @@ class MemorySubscription(Subscription):
 
     def messages(self) -> list[TopicMessage]:
         """Return the samples since the last message."""
-        samples = [sample for sample in self._group.memory.all() if sample["at"] > self._sent_at]
+        samples = self._group.memory.after(self._sent_at)
         if samples:
             self._sent_at = samples[-1]["at"]
         return [{"type": "memory", "group": self._group.id, "sample": sample} for sample in samples]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import time
+
 from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
-from jupyter_dist.server.http.schemas import MAX_START_BYTES, NUMBER, STRING
+from jupyter_dist.server.http.schemas import INTEGER, MAX_START_BYTES, NUMBER, STRING
 
 MAX_WAIT_SECONDS = 300
 
+MINUTES_SECONDS = 300.0
+DEFAULT_SAMPLES = 600
+MAX_SAMPLES = 1200
+
 WAIT = {**NUMBER, "minimum": 0, "maximum": MAX_WAIT_SECONDS, "description": f"Seconds, 0 to {MAX_WAIT_SECONDS}."}
+SINCE = {**NUMBER, "minimum": 0, "maximum": 1e11, "description": "Seconds since the epoch: only later samples."}
+LIMIT = {**INTEGER, "minimum": 1, "maximum": MAX_SAMPLES, "description": f"How many, 1 to {MAX_SAMPLES}."}
 
 
 class GroupsHandler(DistHandler):
@@ -239,4 +247,24 @@ class MemoryHandler(DistHandler):
     )
     async def get(self, name: str) -> None:
         """Read the samples, which are only taken while a page follows the memory."""
-        self.answer({"samples": self.group(name).memory.all()})
+        self.answer({"samples": self.group(name).memory.after(time.time() - MINUTES_SECONDS)})
+
+
+class SamplesHandler(DistHandler):
+    """The last hour of samples."""
+
+    @operation(
+        Operation(
+            "Read the last hour of memory samples, page by page, with what ranks were seen to wait in",
+            "read",
+            {200: Answer("Columns, oldest first", machine.PastSamples)},
+            query={"since": SINCE, "limit": LIMIT},
+            errors=("unknown_group",),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """Read a page of samples, which are only taken while a client follows the memory."""
+        group = self.group(name)
+        page = group.memory.page(self.query.get("since", 0.0), self.query.get("limit", DEFAULT_SAMPLES))
+        devices = [] if group.status.num_nodes > 1 else self.manager.devices.past.between(page)
+        self.answer({**page, "devices": devices})

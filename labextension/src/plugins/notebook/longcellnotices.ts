@@ -7,6 +7,7 @@ import type { ILongCell } from '../../model/executions/longcells';
 import { formatSeconds } from '../../model/format/quantities';
 import { rankSetLabel } from '../../widgets/rankoutput/itemrow';
 import { stateWord } from '../../widgets/statewords';
+import { showCell } from './showcell';
 
 const AUTO_CLOSE_MS = 10_000;
 const MARK = '\u25CF ';
@@ -32,7 +33,7 @@ export class Notices {
     const isGood = cell.hangs === null && cell.execution.state === 'ok';
     const isAway = !document.hasFocus();
     const actions = [
-      ...(cell.execution.notebook ? [{ label: trans.__('Show the cell'), callback: () => void showCell(this._options, cell) }] : []),
+      ...(cell.execution.notebook ? [{ label: trans.__('Show the cell'), callback: () => void showCell(this._options.app, this._options.tracker, cell.execution) }] : []),
       ...(this._options.permission() === 'default' ? [{ label: trans.__('Notify in the browser, too'), callback: () => this._options.allow() }] : [])
     ];
     // Who is away finds it when they are back.
@@ -51,7 +52,7 @@ export class Notices {
     const notice = new window.Notification(text, { tag: `jupyter-dist-${cell.execution.id}` });
     notice.onclick = () => {
       window.focus();
-      void showCell(this._options, cell);
+      void showCell(this._options.app, this._options.tracker, cell.execution);
       notice.close();
     };
   }
@@ -77,17 +78,5 @@ function markTitle(): void {
 function unmarkTitle(): void {
   if (document.title.startsWith(MARK)) {
     document.title = document.title.slice(MARK.length);
-  }
-}
-
-/** Open the notebook at the cell. */
-async function showCell({ app, tracker }: INoticesOptions, { execution }: ILongCell): Promise<void> {
-  await app.commands.execute('docmanager:open', { path: execution.notebook });
-  const panel = tracker?.find(({ context }) => context.path === execution.notebook);
-  await panel?.context.ready;
-  const at = panel?.content.widgets.findIndex(({ model }) => model.id === execution.cell_id) ?? -1;
-  if (panel && at >= 0) {
-    panel.content.activeCellIndex = at;
-    await panel.content.scrollToItem(at, 'smart');
   }
 }

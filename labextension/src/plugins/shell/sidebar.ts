@@ -76,6 +76,7 @@ function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
     emptyCache: group => run(CommandIDs.emptyCache, { group: group.id }),
     openLog: (group, rank) => run(CommandIDs.openLog, { group: group.id, rank }),
     openVariables: group => run(CommandIDs.openVariables, { group: group.id }),
+    openTimeline: group => run(CommandIDs.openTimeline, { group: group.id }),
     openConsole: group => run(CommandIDs.openConsole, { group: group.id })
   };
 }

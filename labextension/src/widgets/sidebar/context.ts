@@ -19,6 +19,7 @@ export interface IGroupActions {
   emptyCache(group: IGroup): void;
   openLog(group: IGroup, rank: number): void;
   openVariables(group: IGroup): void;
+  openTimeline(group: IGroup): void;
   openConsole(group: IGroup): void;
 }
 

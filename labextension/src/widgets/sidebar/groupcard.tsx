@@ -17,6 +17,7 @@ import { formatRanks } from '../../model/format/ranks';
 import type { GroupMonitor } from '../../model/groups/monitor';
 import type { IGroup } from '../../services/protocol';
 import { ErrorNote } from '../errornote';
+import { timelineIcon } from '../icons';
 import { useClock, useSignal } from '../hooks';
 import { StateGlyph } from '../stateglyph';
 import { groupLight, stateWord, groupSummary } from '../statewords';
@@ -150,6 +151,12 @@ function GroupButtons({ group }: { group: IGroup }): React.ReactElement {
         label={trans.__('Variables of %1', group.name)}
         disabled={ending}
         onClick={() => actions.openVariables(group)}
+      />
+      <IconButton
+        icon={timelineIcon}
+        label={trans.__('Timeline of %1', group.name)}
+        disabled={ending}
+        onClick={() => actions.openTimeline(group)}
       />
       <IconButton
         icon={consoleIcon}
