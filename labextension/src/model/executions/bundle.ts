@@ -95,7 +95,8 @@ function saved({ ranks, output, elided }: IViewItem): ISavedItem {
   return output ? { ranks, output } : { ranks, elided };
 }
 
-function itemText({ output, elided }: ISavedItem): string {
+/** An item as text: what is left out, too. */
+export function itemText({ output, elided }: ISavedItem): string {
   if (elided) {
     return `... ${elided.lines} more lines (${elided.bytes} bytes) in the log of the rank`;
   }

@@ -4,7 +4,7 @@
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import type { ILogPage, ILogRecord } from '../../services/protocol';
-import { BlockBuilder, boundary, IGapBlock, LogBlock, lostSeparator, measure } from './logblocks';
+import { BlockBuilder, boundary, IGapBlock, LogBlock, lostSeparator, measure, printedLines } from './logblocks';
 
 /** How much of a log the page keeps. */
 export interface ILogLimits {
@@ -61,7 +61,7 @@ export class LogModel {
     return this._atEnd;
   }
 
-  /** How many lines of the log are above the window; null if unknown. */
+  /** How many lines that were printed are above the window; null if unknown. Figures and headings are no lines. */
   get olderLines(): number | null {
     return this._olderLines;
   }
@@ -193,7 +193,6 @@ export class LogModel {
       const separator = lostSeparator(gone, blocks);
       if (separator) {
         blocks.unshift({ ...separator, id: this._nextId(), seq: blocks[0].seq, continued: true });
-        this._olderLines = this._olderLines === null ? null : this._olderLines - separator.lines;
       }
     }
   }
@@ -201,7 +200,7 @@ export class LogModel {
   /** The number of lines in missing records is unknown. */
   private _dropped(block: LogBlock): void {
     const isCounted = this._olderLines !== null && block.kind !== 'gap';
-    this._olderLines = isCounted ? this._olderLines! + block.lines : null;
+    this._olderLines = isCounted ? this._olderLines! + printedLines(block) : null;
   }
 
   private _trimBottom(): void {

@@ -233,6 +233,11 @@ function cutLine(line: string): string {
   return line.length <= MAX_LINE ? line : `${line.slice(0, MAX_LINE)} [...]`;
 }
 
+/** How many lines of a block ranks printed; `lines` is how large it is. */
+export function printedLines(block: LogBlock): number {
+  return block.kind === 'text' ? block.lines : 0;
+}
+
 /** How many lines and characters the blocks show. */
 export function measure(blocks: readonly LogBlock[]): { lines: number; characters: number } {
   let lines = 0;

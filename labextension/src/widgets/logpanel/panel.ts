@@ -8,6 +8,7 @@ import type { ILogLimits } from '../../model/log/log';
 import type { IGroup, IRank } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistService } from '../../tokens';
 import { formatRanks } from '../../model/format/ranks';
+import { hueOf } from '../rankcolour';
 import { MANY_RANKS, RankFinder } from '../rankfinder';
 import { countStates } from '../statebar';
 import { stateWord } from '../statewords';
@@ -117,7 +118,7 @@ export class LogPanel extends Widget {
   }
 
   private _addTab(rank: number): void {
-    this._tabs.addTab(new Title<Widget>({ owner: this, label: String(rank), dataset: { rank: String(rank) } }));
+    this._tabs.addTab(new Title<Widget>({ owner: this, label: String(rank), dataset: { rank: String(rank), hue: hueOf(rank) } }));
   }
 
   private _onTab(): void {

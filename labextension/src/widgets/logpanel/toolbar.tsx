@@ -13,6 +13,7 @@ import type { IDownload } from '../../services/service';
 import { notifyError } from '../errornote';
 import { useSignal } from '../hooks';
 import { clearViewIcon } from '../icons';
+import { saveUrl } from '../savefile';
 import type { LogPanel } from './panel';
 import type { RankLog } from './ranklog';
 
@@ -52,9 +53,6 @@ export class LogToolbar extends ReactWidget {
   private readonly _download: ILogDownload;
   private _isFocusWanted = false;
 }
-
-/** By then the browser has started to save. */
-const RELEASE_MS = 60000;
 
 interface IToolsProps {
   readonly panel: LogPanel;
@@ -112,11 +110,7 @@ function LogTools({ log, trans, download, ready }: ILogToolsProps): React.ReactE
 async function save(download: ILogDownload, rank: number): Promise<void> {
   try {
     const { url, release } = await download.fetch(rank);
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = download.name(rank);
-    link.click();
-    setTimeout(release, RELEASE_MS);
+    saveUrl(url, download.name(rank), release);
   } catch (reason) {
     notifyError(reason);
   }

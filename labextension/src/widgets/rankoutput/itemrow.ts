@@ -4,6 +4,7 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
 import { lowestRank } from '../../model/format/ranks';
+import { isFigure } from '../../model/executions/sidebyside';
 import { streamText } from '../../model/executions/view';
 import type { ICondensed } from '../../model/numbers/condense';
 import type { IElided } from '../../services/protocol';
@@ -22,6 +23,8 @@ export interface IRowContext {
   openLog(rank: number): void;
   /** Show the exact lines of a condensed one, or hide them. */
   toggleExact(key: string): void;
+  /** Show a figure or a table in the whole window. */
+  enlarge(key: string): void;
 }
 
 export class ItemRow {
@@ -105,8 +108,8 @@ export class ItemRow {
     this._body.replaceChildren(textBox(condensed.name, line.node));
   }
 
-  private _showRich({ output }: IShownItem): void {
-    this._setKind(output!.output_type === 'error' ? 'error' : 'rich');
+  private _showRich({ key, output }: IShownItem): void {
+    this._setKind(output!.output_type === 'error' ? 'error' : isFigure(output) ? 'figure' : 'rich');
     if (this._rich) {
       this._rich.setOutput(output!);
       return;
@@ -114,6 +117,26 @@ export class ItemRow {
     const { rendermime, trusted, layout } = this._context;
     this._rich = new RichBlock(rendermime, output!, trusted);
     layout.addWidget(this._rich, this._body);
+    if (isFigure(output)) {
+      this._addEnlarge(key);
+    }
+  }
+
+  /** A click on a picture does the same. */
+  private _addEnlarge(key: string): void {
+    const { trans, enlarge } = this._context;
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'jpd-RankItem-enlarge';
+    button.title = button.ariaLabel = trans.__('Enlarge');
+    button.dataset.lmSuppressShortcuts = 'true'; // Enter is for the button, not for the cell
+    button.onclick = () => enlarge(key);
+    this._rich!.node.addEventListener('click', event => {
+      if ((event.target as Element).closest('img, .jp-RenderedSVG')) {
+        enlarge(key);
+      }
+    });
+    this._body.append(button);
   }
 
   private _showElided({ bytes, lines }: IElided, ranks: string): void {

@@ -36,8 +36,8 @@ export class Panes {
     return this._curves.exists;
   }
 
-  /** Show a pane. Only the visible one is updated. */
-  show(tab: TabId, shown: IShown, trusted: boolean): void {
+  /** Show a pane, and return its items. Only the visible one is updated. */
+  show(tab: TabId, shown: IShown, trusted: boolean): readonly IShownItem[] {
     let pane = this._panes.get(tab);
     if (!pane) {
       pane = this._add(tab, tab === 'curves' ? this._curves.pane : this._newList(shown, trusted));
@@ -47,10 +47,11 @@ export class Panes {
     }
     if (tab === 'curves') {
       this._curves.update();
-      return;
+      return [];
     }
     const items = tab === 'folded' ? this._folded(shown, trusted) : shown.items.filter(item => includesRank(item.ranks, tab));
     (pane as ItemList).setItems(items, shown.ranks, !FINAL_STATES.has(shown.state));
+    return items;
   }
 
   /** Trust has changed: what was rendered is rendered again. */

@@ -27,6 +27,7 @@ import { fromBundle, fromFollowed, IShown } from './shown';
 import { ActionButtons } from './header/actionbuttons';
 import { NumbersSwitch } from './header/numbersswitch';
 import { IRankNote, RankNotes } from './header/ranknotes';
+import { RankButtons } from './header/rankbuttons';
 import { ReplaceButton } from './header/replacebutton';
 import { countStatuses } from './header/standingout';
 import { summarize } from './header/summary';
@@ -81,6 +82,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     });
     this._replace = new ReplaceButton(options);
     this._actions = new ActionButtons(options.actions);
+    this._rankButtons = new RankButtons(options.trans);
     this._widgets = new WidgetFollower(options);
     this._numbers = new NumbersSwitch({
       trans: options.trans,
@@ -90,7 +92,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _prefix: prefix, _content: content, _numbers: numbers } = this;
     this._panes = new Panes({ ...options, prefix, content, numbers, redraw: () => this._schedule() });
     const { node: exact } = numbers;
-    header.node.append(this._tabs.node, this._finder.node, this._summary, exact, this._actions.node, hint, this._verdict.node, this._notes.node);
+    header.node.append(this._tabs.node, this._finder.node, this._summary, exact, this._rankButtons.node, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
     this._content.addWidget(header);
     this.node.append(this._prompts.node, this._error);
@@ -318,7 +320,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   }
 
   private _drawPane(shown: IShown): void {
-    this._panes.show(this._selected, shown, this._trusted);
+    const items = this._panes.show(this._selected, shown, this._trusted);
+    this._rankButtons.update(typeof this._selected === 'number' ? this._selected : null, items);
     this._prompts.update(this._asking(), this._selected);
     if (this.node.lastElementChild !== this._error) {
       // Below a new pane. Not each time: a field that is moved loses the focus.
@@ -353,6 +356,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _parts = new Parts(this, () => this._schedule());
   private _prefix: string;
   private _prompts: Prompts;
+  private readonly _rankButtons: RankButtons;
   private _replace: ReplaceButton;
   private _selected: TabId = 'folded';
   private _summary: HTMLElement;

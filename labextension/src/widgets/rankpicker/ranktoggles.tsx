@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useRef, useState } from 'react';
 import type { IGroup, IRank } from '../../services/protocol';
+import { hueOf } from '../rankcolour';
 import { StateGlyph } from '../stateglyph';
 import { stateWord } from '../statewords';
 
@@ -89,6 +90,7 @@ function RankToggle(props: IRankToggleProps): React.ReactElement {
       type="button"
       className="jpd-RankToggle"
       data-state={rank.state}
+      data-hue={hueOf(rank.rank)}
       aria-pressed={isChosen}
       aria-label={label}
       title={label}
@@ -96,7 +98,7 @@ function RankToggle(props: IRankToggleProps): React.ReactElement {
       onClick={onToggle}
     >
       <StateGlyph state={rank.state} />
-      {rank.rank}
+      <span className="jpd-RankToggle-rank">{rank.rank}</span>
     </button>
   );
 }

@@ -4,6 +4,7 @@ import type { CurveReader } from '../../../model/curves/reader';
 import type { Curve } from '../../../model/curves/series';
 import { csvOf } from '../../../model/curves/table';
 import { hueOf } from '../../rankcolour';
+import { saveBlob } from '../../savefile';
 import { CurveChart } from './chart';
 
 /** The charts are drawn at most this often. */
@@ -123,12 +124,7 @@ export class CurvesView {
   }
 
   private _save(): void {
-    const url = URL.createObjectURL(new Blob([csvOf(this._reader!.curves)], { type: 'text/csv' }));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = 'curves.csv';
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 0);
+    saveBlob(new Blob([csvOf(this._reader!.curves)], { type: 'text/csv' }), 'curves.csv');
   }
 
   private _say(numMissed: number, numMore: number): void {

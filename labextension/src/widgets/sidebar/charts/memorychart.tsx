@@ -4,6 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { GroupMonitor } from '../../../model/groups/monitor';
 import { formatBytes } from '../../../model/format/quantities';
+import { NUM_COLOURS, rankColour } from '../../rankcolour';
 import { useSidebar } from '../context';
 
 const HEIGHT = 84;
@@ -156,7 +157,8 @@ class Chart {
       width: isEdge ? 0 : 1.25,
       stroke: () => {
         const isPointed = isBand || this._pointed === null || this._pointed === this._ranks?.[index];
-        return isPointed ? colours.line : colours.faint;
+        const rank = this._ranks?.[index];
+        return !isPointed ? colours.faint : rank === undefined ? colours.line : colours.ranks[rank % NUM_COLOURS];
       }
     };
   }
@@ -227,6 +229,8 @@ function padded(low: number | null, high: number | null): [number, number] {
 interface IColours {
   readonly line: string;
   readonly faint: string;
+  /** Those of ranks. */
+  readonly ranks: readonly string[];
   readonly band: string;
   readonly text: string;
   readonly grid: string;
@@ -244,6 +248,7 @@ function readColours(node: HTMLElement): IColours {
   return {
     line: read('--jp-brand-color1'),
     faint: read('--jp-border-color1'),
+    ranks: Array.from({ length: NUM_COLOURS }, (_, rank) => rankColour(node, rank)),
     band: `color-mix(in srgb, ${read('--jp-brand-color1')} 25%, transparent)`,
     text: read('--jp-ui-font-color2'),
     grid: read('--jp-border-color2'),
