@@ -1,7 +1,7 @@
 /** Beside other extensions and in other frontends: jupyter-collaboration, Notebook 7, JupyterHub. */
 import { defineConfig } from '@playwright/test';
 
-process.env.JUPYTER_DIST_TEST_BESIDE = '1';
+process.env.JUPYTER_DIST_TEST_BESIDE = 'collaboration';
 process.env.JUPYTER_DIST_TEST_PORT ??= '18969';
 // The base reads both.
 // eslint-disable-next-line @typescript-eslint/no-require-imports
@@ -13,4 +13,4 @@ const hub = {
   url: `http://127.0.0.1:${Number(process.env.JUPYTER_DIST_TEST_PORT) + 40}/some/prefix/hub/health`
 };
 
-export default defineConfig({ ...base, testDir: './beside', webServer: [base.webServer, hub] });
+export default defineConfig({ ...base, testDir: './beside', testIgnore: 'nbmodel.spec.ts', webServer: [base.webServer, hub] });

@@ -18,11 +18,15 @@ metadata.mkdir(parents=True, exist_ok=True)
 (metadata / "entry_points.txt").write_text("[jupyter_dist.launchers]\nscripted = scripted:ScriptedLauncher\n")
 sys.path += [str(installed), str(Path(__file__).with_name("scripted"))]
 c.ServerApp.allow_root = True  # noqa: F821
-# Other extensions are installed for the tests of beside.config.ts, and off in all others.
+# Other extensions are installed for `make test-beside`, and off but in the tests beside them.
 others = ("jupyter_server_ydoc", "jupyter_server_fileid", "notebook", "notebook_shim")
-beside = "JUPYTER_DIST_TEST_BESIDE" in os.environ
-c.ServerApp.jpserver_extensions = {"jupyter_dist": True, "jupyterlab": True} | dict.fromkeys(others, beside)  # noqa: F821
-if beside:
+beside = os.environ.get("JUPYTER_DIST_TEST_BESIDE")
+c.ServerApp.jpserver_extensions = {  # noqa: F821
+    **dict.fromkeys(("jupyter_dist", "jupyterlab"), True),
+    **dict.fromkeys(others, beside == "collaboration"),
+    "jupyter_server_nbmodel": beside == "nbmodel",
+}
+if beside == "collaboration":
     # Notebook 7 has its own switch for what the tests speak to.
     c.JupyterNotebookApp.expose_app_in_browser = True  # noqa: F821
     # The history of shared documents goes where everything of a test goes, and not beside this file.

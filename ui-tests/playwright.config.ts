@@ -6,8 +6,11 @@ import * as path from 'path';
 
 const port = Number((process.env.JUPYTER_DIST_TEST_PORT ??= '18989'));
 
-/** Extensions that are installed for the tests of beside.config.ts, and off in all others. */
-const OTHERS = ['@jupyter/collaboration-extension', '@jupyter/docprovider-extension'];
+/** Extensions that are installed for `make test-beside`: off but in the tests beside them. */
+const OTHERS = {
+  collaboration: ['@jupyter/collaboration-extension', '@jupyter/docprovider-extension'],
+  nbmodel: ['@datalayer/jupyter-server-nbmodel']
+};
 
 // The workers read this file again: they must find the same folders.
 if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
@@ -24,7 +27,8 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   process.env.JUPYTER_DATA_DIR = path.join(root, 'data');
   process.env.JUPYTER_RUNTIME_DIR = path.join(root, 'run');
   process.env.JUPYTER_CONFIG_DIR = path.join(root, 'config');
-  configurePage(path.join(root, 'config'), process.env.JUPYTER_DIST_TEST_BESIDE ? [] : OTHERS);
+  const off = Object.entries(OTHERS).filter(([name]) => name !== process.env.JUPYTER_DIST_TEST_BESIDE);
+  configurePage(path.join(root, 'config'), off.flatMap(([, extensions]) => extensions));
   // JupyterLab's test configuration makes folders of its own.
   process.env.TMPDIR = root;
   // This is the main process, whose last act comes after the server's end.

@@ -32,6 +32,7 @@ OTHERS = (
     "jupyterlab",
     "jupyter_lsp",
     "jupyter_server_fileid",
+    "jupyter_server_nbmodel",
     "jupyter_server_terminals",
     "jupyter_server_ydoc",
     "notebook",
