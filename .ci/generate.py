@@ -7,7 +7,8 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from jupyter_dist.protocol import curves, differences, machine, messages, models, requests, specs, states
+from jupyter_dist.protocol import curves, differences, machine, memory, messages, models, requests, specs, states
+from jupyter_dist.protocol.field import Field
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.rest.machine import API_VERSION
 from jupyter_dist.server.http.routes import ROUTES
@@ -61,7 +62,7 @@ def typescript() -> str:
         "/** The first protocol of groups whose ranks can ask for input. */\n"
         f"export const ROAD_PROTOCOL = {specs.ROAD_PROTOCOL};\n"
     )
-    modules = (models, machine, differences, curves, requests, messages)
+    modules = (models, machine, memory, differences, curves, requests, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]
     return "\n".join(parts)
@@ -70,7 +71,7 @@ def typescript() -> str:
 def _interface(model: Any) -> str:
     lines = [f"/** {model.__doc__} */", f"export interface I{model.__name__} {{"]
     for name, (hint, is_required) in fields_of(model).items():
-        field = get_args(hint)[-1] if get_origin(hint) is Annotated else models.Field()
+        field = get_args(hint)[-1] if get_origin(hint) is Annotated else Field()
         if field.description and not field.name:
             lines.append(f"  /** {field.description} */")
         lines.append(f"  {name}{'' if is_required else '?'}: {_type(hint)};")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from .models import Field
+from .field import Field
 
 
 class CurveOfRank(TypedDict):

@@ -5,9 +5,15 @@ Beside models.py: see there for what is generated from these types.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from .models import Field, RankSet
+from .field import Field
+from .memory import HeldMemory
+from .models import RankSet
+
+if TYPE_CHECKING:
+    # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
+    from typing_extensions import NotRequired
 
 
 class VariableOnRank(TypedDict):
@@ -18,7 +24,14 @@ class VariableOnRank(TypedDict):
     shape: Annotated[str, Field("[2, 3]; the length of a container or text; the number of tensors of a module.")]
     dtype: str
     device: Annotated[str, Field("Without its index if it is the rank's own.")]
-    bytes: Annotated[int | None, Field("Of a tensor, an array, a module or a text; else null.")]
+    bytes: Annotated[
+        int | None,
+        Field("Of the storages that it holds, each once: a view holds the whole one. Null of what has no such size."),
+    ]
+    shares: NotRequired[Annotated[list[str], Field("What else holds a part of this memory; at most 5.")]]
+    parts: NotRequired[
+        Annotated[dict[str, int], Field("Bytes of `parameters`, `buffers`, `gradients` and `state` among them.")]
+    ]
     value: Annotated[str, Field("Of numbers, texts and tensors of one element; at most 80 characters.")]
 
 
@@ -44,6 +57,7 @@ class Variables(TypedDict):
     silent: Annotated[RankSet, Field("Those that are dead, starting, or did not answer.")]
     left_out: Annotated[int, Field("How many names a rank has that are not listed.")]
     variables: list[Variable]
+    memory: NotRequired[Annotated[list[HeldMemory], Field("By rank; none of groups that an older version started.")]]
 
 
 class TensorDifference(TypedDict):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
+from .field import Field
 from .machine import Devices, MemorySample
 from .models import (
     ErrorBody,
     Execution,
-    Field,
     Group,
     Groups,
     LogRecord,

@@ -9,21 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from .accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
+from .field import Field
+from .memory import CellMemory
 from .states import ExecutionState, GroupState, NodeState, RankState
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
     from typing_extensions import NotRequired
-
-
-class Field:
-    """Describes a field besides its type: a sentence, and keywords of JSON Schema. For `Annotated`."""
-
-    def __init__(self, description: str = "", *, name: str = "", schema: Any = None, **keywords: Any) -> None:
-        self.description = description
-        self.name = name  # of the type in TypeScript
-        self.schema = schema  # replaces the schema of the type
-        self.keywords = keywords
 
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
@@ -290,6 +282,7 @@ class Execution(TypedDict):
     ended_at: float | None
     statuses: list[RanksStatus]
     rank_seconds: Annotated[dict[str, float], Field("By rank, for ranks that have ended.")]
+    rank_memory: NotRequired[Annotated[dict[str, CellMemory], Field("By rank; none of little change.")]]
     silent: bool
     error: ErrorBody | None
     code: NotRequired[Annotated[str | None, Field("Not in lists.")]]

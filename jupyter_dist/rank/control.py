@@ -172,7 +172,7 @@ class Control:
 
             hidden = self.runner.shell.user_ns_hidden
             try:
-                self._answer(header, **answers.answer(self.namespace, hidden, payload))
+                self._answer(header, **answers.answer(self.namespace, hidden, self.memory, payload))
             except JupyterDistError as err:
                 self._refuse(header, err)
 

@@ -1,15 +1,32 @@
-"""The memory of one rank, and releasing what it does not need."""
+"""The memory of one rank: its counters, what a cell did to them, a reserve, and releasing what it does not need."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+from resource import RUSAGE_SELF, getrusage
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.rank.guard.own import gc, os
 
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.memory import CellMemory
+
+RESERVE_BYTES = 8 << 20
+MIN_CHANGE_BYTES = 1 << 20  # a cell that changed less says nothing
+
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Mark(NamedTuple):
+    """What a rank holds at one moment, and the most that it has held until then."""
+
+    held_bytes: int
+    peak_bytes: int
 
 
 class Memory:
@@ -19,6 +36,12 @@ class Memory:
         self._device = torch.device(device)
         self._module = getattr(torch, self._device.type)
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        self._reserve: mmap | None = None
+
+    @property
+    def device_type(self) -> str:
+        """Torch's name for the kind of device that the rank's tensors are on."""
+        return self._device.type
 
     def sample(self) -> dict[str, int | None]:
         """Return the fields of `sample` (docs/messaging.md); never initializes the device."""
@@ -27,6 +50,66 @@ class Memory:
     def resident_bytes(self) -> int:
         """Return the resident memory of the process."""
         return int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE_BYTES
+
+    def counters(self) -> dict[str, int | None]:
+        """Return what the process and torch count; asks the device itself nothing, which may be busy."""
+        on_device = self._on_device()
+        module = self._module
+        return {
+            "resident_bytes": self.resident_bytes(),
+            "allocated_bytes": module.memory_allocated(self._device) if on_device else None,
+            "reserved_bytes": module.memory_reserved(self._device) if on_device else None,
+            "peak_bytes": module.max_memory_allocated(self._device) if on_device else None,
+        }
+
+    # -- what a cell does to it ---------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """Return what the rank holds: tensors on its device, or on CPU the resident memory. A few microseconds."""
+        if self._device.type not in DEVICE_TYPES:
+            # Not the high-water mark of /proc/self/status: reading that takes 30 times as long.
+            return Mark(self.resident_bytes(), getrusage(RUSAGE_SELF).ru_maxrss << 10)
+        if not self._module.is_initialized():
+            return Mark(0, 0)
+        if not hasattr(self._module, "memory_stats_as_nested_dict"):
+            return Mark(self._module.memory_allocated(self._device), self._module.max_memory_allocated(self._device))
+        # memory_allocated() makes a flat dictionary of all its counters first, which takes longer than a small cell.
+        allocated = self._module.memory_stats_as_nested_dict(self._device)["allocated_bytes"]["all"]
+        return Mark(allocated["current"], allocated["peak"])
+
+    def since(self, begun: Mark) -> CellMemory | None:
+        """Return what has changed since a mark; None if that is not worth telling.
+
+        The peak is known if it is a new one. Resetting the counter for every cell would take it from users, who
+        measure across cells.
+        """
+        now = self.mark()
+        added = now.held_bytes - begun.held_bytes
+        is_new_peak = now.peak_bytes > max(begun.peak_bytes, begun.held_bytes)
+        above = now.peak_bytes - begun.held_bytes if is_new_peak else 0
+        if abs(added) < MIN_CHANGE_BYTES and above < MIN_CHANGE_BYTES:
+            return None
+        return {
+            "kind": "allocated" if self._device.type in DEVICE_TYPES else "resident",
+            "added_bytes": added,
+            "peak_bytes": max(now.peak_bytes, now.held_bytes) if is_new_peak else None,
+        }
+
+    # -- when it is short ---------------------------------------------------------------------------
+
+    def hold_reserve(self) -> None:
+        """Keep addresses for a report when memory is short; they take no memory until they are used."""
+        if self._reserve is None:
+            with contextlib.suppress(OSError, ValueError, MemoryError):  # it still is short
+                self._reserve = mmap(-1, RESERVE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS)
+
+    def use_reserve(self) -> None:
+        """Give the addresses back: there is room for a report now."""
+        if self._reserve is not None:
+            self._reserve.close()
+            self._reserve = None
+
+    # -- giving it back -----------------------------------------------------------------------------
 
     def in_use(self) -> tuple[int, int] | None:
         """Return the bytes allocated and reserved on the device; None on CPU, or if the device is not in use."""

@@ -76,6 +76,20 @@ else:
     time.sleep(1000)`
 ];
 
+const TRAINED = `whole = torch.zeros(1024, 1024)
+part = whole[:10]
+net = torch.nn.Linear(1024, 1024, bias=False)
+adam = torch.optim.Adam(net.parameters())
+net(torch.ones(1, 1024)).sum().backward()
+adam.step()
+del whole`;
+
+const SHORT = `def step():
+    batch = torch.ones(4096, 1024)
+    return torch.ones(1 << 46)
+
+step()`;
+
 async function setTheme(page, theme) {
   await page.evaluate(async name => {
     await window.jupyterapp.commands.execute('apputils:change-theme', { theme: name });
@@ -201,6 +215,22 @@ test('timeline', async ({ page, request }) => {
   await expect(panel.locator('tr[data-rank="3"]')).toContainText('all_reduce', { timeout: 30000 });
   await page.waitForTimeout(8000); // two more looks
   await shoot(page, 'timeline', panel);
+});
+
+test('memory', async ({ page, request }) => {
+  await lab.startGroup(request, 2);
+  await page.setViewportSize({ width: 1100, height: 900 });
+  await open(page, 'memory.ipynb', [TRAINED, 'torch.ones(1024, 1024)', SHORT]);
+  for (const [index, state] of ['ok', 'ok', 'error'].entries()) {
+    await runCell(page, index, state);
+  }
+  const { node } = lab.cell(page, 2);
+  await expect(node).toContainText('To free memory:');
+  await shoot(page, 'out-of-memory', node);
+  await lab.execute(page, 'jupyter-dist:open-variables');
+  const panel = page.locator('.jpd-Variables');
+  await panel.getByRole('button', { name: 'Bytes' }).click();
+  await shoot(page, 'memory', panel);
 });
 
 test('start in one click: the launcher, and a cell whose group is not running', async ({ page }) => {

@@ -114,6 +114,8 @@ class Dispatcher:
     def rank_replied(self, rank: RankProcess, reply: Header) -> None:
         """Record that a rank finished its part."""
         execution = self.queue.get(reply["execution_id"])
+        if rank.cell_memory is not None:
+            execution.rank_memory(rank.rank, rank.cell_memory)
         self._rank_ended(execution, rank.rank, reply["status"], reply["seconds"])
 
     def rank_died(self, rank: RankProcess) -> None:

@@ -22,6 +22,7 @@ from .asking import Asking
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.memory import CellMemory
 
 MAX_HEAD_BYTES = 10_000  # how much of a cell is searched for its first line
 MAX_LINE = 200
@@ -34,6 +35,7 @@ class Execution:
 
     __slots__ = (
         "_ended_statuses",
+        "_memory",
         "_num_running",
         "_seconds",
         "_statuses",
@@ -67,6 +69,7 @@ class Execution:
         self._num_running = 0
         self._ended_statuses: tuple[RankStatus, ...] = ()
         self._seconds: array[float] = array("d")  # not a number: unknown
+        self._memory: dict[int, CellMemory] | None = None  # of ranks on which it changed much
         self.execution_count: int | None = None
         self.queued_at = time.time()
         self.started_at: float | None = None
@@ -153,6 +156,10 @@ class Execution:
             self.asking.drop(rank)
         return self._num_running == 0
 
+    def rank_memory(self, rank: int, changed: CellMemory) -> None:
+        """Record what it did to the memory of a rank."""
+        self._memory = {**(self._memory or {}), rank: changed}
+
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
         """End it with the outcome of its ranks, or with `state` if it was aborted before it ran."""
         statuses = list(self.statuses.values())
@@ -190,6 +197,7 @@ class Execution:
             "ended_at": self.ended_at,
             "statuses": self._folded_statuses(),
             "rank_seconds": {str(rank): seconds for rank, (_, seconds) in self.statuses.items() if seconds is not None},
+            **({"rank_memory": {str(rank): one for rank, one in self._memory.items()}} if self._memory else {}),
             "silent": self.spec.silent,
             "error": self.error.to_dict() if self.error else None,
             "waits_for": self.waits_for,

@@ -24,6 +24,7 @@ from .starter import Born, RankLink
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
+    from jupyter_dist.protocol.memory import CellMemory
 
 # A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
@@ -64,6 +65,7 @@ class RankProcess:
         self.message: str | None = None
         self.failure: str | None = None  # its own error message, if its start failed
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
+        self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
         self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
         self.process_group: Literal["ok", "broken", "none"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
@@ -323,6 +325,7 @@ class RankProcess:
         self.collective_seq = header.get("collective_seq")
         kinds = header.get("kinds")
         self.kinds = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
+        self.cell_memory = _cell_memory(header.get("memory"))
         self.process_group = header.get("process_group", "ok")
         self.set_state("idle")
         self._listener.rank_replied(self, header)
@@ -360,3 +363,13 @@ class RankProcess:
         self._keep("stream", data, execution_id=execution_id, name=name)
         if name == "stderr":
             self.last_words.add(data)
+
+
+def _cell_memory(told: Any) -> CellMemory | None:
+    """Return what a cell changed in the memory of its rank, as far as the rank tells it in the right form."""
+    if not isinstance(told, dict) or told.get("kind") not in ("allocated", "resident"):
+        return None
+    added, peak = told.get("added_bytes"), told.get("peak_bytes")
+    if not isinstance(added, int) or not isinstance(peak, int | None):
+        return None
+    return {"kind": told["kind"], "added_bytes": added, "peak_bytes": peak}

@@ -1,4 +1,4 @@
-"""`variables` and `compare`: in what ranks differ."""
+"""`variables`, `memory` and `compare`: what ranks have, and in what they differ."""
 
 from __future__ import annotations
 
@@ -22,6 +22,24 @@ class Variables(Command):
         """Print the list once."""
         found = self.client.attach(self.options.group).variables(self.options.ranks)
         self.tell(found.model, repr(found))
+        return 0
+
+
+class Memory(Command):
+    """Show what holds the memory of ranks: variables, results and the last traceback, the largest first."""
+
+    word = "memory"
+    needs_groups = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The group and the ranks."""
+        add_group_argument(parser)
+        parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+
+    def act(self) -> int:
+        """Print the list once."""
+        found = self.client.attach(self.options.group).variables(self.options.ranks).memory
+        self.tell(found.models, repr(found))
         return 0
 
 

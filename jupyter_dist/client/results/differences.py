@@ -8,9 +8,9 @@ from html import escape
 from jupyter_dist.protocol import differences as models
 
 from .bundle import rank_label
+from .held import Held, format_bytes
 
 COLUMNS = ("type", "shape", "dtype", "device", "bytes", "value")
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 class Variables:
@@ -30,6 +30,11 @@ class Variables:
         if found is None:
             raise KeyError(name)
         return found
+
+    @property
+    def memory(self) -> Held:
+        """Return what holds the memory of each rank: variables, results in Out, calls of the last traceback."""
+        return Held(self.model.get("memory", []), list(_notes(self.model)))
 
     @property
     def differing(self) -> list[models.Variable]:
@@ -94,14 +99,6 @@ def difference_text(one: models.TensorDifference) -> str:
     most = "" if one["max_abs"] is None else f", by at most {one['max_abs']:.3g}"
     odd = ", nan or inf" if one["nonfinite"] else ""
     return f"{ranks}: {one['different']} of {one['compared']} elements differ from {reference}{most}{odd}"
-
-
-def format_bytes(size: int) -> str:
-    """Return a size as `1.5 MiB`."""
-    number, unit = float(size), 0
-    while number >= 1024 and unit < len(_UNITS) - 1:
-        number, unit = number / 1024, unit + 1
-    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{size} B"
 
 
 def _cells(row: models.VariableRow) -> list[str]:

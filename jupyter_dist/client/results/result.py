@@ -9,6 +9,7 @@ from typing import Any
 from jupyter_dist.numbers.condense import condense
 from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.memory import CellMemory
 from jupyter_dist.protocol.models import Execution, Group, InputPrompt, Output, RanksBundle, ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
@@ -106,6 +107,11 @@ class Result:
     def errors(self) -> dict[int, CellError]:
         """Return the exceptions, by rank."""
         return {rank: found.error for rank, found in self.items() if found.error is not None}
+
+    @property
+    def memory(self) -> dict[int, CellMemory]:
+        """Return what it did to the memory of ranks (docs/api.md, CellMemory); without those that it changed little."""
+        return {int(rank): changed for rank, changed in self.execution.get("rank_memory", {}).items()}
 
     @property
     def text(self) -> str:

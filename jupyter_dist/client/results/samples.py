@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from jupyter_dist.protocol import machine
 
-from .differences import format_bytes
+from .held import format_bytes
 
 _COLUMNS = ("resident_bytes", "allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes", "cpu_percent")
 

@@ -18,7 +18,7 @@ from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython import tracebacks
 from jupyter_dist.rank.ipython.displays import check_size, encode_content
 from jupyter_dist.rank.ipython.ipython_compat import run_to_end
-from jupyter_dist.rank.memory import Memory
+from jupyter_dist.rank.memory import Mark, Memory
 from jupyter_dist.rank.output.outbox import Outbox, write_all
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
@@ -59,6 +59,7 @@ class Runner:
         self._streams = streams
         self._interrupter = interrupter
         self._membership = membership
+        self._mark: Mark | None = None  # memory when the cell began
         self._in_use: tuple[int, int] | None = None  # device memory in use when the cell began
         self._work: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
@@ -150,6 +151,8 @@ class Runner:
     def _begin(self, execution: Execution) -> None:
         self.surroundings.restore()
         self.shell.restore_names()
+        self.memory.hold_reserve()
+        self._mark = self.memory.mark()
         self._streams.flush()
         self._outbox.flush_text()
         self._outbox.execution_id = execution.execution_id
@@ -244,6 +247,7 @@ class Runner:
             self.shell.events.trigger("post_execute")
             if not execution.silent:
                 self.shell.events.trigger("post_run_cell", result)
+            self.shell.forget_error()
         except BaseException as err:  # the boundary to user code: a hook may raise SystemExit
             result.error_in_exec = err
             self.shell.showtraceback((type(err), err, err.__traceback__))
@@ -259,6 +263,7 @@ class Runner:
     def _reply(self, execution: Execution, result: ExecutionResult) -> Header:
         error = result.error_before_exec or result.error_in_exec
         shown = self.shell.last_error
+        changed = self.memory.since(self._mark) if self._mark is not None else None
         status = "ok"
         if error is not None or shown is not None:
             status = "interrupted" if _was_interrupted(execution, error, shown) else "error"
@@ -272,6 +277,7 @@ class Runner:
             "process_group": self._membership.state(error),
             "collective_seq": self._membership.collective_seq(),
             "kinds": kinds_of(self.shell.user_ns),
+            **({} if changed is None else {"memory": changed}),
         }
 
     def _least_reply(self, execution: Execution, result: ExecutionResult) -> Header:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import bdb
+import contextlib
 import os
 import sys
 import warnings
@@ -22,8 +23,9 @@ from traitlets.config import Config
 from jupyter_dist.rank.ipython import ipython_compat, tracebacks
 from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
 from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
+from jupyter_dist.rank.memory import Memory
 
-from . import scripts
+from . import scripts, shortage
 from .interrupt import Interrupter
 
 INTERRUPTIBLE = True  # cells run and wait below these functions on the stack
@@ -66,6 +68,7 @@ class RankShell(CompatibleShell):
     rank_names: dict[str, Any] = {}  # noqa: RUF012 (replaced, never changed)
     emit: Emit
     interrupter: Interrupter
+    memory: Memory
 
     last_error: dict[str, Any] | None = None
     restore: Callable[[], None] = staticmethod(lambda: None)  # restores what a cell removed from the process
@@ -254,9 +257,21 @@ class RankShell(CompatibleShell):
 
     def _send_error(self, error: BaseException, trace: TracebackType | None, bare: bool) -> None:
         self.restore()
+        is_short = shortage.find_shortage(error) is not None
+        if is_short:
+            self.memory.use_reserve()
         error, trace = self.interrupter.explain(error, trace)
         self.last_error = tracebacks.error_content(self, error, trace, bare)
         self.emit("error", self.last_error)
+        if is_short:
+            # Where memory is short, the report may fail, too; the error has been shown.
+            with contextlib.suppress(Exception):
+                sys.stderr.write(shortage.report(error, self.user_ns, self.user_ns_hidden, self.memory))
+
+    def forget_error(self) -> None:
+        """Forget the last traceback if a cell has cleared Python's: IPython has it, too, and the variables in it."""
+        if getattr(sys, "last_traceback", None) is None:
+            self.InteractiveTB.tb = None
 
 
 # rich, fastprogress and pandas recognize a notebook by this name. Unlike ipykernel's shell, ours has no IPKernelApp in

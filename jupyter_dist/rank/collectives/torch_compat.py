@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
@@ -313,6 +314,18 @@ def initialised_devices() -> list[str]:
     """Return the device types that were initialized in the process that this one was forked from."""
     modules = {kind: getattr(torch, kind) for kind in DEVICE_TYPES if hasattr(torch, kind)}
     return [kind for kind, module in modules.items() if getattr(module, "_is_in_bad_fork", module.is_initialized)()]
+
+
+# Of devices; on CPU torch raises a RuntimeError.
+OutOfMemoryError: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+
+
+def local_tensor(value: Any) -> Any:
+    """Return this rank's part of a DTensor; None for anything else."""
+    module = sys.modules.get("torch.distributed.tensor")
+    if module is None or type(value) is not getattr(module, "DTensor", None):
+        return None
+    return object.__getattribute__(value, "_local_tensor")
 
 
 def without_functions() -> AbstractContextManager[Any]:

@@ -67,6 +67,8 @@ async def list_variables(ask: Ask, ranks: list[int]) -> models.Variables:
         "silent": format_ranks(asked.silent),
         "left_out": max((answer["left_out"] for answer in asked.answers.values()), default=0),
         "variables": fold_variables(listed),
+        # Ranks of groups that an older version started do not tell it.
+        "memory": [one["memory"] | {"rank": rank} for rank, one in asked.answers.items() if "memory" in one],
     }
 
 

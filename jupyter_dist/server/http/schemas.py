@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 
 from typing_extensions import NotRequired, get_type_hints
 
-from jupyter_dist.protocol import curves, differences, machine, messages, models, requests
-from jupyter_dist.protocol.models import Field
+from jupyter_dist.protocol import curves, differences, machine, memory, messages, models, requests
+from jupyter_dist.protocol.field import Field
 
 # JSON writes some characters with more bytes than UTF-8.
 MAX_EXECUTE_BYTES = requests.MAX_CODE_BYTES + (4 << 20)
@@ -102,7 +102,7 @@ def components() -> dict[str, Schema]:
     """Return every type of `models` and `messages`, by name."""
     named = {
         model.__name__: object_schema(model)
-        for module in (models, machine, differences, curves, messages)
+        for module in (models, machine, memory, differences, curves, messages)
         for model in types_in(module)
     }
     return {**named, "ServerMessage": schema_of(messages.ServerMessage)}

@@ -301,6 +301,8 @@ export interface IExecution {
   statuses: IRanksStatus[];
   /** By rank, for ranks that have ended. */
   rank_seconds: Record<string, number>;
+  /** By rank; none of little change. */
+  rank_memory?: Record<string, ICellMemory>;
   silent: boolean;
   error: IErrorBody | null;
   /** Not in lists. */
@@ -690,6 +692,55 @@ export interface ILaunchers {
   launchers: ILauncherStatus[];
 }
 
+/** What a cell did to the memory of a rank; only of a megabyte and more. */
+export interface ICellMemory {
+  /** Of tensors on the rank's device, or of its process. */
+  kind: 'allocated' | 'resident';
+  /** Taken and not given back; less than 0 if it gave back more. */
+  added_bytes: number;
+  /** The most that the rank held meanwhile; null if it had held as much before. */
+  peak_bytes: number | null;
+}
+
+/** Something by which a rank holds memory. */
+export interface IMemoryHolder {
+  /** `model`, `Out[3]`, or `x in step()` for a variable of a call in the last traceback. */
+  name: string;
+  where: 'variable' | 'result' | 'traceback';
+  /** Other holders that have memory in common with it; at most 5. */
+  also: string[];
+  type: string;
+  /** Of all storages that it holds; a view holds the storage that it is a view of. */
+  bytes: number;
+  /** What nothing else in the list holds, so that removing it frees it. */
+  frees_bytes: number;
+  /** Bytes of `parameters`, `buffers`, `gradients` and `state` among them. */
+  parts: Record<string, number>;
+}
+
+/** What holds the memory of a rank. */
+export interface IHeldMemory {
+  rank: number;
+  /** Of all tensors, arrays and large texts that something holds, each storage once. */
+  bytes: number;
+  /** The same by device. */
+  devices: Record<string, number>;
+  /** Of the process. */
+  resident_bytes: number;
+  /** Of tensors on the device; null on CPU. */
+  allocated_bytes: number | null;
+  /** Those, and what torch keeps for later ones. */
+  reserved_bytes: number | null;
+  /** The most that was allocated. */
+  peak_bytes: number | null;
+  /** The largest first; at most 100. */
+  holders: IMemoryHolder[];
+  /** How many holders are not listed. */
+  left_out: number;
+  /** Whether everything was looked at; lists of many objects are not. */
+  is_whole: boolean;
+}
+
 /** What a variable is on a rank. Read from its type: no code of its class runs. */
 export interface IVariableOnRank {
   type: string;
@@ -700,8 +751,12 @@ export interface IVariableOnRank {
   dtype: string;
   /** Without its index if it is the rank's own. */
   device: string;
-  /** Of a tensor, an array, a module or a text; else null. */
+  /** Of the storages that it holds, each once: a view holds the whole one. Null of what has no such size. */
   bytes: number | null;
+  /** What else holds a part of this memory; at most 5. */
+  shares?: string[];
+  /** Bytes of `parameters`, `buffers`, `gradients` and `state` among them. */
+  parts?: Record<string, number>;
   /** Of numbers, texts and tensors of one element; at most 80 characters. */
   value: string;
 }
@@ -716,8 +771,12 @@ export interface IVariableRow {
   dtype: string;
   /** Without its index if it is the rank's own. */
   device: string;
-  /** Of a tensor, an array, a module or a text; else null. */
+  /** Of the storages that it holds, each once: a view holds the whole one. Null of what has no such size. */
   bytes: number | null;
+  /** What else holds a part of this memory; at most 5. */
+  shares?: string[];
+  /** Bytes of `parameters`, `buffers`, `gradients` and `state` among them. */
+  parts?: Record<string, number>;
   /** Of numbers, texts and tensors of one element; at most 80 characters. */
   value: string;
   ranks: RankSet;
@@ -742,6 +801,8 @@ export interface IVariables {
   /** How many names a rank has that are not listed. */
   left_out: number;
   variables: IVariable[];
+  /** By rank; none of groups that an older version started. */
+  memory?: IHeldMemory[];
 }
 
 /** A tensor that is not the same on all ranks. */

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.rank.collectives.torch_compat import without_functions
 from jupyter_dist.rank.guard.own import json
 
-from . import listing, numbers
+from . import holders, listing, numbers
+
+if TYPE_CHECKING:
+    from jupyter_dist.rank.memory import Memory
 
 
-def answer(namespace: dict[Any, Any], hidden: Any, payload: bytes) -> dict[str, Any]:
+def answer(namespace: dict[Any, Any], hidden: Any, memory: Memory, payload: bytes) -> dict[str, Any]:
     """Return the rank's part of a list of variables, or of a comparison (docs/messaging.md).
 
     Raises:
@@ -20,8 +23,9 @@ def answer(namespace: dict[Any, Any], hidden: Any, payload: bytes) -> dict[str, 
     asked = json.loads(payload)
     with without_functions():
         if asked["do"] == "list":
-            variables, left_out = listing.list_variables(namespace, hidden)
-            return {"busy": False, "variables": variables, "left_out": left_out}
+            held = holders.find(namespace, hidden, holders.last_error())
+            variables, left_out = listing.list_variables(namespace, hidden, held)
+            return {"busy": False, "variables": variables, "left_out": left_out, "memory": _model(held, memory)}
         name = asked["name"]
         found, _ = numbers.find(namespace, name)
         if any(numbers.is_device_busy(leaf) for _, leaf in found):
@@ -36,3 +40,16 @@ def answer(namespace: dict[Any, Any], hidden: Any, payload: bytes) -> dict[str, 
         else:
             raise bad_request(f"A rank cannot do '{asked['do']:.40}' with variables.")
     return {"busy": False, **found_here}
+
+
+def _model(held: holders.Held, memory: Memory) -> dict[str, Any]:
+    """Return the rank's HeldMemory, without its number, which the server knows."""
+    largest = held.largest()
+    return {
+        "bytes": held.num_bytes,
+        "devices": held.by_device,
+        **memory.counters(),
+        "holders": [holder.model() for holder in largest[: holders.MAX_LISTED]],
+        "left_out": max(0, len(largest) - holders.MAX_LISTED),
+        "is_whole": held.is_whole,
+    }

@@ -17,18 +17,31 @@ MAX_DEPTH = 60
 
 Leaf = tuple[str, Any]  # the path within the value, and the tensor or array
 
-_TENSORS = (torch.Tensor, torch.nn.Parameter)
 _dict_of = torch.nn.Module.__dict__["__dict__"].__get__
+_get_mro = type.__dict__["__mro__"].__get__
+
+
+def is_kind_of(value: Any, kind: type) -> bool:
+    """Return whether its type is `kind` or derived from it, by identity.
+
+    `isinstance` may ask the object for its class, and `in` compares classes, which may be code of a metaclass.
+    """
+    return any(base is kind for base in _get_mro(type(value)))
+
+
+def is_one_of(value: Any, kinds: tuple[type, ...]) -> bool:
+    """Return whether its type is one of these, by identity."""
+    return any(type(value) is kind for kind in kinds)
 
 
 def is_module(value: Any) -> bool:
-    """Return whether it is a torch module, by its type: `isinstance` may ask the object for its class."""
-    return torch.nn.Module in type.__dict__["__mro__"].__get__(type(value))
+    """Return whether it is a torch module."""
+    return is_kind_of(value, torch.nn.Module)
 
 
 def is_tensor(value: Any) -> bool:
     """Return whether it is a plain tensor or parameter."""
-    return type(value) in _TENSORS
+    return type(value) is torch.Tensor or type(value) is torch.nn.Parameter
 
 
 def is_array(value: Any) -> bool:
@@ -57,7 +70,7 @@ def leaves(value: Any) -> tuple[list[Leaf], int]:
 def _walk(path: str, value: Any, seen: set[int], depth: int) -> Iterator[Leaf]:
     if id(value) in seen or depth > MAX_DEPTH:
         return
-    if is_tensor(value) or is_array(value) or torch.Tensor in type.__dict__["__mro__"].__get__(type(value)):
+    if is_tensor(value) or is_array(value) or is_kind_of(value, torch.Tensor):
         seen.add(id(value))
         yield path, value
         return
@@ -70,8 +83,8 @@ def _walk(path: str, value: Any, seen: set[int], depth: int) -> Iterator[Leaf]:
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
     if type(value) is dict:
-        yield from ((str(key), item) for key, item in list(value.items()) if type(key) in (str, int))
-    elif type(value) in (list, tuple):
+        yield from ((str(key), item) for key, item in list(value.items()) if is_one_of(key, (str, int)))
+    elif is_one_of(value, (list, tuple)):
         yield from ((str(number), item) for number, item in enumerate(value))
     elif is_module(value):
         attributes = _dict_of(value)

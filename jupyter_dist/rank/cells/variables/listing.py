@@ -11,7 +11,8 @@ import torch
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 
-from .leaves import bytes_of, dtype_of, is_array, is_module, is_tensor, leaves, shape_of
+from .holders import Held, Holder
+from .leaves import dtype_of, is_array, is_kind_of, is_module, is_one_of, is_tensor, leaves, shape_of
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.differences import VariableOnRank
@@ -20,24 +21,28 @@ MAX_NAMES = 2000
 MAX_CHARS = 80
 MAX_BITS = 256
 
+_SHOWN = (bool, float, complex, type(None))
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
 _get_name = type.__dict__["__name__"].__get__
-_get_mro = type.__dict__["__mro__"].__get__
 
 
-def list_variables(namespace: dict[Any, Any], hidden: Iterable[str]) -> tuple[dict[str, VariableOnRank], int]:
+def list_variables(
+    namespace: dict[Any, Any], hidden: Iterable[str], held: Held
+) -> tuple[dict[str, VariableOnRank], int]:
     """Return what the names stand for that cells have made, and how many more there are than MAX_NAMES."""
     unshown = set(hidden)
     names = [
         name
         for name, value in list(namespace.items())
         if type(name) is str and not name.startswith("_") and name not in unshown
-        if ModuleType not in _get_mro(type(value))
+        if not is_kind_of(value, ModuleType)
     ]
-    return {name: describe(namespace[name]) for name in names[:MAX_NAMES]}, max(0, len(names) - MAX_NAMES)
+    holders = held.variables()
+    rows = {name: describe(namespace[name], holders.get(name)) for name in names[:MAX_NAMES]}
+    return rows, max(0, len(names) - MAX_NAMES)
 
 
-def describe(value: Any) -> VariableOnRank:
+def describe(value: Any, holder: Holder | None) -> VariableOnRank:
     """Return what is known of a value without running code of its class."""
     row: VariableOnRank = {
         "type": str.__getitem__(_get_name(type(value)), slice(MAX_CHARS)),
@@ -51,12 +56,24 @@ def describe(value: Any) -> VariableOnRank:
     if is_tensor(value):
         _describe_tensor(value, row)
     elif is_array(value):
-        row |= {"kind": "array", "shape": str(shape_of(value)), "dtype": dtype_of(value), "bytes": bytes_of(value)}
+        row |= {"kind": "array", "shape": str(shape_of(value)), "dtype": dtype_of(value)}
     elif is_module(value):
         _describe_module(value, row)
     else:
         _describe_plain(value, row)
+    if holder is not None:
+        _describe_memory(holder, row)
     return row
+
+
+def _describe_memory(holder: Holder, row: VariableOnRank) -> None:
+    """Add the bytes of the storages that it holds: not those of its shape, which a view does not hold alone."""
+    if holder.holding.bytes_by or row["kind"] in ("tensor", "array", "module"):
+        row["bytes"] = holder.holding.num_bytes
+    if holder.also:
+        row["shares"] = holder.also
+    if parts := holder.holding.parts:
+        row["parts"] = parts
 
 
 def _describe_tensor(tensor: Any, row: VariableOnRank) -> None:
@@ -64,7 +81,7 @@ def _describe_tensor(tensor: Any, row: VariableOnRank) -> None:
     if tensor.layout is not torch.strided or tensor.is_nested:
         row["kind"] = ""  # its elements cannot be compared
         return
-    row["shape"], row["bytes"] = str(shape_of(tensor)), bytes_of(tensor)
+    row["shape"] = str(shape_of(tensor))
     if tensor.numel() == 1 and tensor.device.type == "cpu":
         row["value"] = repr(tensor.item())[:MAX_CHARS]
 
@@ -76,26 +93,19 @@ def _describe_module(module: Any, row: VariableOnRank) -> None:
     row["kind"] = "module"
     row["shape"] = f"{len(tensors)} tensors" if len(tensors) != 1 else "1 tensor"
     row["dtype"], row["device"] = ", ".join(sorted(dtypes)[:3]), ", ".join(sorted(devices)[:3])
-    row["bytes"] = sum({_storage(leaf): bytes_of(leaf) for leaf in tensors}.values())
 
 
 def _describe_plain(value: Any, row: VariableOnRank) -> None:
-    kind = type(value)
-    if kind in (bool, float, complex, type(None)) or (kind is int and value.bit_length() <= MAX_BITS):
+    if is_one_of(value, _SHOWN) or (type(value) is int and value.bit_length() <= MAX_BITS):
         row["value"] = repr(value)
-    elif kind is str:
+    elif type(value) is str:
         row["value"] = repr(value[:MAX_CHARS]) + ("\u2026" if len(value) > MAX_CHARS else "")
-    if kind in _SIZED:
+    if is_one_of(value, _SIZED):
         row["shape"] = str(len(value))
-    if kind in (str, bytes, bytearray):
+    if is_one_of(value, (str, bytes, bytearray)):
         row["bytes"] = sys.getsizeof(value)
-    if kind in (list, tuple, dict):
+    if is_one_of(value, (list, tuple, dict)):
         row["kind"] = "container"
-
-
-def _storage(tensor: Any) -> int:
-    """Return what identifies a tensor's memory, so that tied parameters count once."""
-    return int(tensor.data_ptr()) or id(tensor)
 
 
 def _device(device: torch.device) -> str:

@@ -30,7 +30,7 @@ import { IRankNote, RankNotes } from './header/ranknotes';
 import { RankButtons } from './header/rankbuttons';
 import { ReplaceButton } from './header/replacebutton';
 import { countStatuses } from './header/standingout';
-import { summarize } from './header/summary';
+import { memoryHint, summarize } from './header/summary';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
 import { VerdictCard } from './header/verdictcard';
 import { waitWords } from './header/waitwords';
@@ -255,6 +255,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     if (this._summary.textContent !== summary) {
       this._summary.textContent = summary;
     }
+    this._summary.title = memoryHint(trans, shown);
     const verdict = isStale ? null : this._runningVerdict();
     this._verdict.update(verdict);
     // Not twice; a rank that must be killed stays.

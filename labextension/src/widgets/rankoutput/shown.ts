@@ -1,6 +1,7 @@
 /** What the renderer shows, in the same form for live and saved output. */
 import type {
   ExecutionState,
+  ICellMemory,
   IErrorBody,
   IRanksBundle,
   IRanksStatus,
@@ -22,6 +23,8 @@ export interface IShownRank {
   rank: number;
   status: ExecutionState;
   seconds: number | null;
+  /** What the cell did to the rank's memory, if that is much. */
+  memory?: ICellMemory;
 }
 
 export interface IShown {
@@ -73,7 +76,8 @@ export function fromFollowed(
     const { ranks, state, statuses } = execution;
     shown.ranks = ranks;
     shown.state = state;
-    shown.perRank = perRank(ranks, statuses, state);
+    const memory = execution.rank_memory ?? {};
+    shown.perRank = perRank(ranks, statuses, state).map(one => ({ ...one, memory: memory[one.rank] }));
     shown.startedAt = execution.started_at;
     shown.endedAt = execution.ended_at;
     shown.error = execution.error;

@@ -7,7 +7,7 @@ import { Column, COLUMNS, differingColumns, differs, isComparable, Order } from 
 import type { ICompared } from '../../model/variables/variables';
 import type { IVariable, IVariableRow } from '../../services/protocol';
 import { Comparison } from './comparison';
-import { rankWords } from './words';
+import { bytesWords, rankWords } from './words';
 
 /** At first: a table of 2000 names with 32 rows each would take seconds to draw. */
 const MAX_NAMES = 300;
@@ -80,7 +80,7 @@ function Head({ order, onOrder, trans }: ITableProps): React.ReactElement {
         <th scope="col">{trans.__('Shape')}</th>
         <th scope="col">{trans.__('Dtype')}</th>
         <th scope="col">{trans.__('Device')}</th>
-        {sorted('bytes', trans.__('Bytes'), trans.__('Sort by size, the largest first'))}
+        {sorted('bytes', trans.__('Bytes'), trans.__('The memory that it holds. Sort by it, the largest first'))}
         <th scope="col">{trans.__('Value')}</th>
         <th scope="col" aria-label={trans.__('Compare')} />
       </tr>
@@ -169,9 +169,24 @@ function Cells({ row, odd, trans }: ICellsProps): React.ReactElement {
       <td>{rankWords(trans, row.ranks)}</td>
       {COLUMNS.map(column => (
         <td key={column} data-column={column} className={odd.has(column) ? 'jpd-mod-differs' : undefined}>
-          {column !== 'bytes' ? row[column] : row.bytes === null ? '' : formatBytes(row.bytes)}
+          {column !== 'bytes' ? row[column] : <Bytes {...{ row, trans }} />}
         </td>
       ))}
+    </>
+  );
+}
+
+/** The memory that it holds, and below it with what it shares that. */
+function Bytes({ row, trans }: Pick<ICellsProps, 'row' | 'trans'>): React.ReactElement {
+  const words = bytesWords(trans, row);
+  return (
+    <>
+      {row.bytes === null ? '' : formatBytes(row.bytes)}
+      {words && (
+        <span className="jpd-Variable-parts" title={words}>
+          {words}
+        </span>
+      )}
     </>
   );
 }

@@ -6,6 +6,7 @@ import { arrange, IArrangement } from '../../model/variables/arrange';
 import type { ICompared, VariablesModel } from '../../model/variables/variables';
 import { ErrorNote } from '../errornote';
 import { useSignal } from '../hooks';
+import { MemoryLines } from './memory';
 import { VariableTable } from './table';
 import { gapWords, statusWords } from './words';
 
@@ -61,6 +62,7 @@ function Status({ model, trans }: Pick<IViewProps, 'model' | 'trans'>): React.Re
       <p className="jpd-Variables-status" role="status" data-phase={phase}>
         {error && !listed ? '' : statusWords(trans, phase, answer, time)}
       </p>
+      {answer?.memory && <MemoryLines memory={answer.memory} trans={trans} />}
       {answer && gapWords(trans, answer).map(gap => <p key={gap}>{gap}</p>)}
     </>
   );

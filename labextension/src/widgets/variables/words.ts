@@ -2,8 +2,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
 import { differs } from '../../model/variables/arrange';
+import type { IHeldAlike } from '../../model/variables/held';
 import type { Phase } from '../../model/variables/variables';
-import type { IComparison, ITensorDifference, IVariables, RankSet } from '../../services/protocol';
+import type { IComparison, ITensorDifference, IVariableRow, IVariables, RankSet } from '../../services/protocol';
 
 type Trans = TranslationBundle;
 
@@ -59,6 +60,53 @@ export function gapWords(trans: Trans, answer: IVariables | IComparison): string
     );
   }
   return gaps;
+}
+
+/** The other holders that a line names. */
+const MAX_OTHERS = 3;
+
+/** "Memory of ranks 0-1: 28.0 MB held on each, processes of up to 317 MB." */
+export function heldWords(trans: Trans, { ranks, bytes, residentBytes, allocatedBytes, reservedBytes, isWhole }: IHeldAlike): string {
+  const size = isWhole ? formatBytes(bytes) : trans.__('more than %1', formatBytes(bytes));
+  const resident = formatBytes(residentBytes);
+  if (allocatedBytes !== null) {
+    const counted = [formatBytes(allocatedBytes), formatBytes(reservedBytes)];
+    return trans.__('Memory of %1: %2 held by name, %3 allocated, %4 reserved.', rankWords(trans, ranks), size, ...counted);
+  }
+  return /^\d+$/.test(ranks)
+    ? trans.__('Memory of %1: %2 held, the process has %3.', rankWords(trans, ranks), size, resident)
+    : trans.__('Memory of %1: %2 held on each, processes have up to %3.', rankWords(trans, ranks), size, resident);
+}
+
+/** "Beside variables: Out[3] 4.00 MB, x in step() 8.00 MB." */
+export function otherWords(trans: Trans, { others }: IHeldAlike): string {
+  const named = others.slice(0, MAX_OTHERS).map(({ name, bytes }) => `${name} ${formatBytes(bytes)}`);
+  const rest = others.length - named.length;
+  const list = [...named, ...(rest > 0 ? [trans._n('%1 more', '%1 more', rest)] : [])].join(', ');
+  return trans.__('Beside variables: %1.', list);
+}
+
+/** What to run to free what results and the last traceback hold. */
+export function freeWords(trans: Trans, { others }: IHeldAlike): string {
+  const frees = (where: string): boolean => others.some(one => one.where === where && one.frees_bytes > 0);
+  const ways = [
+    frees('result') ? trans.__('%1 frees results.', '%reset -f out') : '',
+    frees('traceback') ? trans.__('%1 frees what the last traceback keeps.', 'import sys; sys.last_value = sys.last_traceback = sys.last_exc = None') : ''
+  ];
+  return ways.filter(Boolean).join(' ');
+}
+
+/** "parameters 4.00 MB, gradients 4.00 MB; shared with adam": what is in the bytes of a variable. */
+export function bytesWords(trans: Trans, { parts = {}, shares = [] }: IVariableRow): string {
+  const words: Record<string, string> = {
+    parameters: trans.__('parameters'),
+    buffers: trans.__('buffers'),
+    gradients: trans.__('gradients'),
+    state: trans.__('state')
+  };
+  const named = Object.entries(parts).map(([part, size]) => `${words[part] ?? part} ${formatBytes(size)}`);
+  const shared = shares.length > 0 ? trans.__('shared with %1', shares.join(', ')) : '';
+  return [named.length > 1 || 'state' in parts ? named.join(', ') : '', shared].filter(Boolean).join('; ');
 }
 
 /** "model: 1 of 4 tensors differs, 3 are equal. Compared 2.1 kB on ranks 0-1." */

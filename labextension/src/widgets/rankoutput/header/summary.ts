@@ -1,6 +1,6 @@
 /** The summary line of a rank output. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { formatSeconds } from '../../../model/format/quantities';
+import { formatBytes, formatSeconds } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
 import type { ExecutionState } from '../../../services/protocol';
 import { stateWord } from '../../statewords';
@@ -56,6 +56,30 @@ function states(trans: TranslationBundle, shown: IShown): string {
         : trans.__('%1 %2', rankSetLabel(trans, formatRanks(ranks)), word);
     })
     .join(', ');
+}
+
+/** "Memory: +412 MB not given back on ranks 0-3; +1.2 GB not given back, peak 2.1 GB on rank 4"; empty without any. */
+export function memoryHint(trans: TranslationBundle, { perRank }: IShown): string {
+  const alike = new Map<string, number[]>();
+  for (const one of perRank) {
+    const words = memoryWords(trans, one);
+    if (words) {
+      alike.set(words, [...(alike.get(words) ?? []), one.rank]);
+    }
+  }
+  const parts = [...alike].map(([words, ranks]) => trans.__('%1 on %2', words, rankSetLabel(trans, formatRanks(ranks))));
+  return parts.length > 0 ? trans.__('Memory: %1', parts.join('; ')) : '';
+}
+
+/** "+412 MB not given back, peak 1.2 GB"; empty if the cell changed little. */
+export function memoryWords(trans: TranslationBundle, { memory }: IShownRank): string {
+  if (!memory) {
+    return '';
+  }
+  const { added_bytes: added, peak_bytes: peak } = memory;
+  const size = formatBytes(Math.abs(added));
+  const change = added >= 0 ? trans.__('+%1 not given back', size) : trans.__('-%1 given back', size);
+  return peak === null ? change : trans.__('%1, peak %2', change, formatBytes(peak));
 }
 
 /** The time a rank took, or has taken so far; empty if it has not started. */

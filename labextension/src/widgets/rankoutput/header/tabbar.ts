@@ -6,7 +6,7 @@ import { MANY_RANKS } from '../../rankfinder';
 import { stateWord } from '../../statewords';
 import type { IShown, IShownRank } from '../shown';
 import { standingOut } from './standingout';
-import { rankTime } from './summary';
+import { memoryWords, rankTime } from './summary';
 
 /** Above this many ranks, a tab only has a number and a state. */
 const MAX_WIDE = 8;
@@ -65,8 +65,9 @@ export class RankTabBar {
       const state = trans.__('Rank %1, %2 %3', rank.rank, word, time).trim();
       const label = asks ? trans.__('%1, asks for input', state) : state;
       setAttribute(tab, 'data-asks', String(asks));
+      const memory = memoryWords(trans, rank);
       setAttribute(tab, 'aria-label', label);
-      setAttribute(tab, 'title', label);
+      setAttribute(tab, 'title', memory ? trans.__('%1\nMemory: %2', label, memory) : label);
     }
     for (const [id, tab] of this._tabs) {
       setAttribute(tab, 'aria-selected', String(id === selected));

@@ -1,0 +1,97 @@
+"""What holds the memory of ranks: `group.variables().memory`, and its text; ranks that hold the same are one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jupyter_dist.protocol.memory import CellMemory, HeldMemory, MemoryHolder
+from jupyter_dist.protocol.ranks import format_ranks
+
+from .bundle import rank_label
+
+MAX_LINES = 20
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+class Held:
+    """What holds memory, by rank: `held[0]` is the HeldMemory of docs/api.md of rank 0."""
+
+    def __init__(self, models: Sequence[HeldMemory], notes: Sequence[str] = ()) -> None:
+        self.models = list(models)
+        self._notes = notes
+
+    def __iter__(self) -> Iterator[HeldMemory]:
+        return iter(self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, rank: int) -> HeldMemory:
+        found = next((one for one in self.models if one["rank"] == rank), None)
+        if found is None:
+            raise KeyError(f"Rank {rank} has not answered.")
+        return found
+
+    def __repr__(self) -> str:
+        lines = [line for same in _alike(self.models) for line in _lines(same)]
+        return "\n".join([*lines, *self._notes]) or "No rank has answered."
+
+
+def cell_text(changed: CellMemory) -> str:
+    """Return what a cell did to the memory of a rank, in a few words."""
+    sign, words = ("+", "not given back") if changed["added_bytes"] >= 0 else ("-", "given back")
+    peak = "" if changed["peak_bytes"] is None else f", peak {format_bytes(changed['peak_bytes'])}"
+    return f"{sign}{format_bytes(abs(changed['added_bytes']))} {words}{peak}"
+
+
+def format_bytes(size: int) -> str:
+    """Return a size as `1.5 MiB`."""
+    number, unit = float(size), 0
+    while number >= 1024 and unit < len(_UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{size} B"
+
+
+def _alike(models: Sequence[HeldMemory]) -> list[list[HeldMemory]]:
+    """Put ranks together whose holders are the same."""
+    alike: list[list[HeldMemory]] = []
+    for one in models:
+        same = next((known for known in alike if known[0]["holders"] == one["holders"]), None)
+        if same is None:
+            alike.append([one])
+        else:
+            same.append(one)
+    return alike
+
+
+def _lines(same: Sequence[HeldMemory]) -> Iterator[str]:
+    first = same[0]
+    ranks = rank_label(format_ranks(one["rank"] for one in same))
+    holders = first["holders"][:MAX_LINES]
+    each = " on each" if len(same) > 1 else ""
+    yield f"[{ranks}] {format_bytes(first['bytes'])} held{each}; {_counters(same)}"
+    width = max((len(one["name"]) for one in holders), default=0)
+    yield from (
+        f"  {one['name']:{width}}  {format_bytes(one['bytes']):>9}  {_details(one)}".rstrip() for one in holders
+    )
+    if more := len(first["holders"]) - len(holders) + first["left_out"]:
+        yield f"  and {more} smaller"
+    if not first["is_whole"]:
+        yield "  Lists of many objects were not looked at to their ends."
+
+
+def _counters(same: Sequence[HeldMemory]) -> str:
+    """Return the largest counters: these are never quite the same on two ranks."""
+    up_to = "up to " if len(same) > 1 else ""
+    allocated = [one["allocated_bytes"] for one in same if one["allocated_bytes"] is not None]
+    if allocated:
+        reserved = max(one["reserved_bytes"] or 0 for one in same)
+        return f"{up_to}{format_bytes(max(allocated))} allocated, {format_bytes(reserved)} reserved"
+    return f"{up_to}{format_bytes(max(one['resident_bytes'] for one in same))} of host memory"
+
+
+def _details(one: MemoryHolder) -> str:
+    parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in one["parts"].items())
+    shared = f"shared with {', '.join(one['also'])}" if one["also"] else ""
+    return "; ".join(filter(None, (one["type"], parts, shared)))

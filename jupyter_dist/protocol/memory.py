@@ -1,0 +1,47 @@
+"""What the API sends about memory: what a cell added, and what holds it on a rank.
+
+Beside models.py: see there for what is generated from these types.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from .field import Field
+
+
+class CellMemory(TypedDict):
+    """What a cell did to the memory of a rank; only of a megabyte and more."""
+
+    kind: Annotated[Literal["allocated", "resident"], Field("Of tensors on the rank's device, or of its process.")]
+    added_bytes: Annotated[int, Field("Taken and not given back; less than 0 if it gave back more.")]
+    peak_bytes: Annotated[
+        int | None, Field("The most that the rank held meanwhile; null if it had held as much before.")
+    ]
+
+
+class MemoryHolder(TypedDict):
+    """Something by which a rank holds memory."""
+
+    name: Annotated[str, Field("`model`, `Out[3]`, or `x in step()` for a variable of a call in the last traceback.")]
+    where: Literal["variable", "result", "traceback"]
+    also: Annotated[list[str], Field("Other holders that have memory in common with it; at most 5.")]
+    type: str
+    bytes: Annotated[int, Field("Of all storages that it holds; a view holds the storage that it is a view of.")]
+    frees_bytes: Annotated[int, Field("What nothing else in the list holds, so that removing it frees it.")]
+    parts: Annotated[dict[str, int], Field("Bytes of `parameters`, `buffers`, `gradients` and `state` among them.")]
+
+
+class HeldMemory(TypedDict):
+    """What holds the memory of a rank."""
+
+    rank: int
+    bytes: Annotated[int, Field("Of all tensors, arrays and large texts that something holds, each storage once.")]
+    devices: Annotated[dict[str, int], Field("The same by device.")]
+    resident_bytes: Annotated[int, Field("Of the process.")]
+    allocated_bytes: Annotated[int | None, Field("Of tensors on the device; null on CPU.")]
+    reserved_bytes: Annotated[int | None, Field("Those, and what torch keeps for later ones.")]
+    peak_bytes: Annotated[int | None, Field("The most that was allocated.")]
+    holders: Annotated[list[MemoryHolder], Field("The largest first; at most 100.")]
+    left_out: Annotated[int, Field("How many holders are not listed.")]
+    is_whole: Annotated[bool, Field("Whether everything was looked at; lists of many objects are not.")]

@@ -1,0 +1,138 @@
+"""The report of a rank that is out of memory: what was asked for, who holds the rest, and what would free it.
+
+It is text on stderr, after the error: lines that are equal on several ranks are folded, every reader shows it, and it
+is in the logs. It is made where memory is short, so it takes a bounded number of steps and little memory, and an error
+in it changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jupyter_dist.rank.collectives.torch_compat import OutOfMemoryError, without_functions
+from jupyter_dist.rank.ipython.tracebacks import safe_message
+from jupyter_dist.rank.memory import Memory
+
+from .variables import holders
+from .variables.holders import Held, Holder, before
+from .variables.storages import Storage
+
+MAX_LINES = 8
+MAX_CHAIN = 20
+SMALLEST_PART = 100  # what holds less than a hundredth of the whole has no line
+
+_ERRORS = (MemoryError, OutOfMemoryError)
+_OF_ALLOCATOR = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)  # torch's, in a RuntimeError
+_ASKED = re.compile(r"(?:[Tt]ried to allocate|Unable to allocate) (?:([\d.]+) ([KMGTP]iB|bytes)|(\d+) bytes)")
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_CLEAR_ERROR = "import sys; sys.last_value = sys.last_traceback = sys.last_exc = None"
+
+
+def find_shortage(error: BaseException | None) -> BaseException | None:
+    """Return the error that says that memory was short: this one, or one that it came from; None if there is none."""
+    for _ in range(MAX_CHAIN):
+        if error is None:
+            return None
+        if issubclass(type(error), _ERRORS):
+            return error
+        if type(error) is RuntimeError and _OF_ALLOCATOR.search(safe_message(error)):
+            return error
+        error = before(error)
+    return None
+
+
+def asked_bytes(message: str) -> int | None:
+    """Return how much was asked for, as the message of torch or numpy says it; Python's own says nothing."""
+    found = _ASKED.search(message)
+    if found is None:
+        return None
+    amount, unit, whole = found.groups()
+    return int(whole) if whole else int(float(amount) * 1024 ** _UNITS.index(unit))
+
+
+def report(error: BaseException, namespace: dict[Any, Any], hidden: Iterable[str], memory: Memory) -> str:
+    """Return the report as lines of text."""
+    with without_functions():
+        held = holders.find(namespace, hidden, error)
+        return "\n".join(lines_of(asked_bytes(safe_message(error)), held, memory.counters(), memory.device_type)) + "\n"
+
+
+def lines_of(asked: int | None, held: Held, counters: Mapping[str, int | None], device_type: str) -> Iterator[str]:
+    """Yield the lines of a report. Pure.
+
+    Args:
+        asked: how many bytes were asked for; None: the error does not say it.
+        held: what holds memory.
+        counters: of Memory.counters.
+        device_type: torch's, of the rank's device.
+    """
+    largest = held.largest()
+    asked_words = f" {size_text(asked)} more were asked for." if asked is not None else ""
+    yield f"Out of memory:{asked_words} {_total_text(held, counters)}"
+    shown = [one for one in largest[:MAX_LINES] if one.holding.num_bytes * SMALLEST_PART >= held.num_bytes]
+    width = max((len(one.name) for one in shown), default=0)
+    for one in shown:
+        yield f"  {one.name:{width}}  {size_text(one.holding.num_bytes):>9}{_details(one)}"
+    if rest := len(largest) - len(shown):
+        yield f"  and {rest} smaller"
+    if not held.is_whole:
+        yield "  Lists of many objects were not looked at to their ends."
+    advice = list(_advice(largest, counters, device_type))
+    if advice:
+        yield "To free memory:"
+        yield from (f"  {line}" for line in advice)
+
+
+def _total_text(held: Held, counters: Mapping[str, int | None]) -> str:
+    by_device = [f"{size_text(size)} on {device}" for device, size in sorted(held.by_device.items())]
+    named = f"Variables, results and calls hold {' and '.join(by_device)}" if by_device else "No variable holds any"
+    allocated, reserved = counters["allocated_bytes"], counters["reserved_bytes"]
+    if allocated is None or reserved is None:
+        return f"{named}; the process has about {_rough(counters['resident_bytes'] or 0)}:"
+    return f"{named}; torch has {size_text(allocated)} in tensors, and reserved {size_text(reserved)}:"
+
+
+def _rough(size: int) -> str:
+    """Return a size with two digits: processes of ranks are never quite the same, and their lines should be."""
+    return size_text(int(float(f"{size / (1 << 20):.1e}") * (1 << 20)))
+
+
+def _details(one: Holder) -> str:
+    parts = [f"{size_text(size)} of {name}" for name, size in one.holding.parts.items()]
+    words = [", ".join(parts)] if len(parts) > 1 or (parts and "state" in one.holding.parts) else []
+    if one.also:
+        words.append(f"shared with {', '.join(one.also)}")
+    return f"  {'; '.join(words)}" if words else ""
+
+
+def _advice(largest: list[Holder], counters: Mapping[str, int | None], device_type: str) -> Iterator[str]:
+    """Yield what to run, with what it frees: nothing that another holder would keep."""
+    whole = sum(one.holding.num_bytes for one in largest)
+    variables = [one for one in largest if one.where == "variable" and one.frees * SMALLEST_PART >= whole]
+    for one in sorted(variables, key=lambda one: -one.frees)[:3]:
+        yield f"del {one.name}  ({size_text(one.frees)})"
+    cleared: set[Storage] = set()  # a model and its optimizer have the same gradients
+    for one in largest[:MAX_LINES]:
+        gradients = {storage for storage, part in one.holding.part_of.items() if part == "gradients"} - cleared
+        size = sum(one.holding.bytes_by[storage] for storage in gradients)
+        if one.where == "variable" and size * SMALLEST_PART >= whole > 0:
+            cleared |= gradients
+            yield f"{one.name}.zero_grad()  ({size_text(size)} of gradients)"
+    if results := sum(one.frees for one in largest if one.where == "result"):
+        yield f"%reset -f out  ({size_text(results)} of results that Out keeps)"
+    if calls := sum(one.frees for one in largest if one.where == "traceback"):
+        yield f"{_CLEAR_ERROR}  ({size_text(calls)} that the traceback keeps)"
+    allocated, reserved = counters["allocated_bytes"], counters["reserved_bytes"]
+    if allocated is not None and reserved is not None and (reserved - allocated) * 10 >= reserved:
+        yield f"torch.{device_type}.empty_cache()  ({size_text(reserved - allocated)} reserved, not in tensors)"
+
+
+def size_text(size: int) -> str:
+    """Return a size as torch writes it, with three digits, so that it is the same on ranks that are nearly alike."""
+    number, unit = float(size), 0
+    while number >= 999.5 and unit < len(_UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    digits = 0 if unit == 0 or number >= 99.95 else 1 if number >= 9.995 else 2
+    return f"{number:.{digits}f} {_UNITS[unit]}"
