@@ -17,7 +17,11 @@ declare module '@jupyterlab/debugger' {
   export interface IDebugger {
     readonly isStarted: boolean;
     /** The title is that of the panel. */
-    readonly model: { title: string };
+    readonly model: {
+      title: string;
+      /** Setting the frame has its variables read. */
+      readonly callstack: { frame: object | null | undefined };
+    };
     readonly session: { connection: unknown } | null;
     /** The name of the file that stands for a cell with this code. */
     getCodeId(code: string): string;

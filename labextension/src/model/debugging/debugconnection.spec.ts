@@ -60,6 +60,26 @@ describe('a rank on another machine', () => {
   });
 });
 
+describe('code in the debug console', () => {
+  it('is told once JupyterLab has the stack, so that variables are read again', async () => {
+    const { connection, ask } = debugged(['busy', 'busy']);
+    let evaluated = 0;
+    connection.evaluated.connect(() => (evaluated += 1));
+    const settle = () => new Promise(resolve => setTimeout(resolve, 0));
+    await ask('stackTrace', { threadId: 1 });
+    await settle();
+    expect(evaluated).toBe(0);
+    await ask('evaluate', { expression: 'x = 2' });
+    await settle();
+    expect(evaluated).toBe(0);
+    await ask('stackTrace', { threadId: 1 });
+    await ask('stackTrace', { threadId: 1 });
+    await settle();
+    expect(evaluated).toBe(1);
+    connection.dispose();
+  });
+});
+
 describe('a dead rank', () => {
   it('is not asked, and the others are debugged', async () => {
     const { connection, asked, ask } = debugged(['idle', 'dead', 'idle']);

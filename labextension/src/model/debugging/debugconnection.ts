@@ -94,6 +94,11 @@ export class DebugConnection implements IDisposable {
     return this._changed;
   }
 
+  /** Emitted when JupyterLab has read the stack again, after code in its console that may have changed variables. */
+  get evaluated(): ISignal<this, void> {
+    return this._evaluated;
+  }
+
   /** Its name is the title of the panel. */
   get name(): string {
     return translation().__('%1: rank %2', this._options.group.name, this._shown);
@@ -161,9 +166,18 @@ export class DebugConnection implements IDisposable {
       .then(reply => {
         const message = { header: { msg_id: UUID.uuid4(), msg_type: 'debug_reply' }, content: reply };
         future.onReply(message);
+        this._onReplied(content.command);
         return message;
       });
     return future as unknown as Kernel.IControlFuture;
+  }
+
+  private _onReplied(command: string): void {
+    if (command === 'stackTrace' && this._hasEvaluated) {
+      // JupyterLab takes the frames first.
+      setTimeout(() => this._evaluated.emit(), 0);
+    }
+    this._hasEvaluated = command === 'evaluate' || (this._hasEvaluated && command !== 'stackTrace');
   }
 
   private async _reply(content: Content): Promise<object> {
@@ -305,6 +319,8 @@ export class DebugConnection implements IDisposable {
 
   private readonly _cellFiles = new CellFiles();
   private readonly _changed = new Signal<this, void>(this);
+  private readonly _evaluated = new Signal<this, void>(this);
+  private _hasEvaluated = false;
   private _isAlone = false;
   private _isDisposed = false;
   /** The user chose the rank that is shown, or it stopped in this cell. */

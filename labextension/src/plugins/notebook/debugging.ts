@@ -141,6 +141,15 @@ class Connections {
   private readonly _all = new Map<NotebookPanel, DebugConnection>();
 }
 
+/** JupyterLab forgets the variables after each line of its console, and reads those of a frame when it is chosen. */
+function showVariables(this: IDebugger, connection: DebugConnection): void {
+  const { callstack } = this.model;
+  const { frame } = callstack;
+  if (this.session?.connection === connection && frame) {
+    callstack.frame = frame;
+  }
+}
+
 /** The row of ranks at the top of the panel, for the notebook that is shown. */
 function panelRow(
   sidebar: IDebuggerSidebar,
@@ -166,6 +175,9 @@ function panelRow(
         sidebar.header.addWidget(row);
       }
       row.connection = wanted;
+      if (wanted && debug) {
+        wanted.evaluated.connect(showVariables, debug);
+      }
     };
     if (row || connection) {
       void load();
