@@ -35,6 +35,7 @@ _WATCH = """
   };
 })()
 """
+_HAS_COMMAND = "jupyterapp.commands.hasCommand('jupyter-dist:open-timeline')"
 _OPEN = "jupyterapp.commands.execute('jupyter-dist:open-timeline', {{ group: '{group}' }}).then(() => null)"
 _LOADED = "document.querySelector('.jpd-Timeline-readout')?.textContent.startsWith('Memory: 0 to') ?? false"
 _FRAMES = "jpdFrames()"
@@ -43,6 +44,10 @@ _STEP = """
   const host = document.querySelector('.jpd-Timeline-host');
   const box = host.getBoundingClientRect();
   const at = {{ bubbles: true, cancelable: true, clientX: box.left + box.width * 0.6, clientY: box.top + 40 }};
+  for (let i = 0; i < {before}; i++) {{
+    host.dispatchEvent(new WheelEvent('wheel', {{ ...at, ctrlKey: true, deltaY: -30 }}));
+  }}
+  await new Promise(resolve => setTimeout(resolve, 1000));
   jpdFrames();
   for (let i = 0; i < {steps}; i++) {{
     host.dispatchEvent(new WheelEvent('wheel', {{ ...at, {wheel} }}));
@@ -52,6 +57,7 @@ _STEP = """
   return jpdFrames();
 }})()
 """
+ZOOMED_IN = 10  # steps, so that there is something to move to
 _WHEELS = {
     "zoom in and out": "ctrlKey: true, deltaY: (i % 20 < 10 ? -1 : 1) * 30",
     "move": "deltaX: (i % 20 < 10 ? -1 : 1) * 60",
@@ -104,6 +110,7 @@ def measure(options: Options) -> list[Table]:
 def _use(page: Page) -> dict[str, dict[str, float]]:
     page.evaluate(_WATCH)
     page.evaluate("new Promise(resolve => setTimeout(resolve, 2000))")
+    wait_until(lambda: page.evaluate(_HAS_COMMAND) is True, 60, "the extension is there", 0.1)
     page.evaluate(_FRAMES)
     page.evaluate(_OPEN.format(group=GROUP))
     wait_until(lambda: page.evaluate(_LOADED) is True, 60, "the hour is there", 0.1)
@@ -111,5 +118,6 @@ def _use(page: Page) -> dict[str, dict[str, float]]:
     found = {"open it": page.evaluate(_FRAMES)}
     page.evaluate("new Promise(resolve => setTimeout(resolve, 1000))")
     for what, wheel in _WHEELS.items():
-        found[what] = page.evaluate(_STEP.format(steps=STEPS, wheel=wheel))
+        before = ZOOMED_IN if what == "move" else 0
+        found[what] = page.evaluate(_STEP.format(steps=STEPS, wheel=wheel, before=before))
     return found

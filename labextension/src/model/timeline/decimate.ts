@@ -16,13 +16,15 @@ export interface IPixels {
  *
  * @param afterGap - for each time whether nothing is known of the time before it
  * @param width - in pixels, of the whole range
+ * @param step - pixels of a column
  */
 export function decimate(
   times: readonly number[],
   values: readonly number[],
   afterGap: readonly boolean[],
   { from, to }: IRange,
-  width: number
+  width: number,
+  step = 1
 ): IPixels {
   const pixels: IPixels = { x: [], low: [], high: [], starts: [] };
   const { x, low, high, starts } = pixels;
@@ -30,7 +32,7 @@ export function decimate(
   // One number on each side: lines go to the edges.
   const first = Math.max(0, lowerBound(times, from) - 1);
   const last = Math.min(times.length - 1, lowerBound(times, to));
-  const isDense = last - first > width;
+  const isDense = last - first > width / step;
   let isNew = true;
   let column = NaN;
   for (let i = first; i <= last; i++) {
@@ -41,7 +43,7 @@ export function decimate(
       continue;
     }
     const at = (times[i] - from) * scale;
-    const place = isDense ? Math.round(at) : at;
+    const place = isDense ? Math.round(at / step) * step : at;
     if (place === column && !isNew) {
       const end = x.length - 1;
       low[end] = Math.min(low[end], value);

@@ -35,6 +35,8 @@ export interface ILane {
   /** Of the time axis. */
   readonly width: number;
   readonly gutter: number;
+  /** Pixels of a column of samples. */
+  readonly step: number;
   readonly isPointed: boolean;
 }
 
@@ -122,9 +124,9 @@ function drawGaps(context: CanvasRenderingContext2D, { model, range, style, heig
 }
 
 function drawMemory(context: CanvasRenderingContext2D, lane: ILane): void {
-  const { model, range, style, height, width, rank, scales } = lane;
+  const { model, range, style, height, width, rank, scales, step } = lane;
   const { columns } = model;
-  const pixels = decimate(columns.times, columns.column(rank, columns.memory), columns.afterGap, range, width);
+  const pixels = decimate(columns.times, columns.column(rank, columns.memory), columns.afterGap, range, width, step);
   const colour = style.ranks[rank % style.ranks.length];
   const yOf = heights(height, scales.memory);
   context.fillStyle = colour;
@@ -144,9 +146,10 @@ function drawMemory(context: CanvasRenderingContext2D, lane: ILane): void {
   });
 }
 
-function drawLine(context: CanvasRenderingContext2D, { model, range, style, height, width, rank, scales, line }: ILane): void {
+function drawLine(context: CanvasRenderingContext2D, lane: ILane): void {
+  const { model, range, style, height, width, rank, scales, line, step } = lane;
   const { times, values, afterGap } = lineOf(model, rank, line);
-  const pixels = decimate(times, values, afterGap, range, width);
+  const pixels = decimate(times, values, afterGap, range, width, step);
   const yOf = heights(height, scales.line);
   context.strokeStyle = style.line;
   context.lineWidth = 0.75;

@@ -8,8 +8,12 @@ import { ILine, scalesOf } from './scales';
 export const GUTTER = 60;
 const MIN_HEIGHT = 22;
 const MAX_HEIGHT = 140;
-/** Time for drawing in a frame. */
+/** Time for drawing in a frame. The browser fills the shapes afterwards, which takes longer: hence so few lanes, too. */
 const SLICE_MS = 8;
+const SLICE_LANES = 4;
+/** While the range is moved, all lanes are drawn in every frame, with fewer points; after this time as they are. */
+const MOVING_MS = 200;
+const MOVING_STEP = 6;
 
 export interface ILanesOptions {
   model: TimelineModel;
@@ -87,10 +91,29 @@ export class Lanes {
     const first = Math.floor(this._host.scrollTop / this._height);
     const last = Math.min(this._num, Math.ceil((this._host.scrollTop + this._host.clientHeight) / this._height));
     this._scales = scalesOf(this._options.model, this._options.line(), this._options.range(), this._num);
+    this._move(this._options.range());
     for (let rank = first; rank < last; rank++) {
       this._dirty.add(rank);
     }
     this._frame = this._frame || requestAnimationFrame(this._slice);
+  }
+
+  /** See whether the range is being moved. */
+  private _move({ from, to }: IRange): void {
+    if (from === this._shown.from && to === this._shown.to) {
+      return;
+    }
+    const now = performance.now();
+    const isMoving = now - this._shown.at < MOVING_MS;
+    this._shown = { from, to, at: now };
+    if (isMoving) {
+      this._step = MOVING_STEP;
+      clearTimeout(this._rest);
+      this._rest = setTimeout(() => {
+        this._step = 1;
+        this.update();
+      }, MOVING_MS);
+    }
   }
 
   /** The colors have changed. */
@@ -101,6 +124,7 @@ export class Lanes {
 
   dispose(): void {
     cancelAnimationFrame(this._frame);
+    clearTimeout(this._rest);
     this._resize.disconnect();
     this._host.removeEventListener('scroll', this._onScroll);
     this._spacer.remove();
@@ -138,16 +162,18 @@ export class Lanes {
       return;
     }
     const end = performance.now() + SLICE_MS;
+    let left = this._step === 1 ? SLICE_LANES : Infinity;
     this._style ??= readLaneStyle(this._host);
     const ratio = window.devicePixelRatio || 1;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const { model, range, line } = this._options;
-    const shared = { model, range: range(), line: line(), scales: this._scales, style: this._style, width: this.width, gutter: GUTTER };
+    const time = { range: range(), width: this.width, gutter: GUTTER, step: this._step };
+    const shared = { model, line: line(), scales: this._scales, style: this._style, ...time };
     for (const rank of this._dirty) {
       this._dirty.delete(rank);
       const top = rank * this._height - this._host.scrollTop;
       drawLane(context, { ...shared, rank, top, height: this._height, isPointed: rank === this._pointed });
-      if (performance.now() > end) {
+      if (--left === 0 || performance.now() > end) {
         break;
       }
     }
@@ -164,8 +190,11 @@ export class Lanes {
   private _height = MAX_HEIGHT;
   private _num = 0;
   private _pointed: number | null = null;
+  private _rest: ReturnType<typeof setTimeout> | undefined;
   private readonly _resize = new ResizeObserver(() => this.update());
   private _scales = { memory: 1, line: 1 };
+  private _shown = { from: NaN, to: NaN, at: -Infinity };
   private readonly _spacer = document.createElement('div');
+  private _step = 1;
   private _style: ILaneStyle | null = null;
 }
