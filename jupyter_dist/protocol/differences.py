@@ -1,4 +1,4 @@
-"""What the API sends about differences between ranks: their variables, and tensors that are not the same.
+"""What the API sends about differences between ranks: variables, tensors that are not the same, cells that they missed.
 
 Beside models.py: see there for what is generated from these types.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 from .field import Field
 from .memory import HeldMemory
 from .models import RankSet
+from .states import ExecutionState
 
 if TYPE_CHECKING:
     # Agent and ranks only have the standard library of Python 3.10, which lacks this name; they never use it.
@@ -87,3 +88,49 @@ class Comparison(TypedDict):
     bytes: Annotated[int, Field("Of these tensors, on one rank.")]
     left_out: Annotated[int, Field("Not compared (sharded, sparse, out of time), or not listed (after 500).")]
     differences: list[TensorDifference]
+
+
+class CellRun(TypedDict):
+    """The last run of a cell on some ranks, in the processes that they have now."""
+
+    ranks: RankSet
+    version: Annotated[int, Field("Of its code, counted from 1 in the order in which they first ran.")]
+    execution_id: str
+    execution_count: int | None
+
+
+class MissedCell(TypedDict):
+    """The ranks that have missed a cell, and why."""
+
+    ranks: RankSet
+    reason: Annotated[
+        Literal["replaced", "changed", "skipped"],
+        Field("`replaced`: it ran before their process began. `changed`: they ran an older version. `skipped`: none."),
+    ]
+
+
+class DriftCell(TypedDict):
+    """A cell, the version that counts, and on which ranks it ran."""
+
+    execution_id: Annotated[str, Field("Of the last run that succeeded on a rank, else of the last one.")]
+    execution_count: int | None
+    notebook: str | None
+    cell_id: str | None
+    line: Annotated[str, Field("The first line.")]
+    state: Annotated[ExecutionState, Field("How that run ended: `ok` if it did on any rank.")]
+    seconds: Annotated[float | None, Field("Of its slowest rank.")]
+    versions: Annotated[int, Field("How many versions of its code have run.")]
+    version: Annotated[int, Field("That of this run.")]
+    runs: list[CellRun]
+    missed: list[MissedCell]
+    offered: Annotated[RankSet, Field("To catch up: replaced ranks that have missed it, if it can be sent again.")]
+    code: Annotated[str | None, Field("Null unless ranks have missed it; of a call of a client, which has none, too.")]
+
+
+class Drift(TypedDict):
+    """Which version of which cell ran on which ranks since the last restart, in the order to run them again."""
+
+    generation: Annotated[int, Field("That of the group.")]
+    cells: list[DriftCell]
+    left_out: Annotated[int, Field("Missed cells after these: their code is beyond 4 MiB.")]
+    forgotten: Annotated[bool, Field("Whether older cells are no longer known.")]

@@ -98,6 +98,7 @@ class Rank(TypedDict):
     exit: RankExit | None
     message: str | None
     ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]
+    absences: NotRequired[Annotated[list[list[float]], Field("From when to when it had no process.")]]
 
 
 class NodeDevice(TypedDict):
@@ -287,6 +288,7 @@ class Execution(TypedDict):
     error: ErrorBody | None
     code: NotRequired[Annotated[str | None, Field("Not in lists.")]]
     line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
+    code_checksum: NotRequired[Annotated[str, Field("CRC-32 of its code in UTF-8, in hexadecimal.")]]
     waits_for: NotRequired[Annotated[str | None, Field("The cell of another notebook that a queued one waits for.")]]
     warning: NotRequired[Annotated[str | None, Field("It calls what all ranks must call, and was sent to some.")]]
     notices: NotRequired[
@@ -362,8 +364,7 @@ class DebugReplies(TypedDict):
 
 
 RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
-# Marks an output that belongs to a bundle, which shows it (docs/decisions/0019).
-PART_MIME = "application/vnd.jupyter-dist.part+json"
+PART_MIME = "application/vnd.jupyter-dist.part+json"  # of an output that a bundle shows (docs/decisions/0019)
 
 
 class SavedGroup(TypedDict):
@@ -398,6 +399,7 @@ class RanksBundle(TypedDict):
     ended_at: float | None
     items: list[SavedItem]
     error: NotRequired[Annotated[ErrorBody | None, Field("Why it was lost or aborted.")]]
+    code_checksum: NotRequired[Annotated[str, Field("Of the cell as it ran, if it ran without magics.")]]
 
 
 class LogRecord(TypedDict):

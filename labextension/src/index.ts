@@ -3,6 +3,7 @@ import { commandsPlugin } from './plugins/commands/commands';
 import { consolePlugin } from './plugins/console/console';
 import { completerPlugin } from './plugins/help/completer';
 import { debuggingPlugin } from './plugins/notebook/debugging';
+import { driftPlugin } from './plugins/notebook/drift';
 import { deletedCellsPlugin } from './plugins/notebook/deletedcells';
 import { executorPlugin, guardPlugin, kernelExecutorPlugin } from './plugins/notebook/executor';
 import { longCellsPlugin } from './plugins/notebook/longcells';
@@ -44,6 +45,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   deletedCellsPlugin,
   nodeWarningsPlugin,
   longCellsPlugin,
+  driftPlugin,
   cellOffersPlugin,
   newNotebookPlugin,
   rankOutputPlugin,

@@ -43,6 +43,10 @@ export const CommandIDs = {
   restart: 'jupyter-dist:restart',
   /** Replace dead ranks by new processes; args: `{group}`. */
   replace: 'jupyter-dist:replace',
+  /** Show the cells that ranks have missed, to run them there; args: `{group, execution?: one that is checked}`. */
+  catchUp: 'jupyter-dist:catch-up',
+  /** The same, from a notification; nothing if replaced ranks have missed no cell; args: `{group}`. */
+  offerCatchUp: 'jupyter-dist:offer-catch-up',
   /** Kill one rank; the others are not affected; args: `{group, rank}`. */
   killRank: 'jupyter-dist:kill-rank',
   /** Re-create the process group in the same processes; args: `{group}`. */

@@ -39,6 +39,8 @@ def test_without_a_command_they_are_named(dist):
         "variables",
         "compare",
         "curves",
+        "drift",
+        "catch-up",
         "stop",
         "doctor",
         "completion",

@@ -41,6 +41,7 @@ RIGHTS = {
     ("get", "groups/{group}/history"): "read",
     ("get", "groups/{group}/variables"): "read",  # by types alone, runs no code of cells
     ("post", "groups/{group}/compare"): "execute",  # takes the time of ranks
+    ("get", "groups/{group}/drift"): "read",  # from what the server knows; asks no rank
     ("get", "groups/{group}/stacks"): "read",  # asks the side threads, runs no code of cells
     ("post", "groups/{group}/executions"): "execute",
     ("get", "groups/{group}/executions"): "read",

@@ -114,6 +114,27 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     assert not any(_alive(rank["pid"]) for rank in group["ranks"])
 
 
+async def test_a_new_server_knows_what_a_replaced_rank_has_missed(api, server_again):
+    await api.start(name="g")
+    code = "kept = 40 + rank"
+    await api.run("g", code, cell_id="a", notebook="n.ipynb")
+    await api.run("g", "print('some')", ranks="0", cell_id="b", notebook="n.ipynb")
+    await api.ask("POST", "groups/g/ranks/1/kill", {})
+    await api.ask("GET", "groups/g", wait=PATIENCE, not_state="ready")
+    await api.ask("POST", "groups/g/replace", {})
+    await api.ask("GET", "groups/g", wait=PATIENCE, not_state="restarting")
+    before = await api.ask("GET", "groups/g/drift")
+    assert [(cell["offered"], cell["code"]) for cell in before["cells"]] == [("1", code), ("", "print('some')")]
+
+    await server_again()
+
+    assert await api.ask("GET", "groups/g/drift") == before
+    await api.run("g", code, ranks="1")
+    assert [cell["offered"] for cell in (await api.ask("GET", "groups/g/drift"))["cells"]] == ["", ""]
+    status, error = await api.refused("GET", "groups/nowhere/drift")
+    assert (status, error["code"]) == (404, "unknown_group")
+
+
 async def test_a_group_that_another_server_has_is_left_alone(api, jp_serverapp):
     await api.start(name="g")
     mine = jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.service

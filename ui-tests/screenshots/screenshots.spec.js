@@ -233,6 +233,27 @@ test('memory', async ({ page, request }) => {
   await shoot(page, 'memory', panel);
 });
 
+test('catch up: the dialog, and the header of a cell', async ({ page, request }) => {
+  await lab.startGroup(request, 4);
+  await page.setViewportSize({ width: 1100, height: 900 });
+  await open(page, 'catch-up.ipynb', [
+    'torch.manual_seed(0)\nmodel = torch.nn.Linear(64, 10)\noptimizer = torch.optim.Adam(model.parameters(), lr=0.02)',
+    'def schedule(step):\n    return 0.1 / (1 + step)'
+  ]);
+  await runCell(page, 0, 'ok');
+  await runCell(page, 1, 'ok');
+  const group = `/jupyter-dist/api/groups/${lab.GROUP}`;
+  const state = async () => (await (await request.get(group)).json()).state;
+  await request.post(`${group}/ranks/1/kill`, { data: {} });
+  await expect.poll(state).toBe('degraded');
+  await request.post(`${group}/replace`, { data: {} });
+  await expect.poll(state).toBe('ready');
+  await lab.cell(page, 0).node.getByRole('button', { name: 'Missed by rank 1' }).click();
+  const dialog = page.locator('.jp-Dialog-content');
+  await expect(dialog.getByRole('checkbox')).toHaveCount(2);
+  await shoot(page, 'catch-up', dialog);
+});
+
 test('start in one click: the launcher, and a cell whose group is not running', async ({ page }) => {
   await page.goto('/lab?reset');
   const tile = page.locator('.jp-LauncherCard').filter({ hasText: /Notebook on \d+ ranks/ });

@@ -7,6 +7,7 @@ import itertools
 import math
 import sys
 import time
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -43,6 +44,7 @@ class Execution:
         "began",
         "begin_seq",
         "code",
+        "code_checksum",
         "end_seq",
         "ended_at",
         "error",
@@ -62,6 +64,7 @@ class Execution:
         self.spec = _shared(spec)
         self.code: bytes | None = code  # None: only the journal has it, which saves memory here
         self.line = first_line(code)
+        self.code_checksum = f"{zlib.crc32(code):08x}"
         self.fingerprint = hashlib.blake2b(code + repr((list(spec.ranks), spec.call)).encode(), digest_size=16).digest()
         self.state: ExecutionState = "queued"
         # While it is not final; afterwards the same, packed: one cell of 64 ranks takes 1 kB then, not 8.
@@ -188,6 +191,7 @@ class Execution:
             "ranks": format_ranks(self.spec.ranks),
             "state": self.state,
             "line": self.line,
+            "code_checksum": self.code_checksum,
             "cell_id": self.spec.cell_id,
             "notebook": self.spec.notebook,
             "owner": self.spec.owner,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import signal
 import time
@@ -165,11 +164,7 @@ class Group:
 
     def renew_dead(self, store_path: str) -> list[RankProcess]:
         """Replace every dead rank by a new one without a process; return the new ranks."""
-        renewed = {
-            rank.rank: RankProcess(dataclasses.replace(rank.spec, store_path=store_path), self.journal, self)
-            for rank in self.ranks
-            if rank.state == "dead"
-        }
+        renewed = {rank.rank: rank.successor(store_path) for rank in self.ranks if rank.state == "dead"}
         self.ranks = [renewed.get(rank.rank, rank) for rank in self.ranks]
         self.dispatcher.replace_ranks(self.ranks)
         return list(renewed.values())

@@ -6,6 +6,8 @@ import asyncio
 import logging
 import socket
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from jupyter_dist.journal.sound import is_sound
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 # A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
+MAX_ABSENCES = 20
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output"})
 
 PROCESS_GROUPS = ("ok", "broken", "none")
@@ -54,9 +57,12 @@ class RankListener(Protocol):
 class RankProcess:
     """Created with the group; `open` and `started` attach a process. Never reused after its death."""
 
-    def __init__(self, spec: RankSpec, journal: JournalWriter, listener: RankListener) -> None:
+    def __init__(
+        self, spec: RankSpec, journal: JournalWriter, listener: RankListener, absences: Sequence[list[float]] = ()
+    ) -> None:
         self.spec = spec
         self.rank = spec.rank
+        self.absences = list(absences)  # from when to when it had no process, in this generation
         self.state: RankState = "starting"
         self.state_at = time.time()
         self.born: Born | None = None
@@ -246,7 +252,7 @@ class RankProcess:
 
     def model(self) -> models.Rank:
         """Return the Rank of docs/api.md."""
-        return {
+        model: models.Rank = {
             "rank": self.rank,
             "local_rank": self.spec.local_rank,
             "node": self.spec.node,
@@ -260,6 +266,14 @@ class RankProcess:
             "message": self.message,
             "ignores_interrupt": self.ignores_interrupt,
         }
+        if self.absences:
+            model["absences"] = self.absences
+        return model
+
+    def successor(self, store_path: str) -> RankProcess:
+        """Return a new one without a process, to take the place of this one, which is dead."""
+        absences = [*self.absences, [self.state_at, time.time()]][-MAX_ABSENCES:]
+        return RankProcess(replace(self.spec, store_path=store_path), self._journal, self._listener, absences)
 
     # -- receiving ------------------------------------------------------------------------------------
 

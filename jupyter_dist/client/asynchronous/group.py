@@ -13,6 +13,7 @@ from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
+from jupyter_dist.client.results.drift import Drift, Step
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import Samples, joined
 from jupyter_dist.client.servers import own_process
@@ -236,6 +237,23 @@ class AsyncGroup:
             message = f"No cell has run on group '{self.name}'."
             raise JupyterDistError("unknown_execution", message, "Run one, or name an execution.")
         return begun[-1]
+
+    async def drift(self) -> Drift:
+        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
+        return Drift(await self._ask("GET", "drift"))
+
+    async def catch_up(self, steps: Sequence[Step] | None = None) -> list[Result]:
+        """Run cells on the ranks that have missed them, one after the other; return the results.
+
+        Args:
+            steps: Those of `drift()` to run; by default its `offered` ones: what replaced ranks have missed.
+
+        Raises:
+            RankError: a cell failed; those after it did not run.
+            JupyterDistError: `needs_all_ranks`, if a cell calls a collective that needs other ranks, too.
+        """
+        chosen = (await self.drift()).offered if steps is None else steps
+        return [(await self.run(step.code, step.ranks, ask_first=True)).raise_for_error() for step in chosen]
 
     async def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""

@@ -11,6 +11,7 @@ from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.display import show_live
+from jupyter_dist.client.results.drift import Drift, Step
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.client.results.samples import Samples
 from jupyter_dist.protocol import machine, models
@@ -256,6 +257,15 @@ class Group:
     def curves_csv(self, execution_id: str | None = None) -> str:
         """Return every number of the curves of an execution as comma-separated values: curve, step, rank, value."""
         return self._loop.run(self._group.curves_csv(execution_id))
+
+    def drift(self) -> Drift:
+        """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
+        return self._loop.run(self._group.drift())
+
+    def catch_up(self, steps: Sequence[Step] | None = None) -> list[Result]:
+        """Run cells on the ranks that have missed them, one after the other; see AsyncGroup.catch_up."""
+        chosen = self.drift().offered if steps is None else steps
+        return [self.run(step.code, step.ranks, check=True, ask_first=True) for step in chosen]
 
     def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""

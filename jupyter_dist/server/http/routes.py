@@ -8,7 +8,7 @@ from typing import Any
 
 from jupyter_dist.server.http.page.channel import ChannelHandler
 from jupyter_dist.server.http.rest.curves import CurvesDownloadHandler, CurvesHandler
-from jupyter_dist.server.http.rest.differences import CompareHandler, VariablesHandler
+from jupyter_dist.server.http.rest.differences import CompareHandler, DriftHandler, VariablesHandler
 from jupyter_dist.server.http.rest.executions import (
     CommsHandler,
     CompleteHandler,
@@ -77,6 +77,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/stacks", StacksHandler),
     Route("groups/{group}/variables", VariablesHandler),
     Route("groups/{group}/compare", CompareHandler),
+    Route("groups/{group}/drift", DriftHandler),
     Route("groups/{group}/executions", ExecutionsHandler),
     Route("groups/{group}/executions/{execution}", ExecutionHandler),
     Route("groups/{group}/executions/{execution}/input", InputHandler),

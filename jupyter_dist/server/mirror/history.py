@@ -12,6 +12,7 @@ from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.folding.viewstore import Record
 from jupyter_dist.server.script.runs import Run
+from jupyter_dist.server.script.translate import is_empty
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.transport.frames import FrameDecoder, Header
 
@@ -134,7 +135,7 @@ class History:
             left -= len(code)
             if len(found) == number or left < 0:
                 break
-            if not _is_note(code):
+            if not is_empty(code):  # calls of clients have a comment as their code
                 found.append(_history_cell(run, code))
         return found[::-1]
 
@@ -187,11 +188,6 @@ class History:
 
     def _sound(self, records: Iterable[Record]) -> list[Record]:
         return [record for record in records if self._is_sound(record[0])]
-
-
-def _is_note(code: str) -> bool:
-    """Whether there is nothing in it to run again: calls of clients have a comment as their code."""
-    return all(not line.strip() or line.lstrip().startswith("#") for line in code.splitlines())
 
 
 def _history_cell(run: Run, code: str) -> machine.HistoryCell:

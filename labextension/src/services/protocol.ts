@@ -101,6 +101,8 @@ export interface IRank {
   message: string | null;
   /** Its cell still runs seconds after an interrupt. */
   ignores_interrupt?: boolean;
+  /** From when to when it had no process. */
+  absences?: number[][];
 }
 
 /** A device of a node. */
@@ -309,6 +311,8 @@ export interface IExecution {
   code?: string | null;
   /** In lists, instead of the code: the first line. */
   line?: string | null;
+  /** CRC-32 of its code in UTF-8, in hexadecimal. */
+  code_checksum?: string;
   /** The cell of another notebook that a queued one waits for. */
   waits_for?: string | null;
   /** It calls what all ranks must call, and was sent to some. */
@@ -417,6 +421,8 @@ export interface IRanksBundle {
   items: ISavedItem[];
   /** Why it was lost or aborted. */
   error?: IErrorBody | null;
+  /** Of the cell as it ran, if it ran without magics. */
+  code_checksum?: string;
 }
 
 /** One entry of a rank's log; its kind decides which of the last fields it has. */
@@ -843,6 +849,58 @@ export interface IComparison {
   /** Not compared (sharded, sparse, out of time), or not listed (after 500). */
   left_out: number;
   differences: ITensorDifference[];
+}
+
+/** The last run of a cell on some ranks, in the processes that they have now. */
+export interface ICellRun {
+  ranks: RankSet;
+  /** Of its code, counted from 1 in the order in which they first ran. */
+  version: number;
+  execution_id: string;
+  execution_count: number | null;
+}
+
+/** The ranks that have missed a cell, and why. */
+export interface IMissedCell {
+  ranks: RankSet;
+  /** `replaced`: it ran before their process began. `changed`: they ran an older version. `skipped`: none. */
+  reason: 'replaced' | 'changed' | 'skipped';
+}
+
+/** A cell, the version that counts, and on which ranks it ran. */
+export interface IDriftCell {
+  /** Of the last run that succeeded on a rank, else of the last one. */
+  execution_id: string;
+  execution_count: number | null;
+  notebook: string | null;
+  cell_id: string | null;
+  /** The first line. */
+  line: string;
+  /** How that run ended: `ok` if it did on any rank. */
+  state: ExecutionState;
+  /** Of its slowest rank. */
+  seconds: number | null;
+  /** How many versions of its code have run. */
+  versions: number;
+  /** That of this run. */
+  version: number;
+  runs: ICellRun[];
+  missed: IMissedCell[];
+  /** To catch up: replaced ranks that have missed it, if it can be sent again. */
+  offered: RankSet;
+  /** Null unless ranks have missed it; of a call of a client, which has none, too. */
+  code: string | null;
+}
+
+/** Which version of which cell ran on which ranks since the last restart, in the order to run them again. */
+export interface IDrift {
+  /** That of the group. */
+  generation: number;
+  cells: IDriftCell[];
+  /** Missed cells after these: their code is beyond 4 MiB. */
+  left_out: number;
+  /** Whether older cells are no longer known. */
+  forgotten: boolean;
 }
 
 /** The numbers of one rank under one name. */

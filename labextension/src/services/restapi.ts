@@ -12,6 +12,7 @@ import type {
   IComparison,
   ICompletion,
   IDevices,
+  IDrift,
   IEnvironment,
   IErrorBody,
   IExecution,
@@ -117,11 +118,7 @@ export async function shutdownGroup(settings: Settings, group: string): Promise<
   await request(settings, 'DELETE', ['groups', group]);
 }
 
-export async function interruptGroup(
-  settings: Settings,
-  group: string,
-  ranks: string
-): Promise<{ interrupted: string; idle: string }> {
+export async function interruptGroup(settings: Settings, group: string, ranks: string): Promise<{ interrupted: string; idle: string }> {
   return request(settings, 'POST', ['groups', group, 'interrupt'], { ranks });
 }
 
@@ -133,11 +130,7 @@ export async function replaceRanks(settings: Settings, group: string): Promise<I
   return requestOnce(settings, ['groups', group, 'replace'], {});
 }
 
-export async function killRank(
-  settings: Settings,
-  group: string,
-  rank: number
-): Promise<IGroup> {
+export async function killRank(settings: Settings, group: string, rank: number): Promise<IGroup> {
   return requestOnce(settings, ['groups', group, 'ranks', String(rank), 'kill'], {});
 }
 
@@ -174,18 +167,11 @@ export async function reformGroup(settings: Settings, group: string): Promise<IG
   return requestOnce(settings, ['groups', group, 'reform'], {});
 }
 
-export async function emptyCache(
-  settings: Settings,
-  group: string,
-  ranks: string
-): Promise<{ freed_bytes: Record<string, number> }> {
+export async function emptyCache(settings: Settings, group: string, ranks: string): Promise<{ freed_bytes: Record<string, number> }> {
   return request(settings, 'POST', ['groups', group, 'empty-cache'], { ranks });
 }
 
-export async function listMemory(
-  settings: Settings,
-  group: string
-): Promise<{ samples: IMemorySample[] }> {
+export async function listMemory(settings: Settings, group: string): Promise<{ samples: IMemorySample[] }> {
   return request(settings, 'GET', ['groups', group, 'memory']);
 }
 
@@ -195,19 +181,11 @@ export async function listSamples(settings: Settings, group: string, since: numb
   return request(settings, 'GET', ['groups', group, 'samples'], undefined, query);
 }
 
-export async function runExecution(
-  settings: Settings,
-  group: string,
-  body: IRunRequest,
-  key: string
-): Promise<IExecution> {
+export async function runExecution(settings: Settings, group: string, body: IRunRequest, key: string): Promise<IExecution> {
   return requestOnce(settings, ['groups', group, 'executions'], body, key);
 }
 
-export async function listExecutions(
-  settings: Settings,
-  group: string
-): Promise<{ executions: IExecution[] }> {
+export async function listExecutions(settings: Settings, group: string): Promise<{ executions: IExecution[] }> {
   return request(settings, 'GET', ['groups', group, 'executions']);
 }
 
@@ -215,19 +193,11 @@ export async function getHistory(settings: Settings, group: string): Promise<IHi
   return request(settings, 'GET', ['groups', group, 'history']);
 }
 
-export async function getView(
-  settings: Settings,
-  group: string,
-  execution: string
-): Promise<IView> {
+export async function getView(settings: Settings, group: string, execution: string): Promise<IView> {
   return request(settings, 'GET', ['groups', group, 'executions', execution]);
 }
 
-export async function exportScript(
-  settings: Settings,
-  group: string,
-  body: IScriptRequest
-): Promise<IScript> {
+export async function exportScript(settings: Settings, group: string, body: IScriptRequest): Promise<IScript> {
   return request(settings, 'POST', ['groups', group, 'script'], body);
 }
 
@@ -242,6 +212,10 @@ export async function extendExecution(
 
 export async function listStacks(settings: Settings, group: string): Promise<IStacks> {
   return request(settings, 'GET', ['groups', group, 'stacks']);
+}
+
+export async function getDrift(settings: Settings, group: string): Promise<IDrift> {
+  return request(settings, 'GET', ['groups', group, 'drift']);
 }
 
 export async function listVariables(settings: Settings, group: string): Promise<IVariables> {

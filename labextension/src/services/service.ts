@@ -12,6 +12,7 @@ import type {
   IComparison,
   ICompletion,
   IDevices,
+  IDrift,
   IEnvironment,
   IExecution,
   IGroup,
@@ -117,6 +118,8 @@ export interface IService extends IDisposable {
   extend(group: string, execution: string, ranks: string): Promise<void>;
   /** The Python stacks of all ranks, equal ones once. */
   stacks(group: string): Promise<IRankStack[]>;
+  /** Which version of which cell ran on which ranks, and which ranks have missed it. */
+  drift(group: string): Promise<IDrift>;
   /** The variables of all ranks that run no cell, equal ones once. */
   variables(group: string): Promise<IVariables>;
   /** In what the tensors of a variable differ between ranks; takes up to some 20 seconds. */
@@ -307,6 +310,10 @@ export class DistService implements IService {
 
   async stacks(group: string): Promise<IRankStack[]> {
     return (await restapi.listStacks(this._settings, group)).stacks;
+  }
+
+  drift(group: string): Promise<IDrift> {
+    return restapi.getDrift(this._settings, group);
   }
 
   variables(group: string): Promise<IVariables> {

@@ -1,10 +1,11 @@
-"""`variables` and `compare`: in what the variables of ranks differ."""
+"""`variables`, `compare` and `drift`: in what ranks differ."""
 
 from __future__ import annotations
 
 from jupyter_dist.protocol import differences, requests
 from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.server.groups.differences import compare, list_variables
+from jupyter_dist.server.groups.drift import find_drift
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
@@ -47,6 +48,22 @@ class CompareHandler(DistHandler):
         group = self.group(name)
         chosen = _chosen(group, self.body.get("ranks", "all"))
         self.answer(await compare(group.ask_variables, self.body["name"], chosen))
+
+
+class DriftHandler(DistHandler):
+    """The cells of ranks."""
+
+    @operation(
+        Operation(
+            "List which version of which cell ran on which ranks, and which ranks have missed it",
+            "read",
+            {200: Answer("The cells since the last restart", differences.Drift)},
+            errors=("unknown_group", "group_not_ready", "incompatible", "agent_unreachable"),
+        )
+    )
+    async def get(self, name: str) -> None:
+        """List the cells; ranks are not asked."""
+        self.answer(await find_drift(self.group(name)))
 
 
 def _chosen(group: ManagedGroup, ranks: str) -> list[int]:

@@ -143,7 +143,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
 
   /** The error that it ended with, or null. */
   private async _runOnRanks(job: IJob, submitted: () => void): Promise<KernelError | null> {
-    const { notebook, cellId, target, recordTiming } = job;
+    const { notebook, cellId, code, target, recordTiming } = job;
     const { runs } = this._options;
     const interrupts = this._interrupts.get(notebook);
     let execution: IExecution;
@@ -159,7 +159,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       return error;
     }
     const group = this._describe(execution, target);
-    const run = runs.start({ notebook, cellId, group, execution, recordTiming, isSubmitted: true });
+    const run = runs.start({ notebook, cellId, code, group, execution, recordTiming, isSubmitted: true });
     this._last.set(notebook, run);
     submitted();
     if (interrupts !== this._interrupts.get(notebook)) {

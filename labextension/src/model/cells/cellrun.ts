@@ -18,6 +18,7 @@ import type {
   IFollower
 } from '../../tokens';
 import type { Authors } from '../notebooks/authors';
+import { checksum } from '../drift/checksum';
 import { makeBundle } from '../executions/bundle';
 import { asOutput, CellOutput, openBundle } from './celloutput';
 import { lostError } from './reattach';
@@ -54,6 +55,8 @@ export interface ICellRunOptions {
   /** The saved output from before a reload, shown until the server answers. */
   saved?: IRanksBundle | null;
   recordTiming?: boolean;
+  /** The source of the cell, as this page submitted it. */
+  code?: string;
 }
 
 export class CellRun implements IDisposable {
@@ -63,6 +66,8 @@ export class CellRun implements IDisposable {
     this._cellId = options.cellId;
     this._output = options.cell && new CellOutput(options.cell);
     this._execution = options.execution;
+    const ran = options.code === undefined ? options.saved?.code_checksum : checksum(options.code);
+    this._checksum = ran ? { code_checksum: ran } : {};
     this._follower = options.executions.follow(
       options.execution.group,
       options.execution.id
@@ -232,6 +237,7 @@ export class CellRun implements IDisposable {
     const start = performance.now();
     const { group, saved } = this._options;
     const bundle = makeBundle(group, this._execution, this._followed.items, error);
+    Object.assign(bundle, this._checksum);
     if (saved && bundle.items.length === 0 && (this._followed.error || !this._followed.execution)) {
       // The server has not answered, or does not know it: keep the saved items.
       bundle.items = saved.items;
@@ -247,6 +253,7 @@ export class CellRun implements IDisposable {
   }
 
   private _cellId: string;
+  private readonly _checksum: { code_checksum?: string };
   private _execution: IExecution;
   private _follower: IFollower;
   private _interval = WRITE_INTERVAL_MS / 2; // before the first write, which is at once

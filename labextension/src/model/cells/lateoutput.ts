@@ -86,11 +86,16 @@ export class LateOutput implements IDisposable {
     if (!cell || shown?.execution_id !== this._saved.execution_id) {
       this.dispose(); // the cell was run again, or cleared
     } else if (execution && FINAL_STATES.has(execution.state) && (this._authors?.isAuthor(execution.id) ?? true)) {
-      new CellOutput(cell).write(makeBundle(this._saved.group, execution, items, shown.error ?? null));
+      new CellOutput(cell).write(bundleAfter(shown, makeBundle(this._saved.group, execution, items, shown.error ?? null)));
     }
   }
 
   private _follower: IFollower;
   private _isDisposed = false;
   private _timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** The new bundle, with what only the saved one has. */
+function bundleAfter({ code_checksum: checksum }: IRanksBundle, bundle: IRanksBundle): IRanksBundle {
+  return checksum ? { ...bundle, code_checksum: checksum } : bundle;
 }

@@ -40,6 +40,13 @@ describe('parseBundle', () => {
     expect(parseBundle(bundle({ error: null }))).not.toHaveProperty('error');
   });
 
+  it('keeps the checksum of the cell, if it is one', () => {
+    expect(parseBundle(bundle({ code_checksum: '0123abcd' }))).toHaveProperty('code_checksum', '0123abcd');
+    for (const forged of ['0123ABCD', '0123abcd\n', '', 5, null]) {
+      expect(parseBundle(bundle({ code_checksum: forged }))).toEqual(bundle());
+    }
+  });
+
   const id = (more: object) => ({ group: { id: 'g-0', name: 'n', world_size: 2, ...more } });
   const item = (more: object) => ({ items: [{ ranks: '0', output: stream, ...more }] });
   const hostile: [string, object][] = [

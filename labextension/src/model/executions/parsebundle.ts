@@ -15,6 +15,7 @@ import { countRanks, isRankSet, MAX_RANKS } from '../format/ranks';
 /** As created by the server: `secrets.token_hex` after a letter. */
 const GROUP_ID = /^g-[0-9a-f]{1,32}$/;
 const EXECUTION_ID = /^e-[0-9a-f]{1,32}$/;
+const CHECKSUM = /^[0-9a-f]{8}$/;
 /** A newer server may have more states than this page knows. */
 const STATE = /^[a-z_]{1,32}$/;
 /** Limit on names and sentences in a file; the server's are far shorter. */
@@ -45,7 +46,8 @@ export function parseBundle(value: unknown): IRanksBundle | null {
     started_at: bundle.started_at ?? null,
     ended_at: bundle.ended_at ?? null,
     items: bundle.items,
-    ...(bundle.error ? { error: bundle.error } : {})
+    ...(bundle.error ? { error: bundle.error } : {}),
+    ...(matches(bundle.code_checksum, CHECKSUM) ? { code_checksum: bundle.code_checksum } : {})
   };
 }
 

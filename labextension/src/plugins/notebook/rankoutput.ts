@@ -3,6 +3,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { showErrorMessage } from '@jupyterlab/apputils';
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -10,10 +11,12 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import type { Widget } from '@lumino/widgets';
 import { WidgetSpaces } from '../../model/comms/spaces';
 import { Contributions } from '../../model/contributions';
+import { MissedCells } from '../../model/drift/missed';
 import { WaitingModel } from '../../model/executions/waiting';
 import { PART_MIME } from '../../model/executions/portable';
 import { RANKS_MIME } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistOutputActions, IDistService, IOutputAction } from '../../tokens';
+import type { IDriftNoteOptions } from '../../widgets/rankoutput/header/driftnote';
 import { notesOf } from '../../widgets/rankoutput/header/ranknotes';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
@@ -50,13 +53,11 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const openLog = (group: string, rank: number): void => void app.commands.execute(CommandIDs.openLog, { group, rank });
     const killRank = (group: string, rank: number | null): void => void app.commands.execute(CommandIDs.killRank, { group, rank });
     const replace = (group: string): void => void app.commands.execute(CommandIDs.replace, { group });
-    const interrupt = (group: string, ranks: string): void => {
-      service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason));
-    };
-    const extend = (group: string, execution: string, ranks: string): Promise<void> =>
-      service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason));
-    const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null = null): void => {
-      const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
+    const interrupt = (group: string, ranks: string): void => void service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason));
+    const extend = (group: string, execution: string, ranks: string): Promise<void> => service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason));
+    const drift = driftOf(app, service, groups);
+    const add = (registry: IRenderMimeRegistry, panel: NotebookPanel | null = null): void => {
+      const widgets = spacesOf(service, registry, panel?.context ?? null, trans, () => app.hasPlugin(WIDGETS_ID));
       registry.addFactory(
         {
           safe: true,
@@ -76,6 +77,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               killRank,
               groups,
               replace,
+              ...drift(panel),
               interrupt,
               extend,
               condenses: () => look.condenses,
@@ -89,11 +91,30 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     };
     add(rendermime);
     // Each notebook has its own clone: nested outputs need its resolver and its widget manager.
-    tracker?.forEach(panel => add(panel.content.rendermime, panel.context));
-    tracker?.widgetAdded.connect((_, panel) => add(panel.content.rendermime, panel.context), app);
+    tracker?.forEach(panel => add(panel.content.rendermime, panel));
+    tracker?.widgetAdded.connect((_, panel) => add(panel.content.rendermime, panel), app);
     return actions;
   }
 };
+
+/** What a cell's header needs to say what ranks have missed. */
+function driftOf(
+  { commands }: JupyterFrontEnd,
+  service: IDistService,
+  groups: IDistGroups
+): (panel: NotebookPanel | null) => Omit<IDriftNoteOptions, 'trans'> {
+  const missed = new MissedCells(service, groups);
+  missed.replaced.connect((_, group) => void commands.execute(CommandIDs.offerCatchUp, { group: group.id }));
+  const catchUp = (group: string, execution: string): void => void commands.execute(CommandIDs.catchUp, { group, execution });
+  return panel => ({ missed, catchUp, cellOf: node => cellOf(panel, node) });
+}
+
+/** The cell that an element is in. */
+function cellOf(panel: NotebookPanel | null, node: HTMLElement): ICodeCellModel | null {
+  const around = node.closest('.jp-Cell');
+  const cell = around && panel?.content.widgets.find(({ node }) => node === around);
+  return cell?.model.type === 'code' ? (cell.model as ICodeCellModel) : null;
+}
 
 const said = new Map<string, Widget>();
 

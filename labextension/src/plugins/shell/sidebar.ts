@@ -70,6 +70,7 @@ function actionsByCommands({ commands }: JupyterFrontEnd): IGroupActions {
     interrupt: (group, ranks = 'all') => run(CommandIDs.interrupt, { group: group.id, ranks }),
     restart: group => run(CommandIDs.restart, { group: group.id }),
     replace: group => run(CommandIDs.replace, { group: group.id }),
+    catchUp: group => run(CommandIDs.catchUp, { group: group.id }),
     kill: (group, rank) => run(CommandIDs.killRank, { group: group.id, rank }),
     reform: group => run(CommandIDs.reform, { group: group.id }),
     shutdown: group => run(CommandIDs.shutdown, { group: group.id }),

@@ -5,9 +5,10 @@ import type { WidgetSpaces } from '../../model/comms/spaces';
 import type { Awaited } from '../../model/executions/waiting';
 import type { IExecution, IInputRequest, IRankStack } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistOutputActions } from '../../tokens';
+import type { IDriftNoteOptions } from './header/driftnote';
 import type { IRankNote } from './header/ranknotes';
 
-export interface IRanksRendererOptions {
+export interface IRanksRendererOptions extends IDriftNoteOptions {
   rendermime: IRenderMimeRegistry;
   /** The live widgets of groups. */
   widgets: Pick<WidgetSpaces, 'registryOf' | 'findShared' | 'sharedChanged'>;

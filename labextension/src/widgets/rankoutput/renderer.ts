@@ -25,6 +25,7 @@ import { Parts } from './parts';
 import { Prompts } from './prompts';
 import { fromBundle, fromFollowed, IShown } from './shown';
 import { ActionButtons } from './header/actionbuttons';
+import { DriftNote } from './header/driftnote';
 import { NumbersSwitch } from './header/numbersswitch';
 import { IRankNote, RankNotes } from './header/ranknotes';
 import { RankButtons } from './header/rankbuttons';
@@ -83,6 +84,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._replace = new ReplaceButton(options);
     this._actions = new ActionButtons(options.actions);
     this._rankButtons = new RankButtons(options.trans);
+    this._drift = new DriftNote(options);
     this._widgets = new WidgetFollower(options);
     this._numbers = new NumbersSwitch({
       trans: options.trans,
@@ -92,8 +94,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _prefix: prefix, _content: content, _numbers: numbers } = this;
     this._panes = new Panes({ ...options, prefix, content, numbers, redraw: () => this._schedule() });
     const { node: exact } = numbers;
-    header.node.append(this._tabs.node, this._finder.node, this._summary, exact, this._rankButtons.node, this._actions.node, hint, this._verdict.node, this._notes.node);
+    header.node.append(this._tabs.node, this._finder.node, this._drift.node, this._summary, exact, this._rankButtons.node, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
+    options.missed.changed.connect(this._schedule, this);
     this._content.addWidget(header);
     this.node.append(this._prompts.node, this._error);
     options.executions.followed.connect(this._onFollowed, this);
@@ -129,6 +132,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     this._options.executions.followed.disconnect(this._onFollowed, this);
     this._options.actions.changed.disconnect(this._schedule, this);
+    this._options.missed.changed.disconnect(this._schedule, this);
     this._followed?.changed.disconnect(this._schedule, this);
     this._followed = null;
     this._widgets.dispose();
@@ -137,6 +141,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._finder.dispose();
     this._verdict.dispose();
     this._replace.dispose();
+    this._drift.dispose();
     cancelAnimationFrame(this._frame);
     clearTimeout(this._timer);
     clearTimeout(this._clock);
@@ -261,6 +266,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     // Not twice; a rank that must be killed stays.
     this._notes.update(isStale ? [] : this._rankNotes().filter(note => !verdict || note.isStuck));
     this._actions.update(shown, this._trusted);
+    this._drift.update(this._bundle!, this._trusted);
     this._drawError(shown);
     this._drawPane(shown);
     const took = performance.now() - start;
@@ -341,6 +347,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _bundle: IRanksBundle | null = null;
   private _clock: ReturnType<typeof setTimeout> | undefined;
   private _content: PanelLayout;
+  private readonly _drift: DriftNote;
   private _error: HTMLElement;
   private _errorText = '';
   private readonly _finder: RankFinder;

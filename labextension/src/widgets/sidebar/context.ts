@@ -13,6 +13,7 @@ export interface IGroupActions {
   interrupt(group: IGroup, ranks?: string): void;
   restart(group: IGroup): void;
   replace(group: IGroup): void;
+  catchUp(group: IGroup): void;
   kill(group: IGroup, rank: number): void;
   reform(group: IGroup): void;
   shutdown(group: IGroup): void;

@@ -85,6 +85,11 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
           {labels[way]}
         </button>
       )}
+      {way !== 'replace' && group.ranks.some(({ absences }) => absences?.length) && (
+        <button type="button" title={trans.__('Show the cells that replaced ranks have missed, and run them there')} onClick={() => actions.catchUp(group)}>
+          {trans.__('Catch up\u2026')}
+        </button>
+      )}
     </div>
   );
 }

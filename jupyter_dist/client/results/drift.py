@@ -1,0 +1,93 @@
+"""Which cells ranks have run and which they have missed: what `group.drift()` returns, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jupyter_dist.protocol import differences as models
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+
+from .bundle import rank_label
+
+
+@dataclass(frozen=True)
+class Step:
+    """A cell to run again, on the ranks that have missed it; `reason` is `replaced`, `changed` or `skipped`."""
+
+    cell: models.DriftCell
+    ranks: str
+    reason: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{rank_label(self.ranks)}: {_name(self.cell)}"
+
+
+class Drift:
+    """The cells since the last restart; `model` is the answer of the API (docs/api.md, Drift)."""
+
+    def __init__(self, model: models.Drift) -> None:
+        self.model = model
+
+    def __iter__(self) -> Iterator[models.DriftCell]:
+        return iter(self.model["cells"])
+
+    def __len__(self) -> int:
+        return len(self.model["cells"])
+
+    @property
+    def offered(self) -> list[Step]:
+        """Return what replaced ranks have missed, and can be sent to them, in order."""
+        cells = (cell for cell in self if cell["offered"])
+        return [Step(cell, cell["offered"], "replaced", cell["code"] or "") for cell in cells]
+
+    @property
+    def missed(self) -> list[Step]:
+        """Return all that ranks have missed and can be sent to them, in order: for whatever reason."""
+        return [
+            Step(cell, part["ranks"], part["reason"], cell["code"])
+            for cell in self
+            for part in cell["missed"]
+            if cell["code"] is not None
+        ]
+
+    def __repr__(self) -> str:
+        rows = [(f"{'*' if cell['offered'] else ' '} {_name(cell)}", _where(cell)) for cell in self]
+        width = max((len(name) for name, _ in rows), default=0)
+        lines = [f"{name:{width}}  {where}".rstrip() for name, where in rows]
+        return "\n".join([*lines, *_notes(self.model)]) or "No cells ran."
+
+
+def _name(cell: models.DriftCell) -> str:
+    count = cell["execution_count"]
+    version = f" (version {cell['version']})" if cell["versions"] > 1 else ""
+    return f"[{' ' if count is None else count}] {cell['line'][:60]}{version}"
+
+
+def _where(cell: models.DriftCell) -> str:
+    """Return on which ranks it ran, and which have missed it."""
+    by_version: dict[int, list[str]] = {}
+    for run in cell["runs"]:
+        by_version.setdefault(run["version"], []).append(run["ranks"])
+    parts = [f"{'' if cell['state'] == 'ok' else cell['state'] + ' on '}{_ranks(by_version.pop(cell['version'], []))}"]
+    parts += [f"{_ranks(ranks)} ran version {version}" for version, ranks in by_version.items()]
+    for part in cell["missed"]:
+        if part["reason"] == "replaced":
+            parts.append(f"missed by {rank_label(part['ranks'])}, replaced since")
+        elif part["reason"] == "skipped":
+            parts.append(f"not on {rank_label(part['ranks'])}")
+    return "; ".join(parts)
+
+
+def _ranks(ranks: list[str]) -> str:
+    return rank_label(format_ranks(rank for part in ranks for rank in expand_ranks(part))) if ranks else "no rank"
+
+
+def _notes(model: models.Drift) -> Iterator[str]:
+    if any(cell["offered"] for cell in model["cells"]):
+        yield "* catch_up() sends it to the ranks that were replaced."
+    if model["left_out"]:
+        yield f"Left out: {model['left_out']} later cells."
+    if model["forgotten"]:
+        yield "Only the last 2000 executions are known."

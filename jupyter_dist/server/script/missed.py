@@ -1,0 +1,215 @@
+"""Which version of each cell ran on which ranks, and which ranks have missed it (docs/decisions/0031). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jupyter_dist.protocol import differences as drift
+from jupyter_dist.protocol import models
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+
+from .runs import missing_names
+from .translate import is_empty, to_python
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol.states import ExecutionState
+
+# A rank has run a cell that failed there, too: the cell itself says so. A rank that died in it has not.
+_RAN = frozenset({"ok", "running", "error", "interrupted"})
+_REASONS = ("replaced", "changed", "skipped")
+MAX_TRANSLATED = 300  # cells whose names are looked at to put them in order
+
+# A notebook and the id of a cell in it; of code that is in no notebook, its checksum alone.
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Processes:
+    """What is known of the processes of ranks."""
+
+    world_size: int
+    living: frozenset[int]
+    absences: Mapping[int, Sequence[Sequence[float]]]  # by rank: from when to when it had no process
+
+    @classmethod
+    def of(cls, group: models.Group) -> Processes:
+        """Return those of a group."""
+        ranks = group["ranks"]
+        living = frozenset(rank["rank"] for rank in ranks if rank["state"] != "dead")
+        absences = {rank["rank"]: found for rank in ranks if (found := rank.get("absences"))}
+        return cls(group["world_size"], living, absences)
+
+    def began(self, rank: int) -> float:
+        """Return when the rank's process took the place of another; 0 if it did not."""
+        return self.absences[rank][-1][1] if rank in self.absences else 0.0
+
+    def were_absent(self, ranks: Iterable[int], at: float) -> bool:
+        """Whether none of these ranks had a process then."""
+        return all(any(start <= at <= end for start, end in self.absences.get(rank, ())) for rank in ranks)
+
+
+@dataclass(frozen=True)
+class _Event:
+    """One execution, by rank."""
+
+    run: models.Execution
+    statuses: Mapping[int, ExecutionState]
+    checksum: str
+    at: float
+
+    @property
+    def is_ok(self) -> bool:
+        return "ok" in self.statuses.values()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: what the API says of it, and where it stands."""
+
+    model: drift.DriftCell
+    first: int  # the place of its first run, that succeeded if any did
+    last: int
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether ranks have missed it."""
+        return bool(self.model["missed"])
+
+
+def cells_of(executions: Sequence[models.Execution], processes: Processes) -> list[Cell]:
+    """Return the cells of these executions, which are all that have begun in this generation, oldest first.
+
+    Args:
+        executions: without silent ones.
+        processes: those of the ranks.
+    """
+    events = [_event(run) for run in executions]
+    cells: dict[Key, list[int]] = {}
+    for place, event in enumerate(events):
+        cells.setdefault(_key(event), []).append(place)
+    named = {key: places for key, places in cells.items() if len(key) > 1}
+    # The same code, sent without a cell (to catch up, or by a client), is a run of the cell.
+    versions = {events[place].checksum for places in named.values() for place in places}
+    found = named | {key: places for key, places in cells.items() if len(key) == 1 and key[0] not in versions}
+    return [_cell(events, places, cells, processes) for places in found.values()]
+
+
+def ordered(cells: Sequence[Cell], codes: Mapping[str, str]) -> list[Cell]:
+    """Return the cells in the order in which to run them again.
+
+    A cell that ran again stands where it first succeeded, because later cells use its names; unless fewer of the cells
+    in `codes`, by their execution, use names before they are defined where it ran last.
+    """
+    orders = [sorted(cells, key=lambda cell: cell.first), sorted(cells, key=lambda cell: cell.last)]
+    if len(codes) > MAX_TRANSLATED or orders[0] == orders[1]:
+        return orders[0]
+    plain = {execution_id: to_python(code) for execution_id, code in codes.items()}
+
+    def num_missing(order: list[Cell]) -> int:
+        return len(missing_names(plain[at] for cell in order if (at := cell.model["execution_id"]) in plain))
+
+    return min(orders, key=num_missing)
+
+
+def with_code(cell: Cell, code: str | None) -> drift.DriftCell:
+    """Return what the API says of a cell, with its code; it is offered to replaced ranks if it can be sent again."""
+    if code is None or is_empty(code):  # of a call, there is only a comment
+        return cell.model
+    replaced = [part["ranks"] for part in cell.model["missed"] if part["reason"] == "replaced"]
+    offered = replaced[0] if replaced and cell.model["state"] == "ok" else ""
+    return {**cell.model, "code": code, "offered": offered}
+
+
+def _event(run: models.Execution) -> _Event:
+    statuses = {rank: part["status"] for part in run["statuses"] for rank in expand_ranks(part["ranks"])}
+    return _Event(run, statuses, run.get("code_checksum", run["id"]), run["started_at"] or 0.0)
+
+
+def _key(event: _Event) -> Key:
+    cell_id = event.run["cell_id"]
+    return (event.run["notebook"] or "", cell_id) if cell_id else (event.checksum,)
+
+
+def _wanted(events: Sequence[_Event], places: Sequence[int]) -> int:
+    """Return the place of the run that counts: the last one that succeeded on a rank, else the last one."""
+    return next((place for place in reversed(places) if events[place].is_ok), places[-1])
+
+
+def _cell(
+    events: Sequence[_Event], own: Sequence[int], cells: Mapping[Key, Sequence[int]], processes: Processes
+) -> Cell:
+    """Return a cell from the places of its own runs; other runs of the code that counts are its runs, too."""
+    wanted = events[_wanted(events, own)]
+    others = cells.get((wanted.checksum,), ())
+    last = _last_runs([events[place] for place in sorted({*own, *others})], processes)
+    versions = list(dict.fromkeys(events[place].checksum for place in own))
+    missed = _missed([events[place] for place in own], wanted, last, processes)
+    seconds = [part["seconds"] for part in wanted.run["statuses"] if part["seconds"] is not None]
+    model: drift.DriftCell = {
+        "execution_id": wanted.run["id"],
+        "execution_count": wanted.run["execution_count"],
+        "notebook": wanted.run["notebook"],
+        "cell_id": wanted.run["cell_id"],
+        "line": wanted.run.get("line") or "",
+        "state": "ok" if wanted.is_ok else wanted.run["state"],
+        "seconds": max(seconds, default=None),
+        "versions": len(versions),
+        "version": versions.index(wanted.checksum) + 1,
+        "runs": list(_cell_runs(last, versions)),
+        "missed": missed,
+        "offered": "",
+        "code": None,
+    }
+    good = [place for place in own if events[place].is_ok] or own
+    return Cell(model, good[0], good[-1])
+
+
+def _last_runs(events: Sequence[_Event], processes: Processes) -> dict[int, _Event]:
+    """Return the last run on each living rank, in the process that it has now: one that succeeded if any did."""
+    last: dict[int, _Event] = {}
+    for event in events:
+        for rank, status in event.statuses.items():
+            if rank not in processes.living or status not in _RAN or event.at < processes.began(rank):
+                continue
+            if status in ("ok", "running") or rank not in last or last[rank].statuses[rank] not in ("ok", "running"):
+                last[rank] = event
+    return last
+
+
+def _missed(
+    own: Sequence[_Event], wanted: _Event, last: Mapping[int, _Event], processes: Processes
+) -> list[drift.MissedCell]:
+    by_reason: dict[str, list[int]] = {}
+    for rank in sorted(processes.living):
+        if rank not in last:
+            was_meant = any(_was_meant(event, rank, processes) for event in own)
+            by_reason.setdefault("replaced" if was_meant else "skipped", []).append(rank)
+        elif last[rank].checksum != wanted.checksum:
+            by_reason.setdefault("changed", []).append(rank)
+    return [{"ranks": format_ranks(by_reason[name]), "reason": name} for name in _REASONS if name in by_reason]  # type: ignore[typeddict-item]
+
+
+def _was_meant(event: _Event, rank: int, processes: Processes) -> bool:
+    """Whether a cell ran on the rank's process of that time; or had none, and ran on all ranks that there were."""
+    if event.at >= processes.began(rank):
+        return False
+    if rank in event.statuses:
+        return True
+    others = [other for other in range(processes.world_size) if other not in event.statuses]
+    return processes.were_absent(others, event.at)
+
+
+def _cell_runs(last: Mapping[int, _Event], versions: Sequence[str]) -> Iterator[drift.CellRun]:
+    by_run: dict[str, list[int]] = {}
+    for rank, event in last.items():
+        by_run.setdefault(event.run["id"], []).append(rank)
+    for ranks in sorted(by_run.values()):
+        event = last[ranks[0]]
+        yield {
+            "ranks": format_ranks(ranks),
+            "version": versions.index(event.checksum) + 1,
+            "execution_id": event.run["id"],
+            "execution_count": event.run["execution_count"],
+        }

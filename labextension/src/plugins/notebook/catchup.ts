@@ -1,0 +1,117 @@
+/** Sends ranks what they have missed: the offer, the dialog and the notifications. Loaded when it is first used. */
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { isOffered, IOutcome, IStep, runSteps, stepsOf } from '../../model/drift/steps';
+import { formatRanks, lowestRank } from '../../model/format/ranks';
+import type { IDrift, IGroup } from '../../services/protocol';
+import type { IDistExecutions, IDistService } from '../../tokens';
+import { CatchUpDialog } from '../../widgets/drift/dialog';
+import { cellName } from '../../widgets/drift/words';
+import { rankSetLabel } from '../../widgets/rankoutput/itemrow';
+
+const SHORT_MS = 8000;
+/** What takes less is not worth a notification while it runs; JupyterLab loses changes of one that has just begun. */
+const QUICK_MS = 1000;
+
+export class CatchUp {
+  constructor(
+    private readonly _service: IDistService,
+    private readonly _executions: IDistExecutions,
+    private readonly _openLog: (group: string, rank: number) => void,
+    private readonly _trans: TranslationBundle
+  ) {}
+
+  /** Say that replaced ranks have missed cells, if they have. */
+  async offer(group: IGroup): Promise<void> {
+    const { _trans: trans } = this;
+    const offered = (await this._service.drift(group.id)).cells.filter(cell => cell.offered);
+    if (offered.length === 0) {
+      return;
+    }
+    const replaced = formatRanks(group.ranks.filter(({ absences }) => absences?.length).map(({ rank }) => rank));
+    const message = trans._n(
+      '%2 of %3 was replaced, and has missed %1 cell.',
+      '%2 of %3 was replaced, and has missed %1 cells.',
+      offered.length,
+      capitalized(rankSetLabel(trans, replaced)),
+      group.name
+    );
+    const actions = [{ label: trans.__('Catch up\u2026'), callback: () => void this.show(group, null) }];
+    Notification.info(message, { autoClose: false, actions });
+  }
+
+  /** Show what ranks have missed; run what the user confirms. */
+  async show(group: IGroup, execution: string | null): Promise<void> {
+    const { _trans: trans } = this;
+    const drift = await this._service.drift(group.id);
+    const steps = stepsOf(drift);
+    const dialog = new CatchUpDialog({
+      trans,
+      group: group.name,
+      drift,
+      rows: steps.map(step => ({ step, isChecked: isOffered(step, execution) }))
+    });
+    const { button, value } = await dialog.launch();
+    if (button.accept && value?.length) {
+      await this._run(group, value, drift);
+    }
+  }
+
+  private async _run(group: IGroup, steps: readonly IStep[], drift: IDrift): Promise<void> {
+    const { _trans: trans } = this;
+    let id: string | null = null;
+    let progress = '';
+    const timer = setTimeout(() => (id = Notification.emit(progress, 'in-progress', { autoClose: false })), QUICK_MS);
+    const outcome = await runSteps(steps, {
+      executions: this._executions,
+      group: group.id,
+      begin: (step, index) => {
+        progress = trans.__('%1 of %2: %3 on %4', index + 1, steps.length, cellName(step.cell), rankSetLabel(trans, step.ranks));
+        if (id !== null) {
+          Notification.update({ id, message: progress });
+        }
+      },
+      ask: (step, message) => this._ask(step, message)
+    });
+    clearTimeout(timer);
+    if (id !== null) {
+      Notification.dismiss(id);
+    }
+    const message = this._textOf(outcome, steps, drift);
+    const { failed } = outcome;
+    const log = { label: trans.__('Show the log'), callback: () => this._openLog(group.id, lowestRank(failed?.step.ranks ?? '0') ?? 0) };
+    Notification.emit(message, failed ? 'error' : 'success', { autoClose: failed ? false : SHORT_MS, actions: failed ? [log] : [] });
+  }
+
+  /** A cell that needs all ranks would wait on those that missed it: forever, if the others do not run it again. */
+  private async _ask(step: IStep, message: string): Promise<string | null> {
+    const { _trans: trans } = this;
+    const { button } = await showDialog({
+      title: trans.__('Run %1 on all ranks?', cellName(step.cell)),
+      body: trans.__('%1 The other ranks would run it again.', message),
+      buttons: [
+        Dialog.cancelButton({ label: trans.__('Stop Here') }),
+        Dialog.createButton({ label: trans.__('Run Anyway'), actions: ['anyway'] }),
+        Dialog.okButton({ label: trans.__('Run on All'), actions: ['all'] })
+      ],
+      defaultButton: 0
+    });
+    return button.actions.includes('all') ? 'all' : button.actions.includes('anyway') ? step.ranks : null;
+  }
+
+  private _textOf({ done, failed }: IOutcome, steps: readonly IStep[], { left_out: more }: IDrift): string {
+    const { _trans: trans } = this;
+    if (!failed) {
+      const text = trans._n('%1 cell ran.', '%1 cells ran.', done);
+      return more > 0 ? trans.__('%1 There are more: open the dialog again.', text) : text;
+    }
+    const place = trans.__('%1 on %2', cellName(failed.step.cell), rankSetLabel(trans, failed.step.ranks));
+    const stopped = failed.why ? trans.__('Stopped at %1: %2', place, failed.why) : trans.__('Stopped at %1.', place);
+    const left = steps.length - done - 1;
+    return left > 0 ? `${stopped} ${trans._n('%1 cell was not run.', '%1 cells were not run.', left)}` : stopped;
+  }
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,62 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { loaded } from '../../services/errors';
+import { CommandIDs, IDistExecutions, IDistGroups, IDistService } from '../../tokens';
+import { notifyError } from '../../widgets/errornote';
+import { GroupChoice } from '../commands/groupchoice';
+import type { CatchUp } from './catchup';
+
+const ARGS = { type: 'object', properties: { group: { type: 'string' }, execution: { type: 'string' } } } as const;
+
+/** Sends ranks what they have missed; what that takes is loaded when it is first used. */
+export const driftPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist:drift',
+  description: 'Shows which cells ranks have missed, and runs them there.',
+  autoStart: true,
+  requires: [IDistService, IDistGroups, IDistExecutions],
+  optional: [INotebookTracker, ICommandPalette, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    service: IDistService,
+    groups: IDistGroups,
+    executions: IDistExecutions,
+    tracker: INotebookTracker | null,
+    palette: ICommandPalette | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const choice = new GroupChoice(groups, tracker, trans);
+    const label = trans.__('Catch Up Ranks\u2026');
+    const openLog = (group: string, rank: number): void => void app.commands.execute(CommandIDs.openLog, { group, rank });
+    const load = async (): Promise<CatchUp> => {
+      const part = await loaded(import(/* webpackChunkName: "catchup" */ './catchup'));
+      return new part.CatchUp(service, executions, openLog, trans);
+    };
+    app.commands.addCommand(CommandIDs.catchUp, {
+      label,
+      caption: trans.__('Show the cells that ranks have missed, and run them there'),
+      describedBy: { args: ARGS },
+      isEnabled: () => groups.groups.length > 0,
+      execute: async args => {
+        const group = await choice.resolve(args.group, label);
+        if (group) {
+          const execution = typeof args.execution === 'string' ? args.execution : null;
+          await load().then(part => part.show(group, execution)).catch(notifyError);
+        }
+      }
+    });
+    app.commands.addCommand(CommandIDs.offerCatchUp, {
+      label: trans.__('Offer to Catch Up Ranks'),
+      describedBy: { args: ARGS },
+      execute: async args => {
+        const group = groups.find(String(args.group));
+        if (group) {
+          await load().then(part => part.offer(group)).catch(notifyError);
+        }
+      }
+    });
+    palette?.addItem({ command: CommandIDs.catchUp, category: trans.__('Ranks') });
+  }
+};

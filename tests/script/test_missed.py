@@ -1,0 +1,216 @@
+"""Which ranks have missed which cells: by tables, and by properties over any history of runs and replacements."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
+from jupyter_dist.server.script.missed import Processes, cells_of, ordered, with_code
+
+WORLD = 4
+
+
+def run(number, cell, code, ranks="all", *, at=None, notebook="n.ipynb", **statuses):
+    """An execution of the API; `error="1"` says how it ended on some of its ranks."""
+    chosen = set(parse_ranks(ranks, WORLD))
+    special = {rank: status for status, some in statuses.items() for rank in expand_ranks(some)}
+    by_status = {}
+    for rank in sorted(chosen):
+        by_status.setdefault(special.get(rank, "ok"), []).append(rank)
+    worst = next((s for s in ("lost", "error", "interrupted", "running") if s in by_status), "ok")
+    return {
+        "id": f"e-{number}",
+        "ranks": format_ranks(chosen),
+        "state": worst,
+        "statuses": [{"ranks": format_ranks(r), "status": s, "seconds": 1.0} for s, r in by_status.items()],
+        "started_at": float(number if at is None else at),
+        "execution_count": number,
+        "notebook": notebook if cell else None,
+        "cell_id": cell,
+        "line": code,
+        "code_checksum": code,
+    }
+
+
+def found(*runs, absences=None, dead=()):
+    """By cell: what was missed, as `{reason: ranks}`, and `offered`."""
+    processes = Processes(WORLD, frozenset(range(WORLD)) - set(dead), absences or {})
+    cells = cells_of(runs, processes)
+    codes = {cell.model["execution_id"]: cell.model["line"] for cell in cells if cell.is_missed}
+    models = [with_code(cell, codes.get(cell.model["execution_id"])) for cell in ordered(cells, codes)]
+    return {
+        model["cell_id"] or model["line"]: (
+            {part["reason"]: part["ranks"] for part in model["missed"]},
+            model["offered"],
+        )
+        for model in models
+    }
+
+
+REPLACED = {1: [[10, 20]]}  # rank 1 had no process from 10 to 20
+
+CASES = {
+    "a cell that ran everywhere": ([run(1, "a", "x")], {}, {"a": ({}, "")}),
+    "a cell for one rank is told, and not offered": ([run(1, "a", "x", "0")], {}, {"a": ({"skipped": "1-3"}, "")}),
+    "what ran on the process before is offered": ([run(1, "a", "x")], REPLACED, {"a": ({"replaced": "1"}, "1")}),
+    "what ran on all that were there is offered": (
+        [run(1, "a", "x", "!1", at=15)],
+        REPLACED,
+        {"a": ({"replaced": "1"}, "1")},
+    ),
+    "what ran on some of those that were there is not": (
+        [run(1, "a", "x", "0,2", at=15)],
+        REPLACED,
+        {"a": ({"skipped": "1,3"}, "")},
+    ),
+    "what ran on others before is not": ([run(1, "a", "x", "0")], REPLACED, {"a": ({"skipped": "1-3"}, "")}),
+    "what ran afterwards counts": ([run(1, "a", "x", at=21)], REPLACED, {"a": ({}, "")}),
+    "a run after it was replaced catches up": (
+        [run(1, "a", "x"), run(2, "a", "x", "1", at=21)],
+        REPLACED,
+        {"a": ({}, "")},
+    ),
+    "so does the same code without a cell, which is no cell of its own": (
+        [run(1, "a", "x"), run(2, None, "x", "1", at=21)],
+        REPLACED,
+        {"a": ({}, "")},
+    ),
+    "other code without a cell does not": (
+        [run(1, "a", "x"), run(2, None, "y", "1", at=21)],
+        REPLACED,
+        {"a": ({"replaced": "1"}, "1"), "y": ({"skipped": "0,2-3"}, "")},
+    ),
+    "a later version on some ranks": (
+        [run(1, "a", "x"), run(2, "a", "y", "0")],
+        {},
+        {"a": ({"changed": "1-3"}, "")},
+    ),
+    "back to the first version on some ranks": (
+        [run(1, "a", "x"), run(2, "a", "y"), run(3, "a", "x", "0")],
+        {},
+        {"a": ({"changed": "1-3"}, "")},
+    ),
+    "the same version again on some ranks": ([run(1, "a", "x"), run(2, "a", "x", "0")], {}, {"a": ({}, "")}),
+    "a version that failed everywhere does not count": (
+        [run(1, "a", "x"), run(2, "a", "y", error="0-3")],
+        REPLACED,
+        {"a": ({"replaced": "1"}, "1")},
+    ),
+    "a cell that failed on one rank ran there": ([run(1, "a", "x", error="3")], {}, {"a": ({}, "")}),
+    "a cell that only failed is not offered": (
+        [run(1, "a", "x", error="0-3")],
+        REPLACED,
+        {"a": ({"replaced": "1"}, "")},
+    ),
+    "nor one that was only interrupted": (
+        [run(1, "a", "x", interrupted="0-3")],
+        REPLACED,
+        {"a": ({"replaced": "1"}, "")},
+    ),
+    "the rank died in it, others finished": ([run(9, "a", "x", lost="1")], REPLACED, {"a": ({"replaced": "1"}, "1")}),
+    "only the replaced rank had run it": (
+        [run(1, "a", "x", "1")],
+        REPLACED,
+        {"a": ({"replaced": "1", "skipped": "0,2-3"}, "1")},
+    ),
+    "a cell that runs now": ([run(21, "a", "x", running="0-3")], REPLACED, {"a": ({}, "")}),
+    "the call of a client cannot be sent again": (
+        [run(1, None, "# push x")],
+        REPLACED,
+        {"# push x": ({"replaced": "1"}, "")},
+    ),
+    "equal ids in two notebooks are two cells": (
+        [run(1, "a", "x"), run(2, "a", "y", at=21, notebook="copy.ipynb")],
+        REPLACED,
+        {"a": ({}, "")},  # the later one; the earlier one is in the test below
+    ),
+    "replaced twice, and caught up in between": (
+        [run(1, "a", "x"), run(2, None, "x", "1", at=21)],
+        {1: [[10, 20], [30, 40]]},
+        {"a": ({"replaced": "1"}, "1")},
+    ),
+    "missed before the first of two replacements": (
+        [run(1, "a", "x", "!1", at=15)],
+        {1: [[10, 20], [30, 40]]},
+        {"a": ({"replaced": "1"}, "1")},
+    ),
+    "all were replaced": (
+        [run(1, "a", "x")],
+        {rank: [[10, 20]] for rank in range(WORLD)},
+        {"a": ({"replaced": "0-3"}, "0-3")},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_missed(case):
+    runs, absences, expected = CASES[case]
+    assert found(*runs, absences=absences) == expected
+
+
+def test_a_dead_rank_misses_nothing_until_it_is_replaced():
+    assert found(run(1, "a", "x"), dead=[1]) == {"a": ({}, "")}
+
+
+def test_equal_ids_in_two_notebooks_are_two_cells():
+    runs = [run(1, "a", "x"), run(2, "a", "y", at=21, notebook="copy.ipynb")]
+    cells = cells_of(runs, Processes(WORLD, frozenset(range(WORLD)), REPLACED))
+    assert [(cell.model["notebook"], cell.is_missed) for cell in cells] == [("n.ipynb", True), ("copy.ipynb", False)]
+
+
+def test_versions_and_runs_are_told():
+    runs = [run(1, "a", "x"), run(2, "a", "y", "0-1"), run(3, "b", "z", "2", error="2")]
+    first, second = (cell.model for cell in cells_of(runs, Processes(WORLD, frozenset(range(WORLD)), {})))
+    told = [(one["ranks"], one["version"], one["execution_id"], one["execution_count"]) for one in first["runs"]]
+    assert told == [("0-1", 2, "e-2", 2), ("2-3", 1, "e-1", 1)]
+    assert (first["versions"], first["version"], first["execution_id"], first["seconds"]) == (2, 2, "e-2", 1.0)
+    assert (second["state"], second["runs"][0]["ranks"]) == ("error", "2")
+
+
+def test_a_cell_that_ran_again_is_sent_before_those_that_use_its_names():
+    assert list(found(run(1, "a", "x = 1"), run(2, "b", "print(x)"), run(3, "a", "x = 2"), absences=REPLACED)) == [
+        "a",
+        "b",
+    ]
+
+
+def test_a_cell_that_uses_a_later_ones_names_is_sent_after_it():
+    runs = [run(1, "a", "1"), run(2, "b", "y = 5"), run(3, "a", "z = y")]
+    assert list(found(*runs, absences=REPLACED)) == ["b", "a"]
+
+
+histories = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", None]),
+        st.sampled_from(["x", "y", "z"]),
+        st.sets(st.integers(0, WORLD - 1), min_size=1),
+        st.sampled_from(["ok", "error", "interrupted", "lost"]),
+    ),
+    max_size=8,
+)
+replacements = st.dictionaries(st.integers(0, WORLD - 1), st.tuples(st.integers(0, 9), st.integers(0, 3)))
+
+
+@given(histories, replacements)
+def test_what_is_offered_was_missed_and_sending_it_leaves_nothing_to_offer(history, replaced):
+    absences = {rank: [[start + 0.4, start + length + 0.5]] for rank, (start, length) in replaced.items()}
+    runs = [
+        run(number, cell, code, format_ranks(ranks), **{} if status == "ok" else {status: format_ranks(ranks)})
+        for number, (cell, code, ranks, status) in enumerate(history, start=1)
+    ]
+    processes = Processes(WORLD, frozenset(range(WORLD)), absences)
+    cells = [with_code(cell, cell.model["line"]) for cell in cells_of(runs, processes)]
+    now = 100
+    for cell in cells:
+        missed = {rank for part in cell["missed"] for rank in expand_ranks(part["ranks"])}
+        offered = set(expand_ranks(cell["offered"]))
+        assert offered <= missed & set(absences)
+        ran = {rank for one in cell["runs"] for rank in expand_ranks(one["ranks"])}
+        assert ran.isdisjoint(
+            rank for part in cell["missed"] if part["reason"] != "changed" for rank in expand_ranks(part["ranks"])
+        )
+        if offered:
+            now += 1
+            runs.append(run(now, None, cell["line"], cell["offered"]))
+    again = [with_code(cell, cell.model["line"]) for cell in cells_of(runs, processes)]
+    assert [cell["offered"] for cell in again] == [""] * len(again)
