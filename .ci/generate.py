@@ -7,7 +7,18 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from jupyter_dist.protocol import curves, differences, machine, memory, messages, models, requests, specs, states
+from jupyter_dist.protocol import (
+    curves,
+    differences,
+    machine,
+    memory,
+    messages,
+    models,
+    profiles,
+    requests,
+    specs,
+    states,
+)
 from jupyter_dist.protocol.field import Field
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.rest.machine import API_VERSION
@@ -59,10 +70,13 @@ def typescript() -> str:
         f"export const RANKS_MIME = '{models.RANKS_MIME}';\n"
     )
     parts.append(
+        f"/** The MIME type of the profile of a cell. */\nexport const PROFILE_MIME = '{profiles.PROFILE_MIME}';\n"
+    )
+    parts.append(
         "/** The first protocol of groups whose ranks can ask for input. */\n"
         f"export const ROAD_PROTOCOL = {specs.ROAD_PROTOCOL};\n"
     )
-    modules = (models, machine, memory, differences, curves, requests, messages)
+    modules = (models, machine, memory, differences, curves, profiles, requests, messages)
     parts += [_interface(model) for module in modules for model in types_in(module)]
     parts += [f"export type {name} = {_union(get_args(hint))};\n" for name, hint in NAMED_UNIONS.items()]
     return "\n".join(parts)

@@ -22,6 +22,7 @@ _NEEDED = {
     "execute_result": ("rank",),
     "error": ("rank",),
     "clear_output": ("rank",),
+    "profile": ("rank", "execution_id"),
     "rank_end": ("rank", "status"),
     "end": ("execution_id",),
     "note": (),

@@ -6,8 +6,8 @@ import contextlib
 import re
 from collections.abc import Iterator
 
-# Cells with these magics run on the ranks as a whole, so that they time or capture the body there.
-WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture"})
+# Cells with these magics run on the ranks as a whole, so that they time, profile or capture the body there.
+WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture", "profile"})
 # Line magics that run the user's code: alone in a cell they go to the ranks, as the code itself would.
 RUN_CODE = frozenset({"run", "time", "timeit", "prun"})
 

@@ -9,6 +9,7 @@ import platform
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
 from typing import NoReturn
 
@@ -155,6 +156,7 @@ class Rank:
             "track": track,
         }
         self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
+        self._shell.run_profiled = self._profile
         self._stdin.install()
         self._runner.stdin = self._stdin
         self._runner.debuggers = Debuggers(self._shell.user_ns, self._interrupter)
@@ -165,6 +167,15 @@ class Rank:
         self._shell.memory = self._runner.memory
         self._shell.restore = surroundings.restore
         descriptors.protect()
+
+    def _profile(self, line: str, cell: str) -> None:
+        from .cells.profiling.cell import Profiler  # few cells are profiled
+
+        def send(part: bytes, is_first: bool) -> None:
+            header = {"t": "trace", "execution_id": self._outbox.execution_id, "is_first": is_first}
+            self._outbox.send(header, part)
+
+        Profiler(self._shell, self._spec, partial(self._runner.emit, "profile"), send).run(line, cell)
 
     def _ready(self) -> Header:
         return {

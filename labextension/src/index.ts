@@ -14,6 +14,7 @@ import { runningPlugin } from './plugins/shell/running';
 import { cellOffersPlugin, newNotebookPlugin, starterPlugin } from './plugins/notebook/startgroups';
 import { contextualHelpPlugin } from './plugins/help/contextualhelp';
 import { inspectionPlugin } from './plugins/help/inspection';
+import { profilesPlugin } from './plugins/notebook/profiles';
 import { rankKernelPlugin } from './plugins/notebook/rankkernel';
 import { rankOutputPlugin } from './plugins/notebook/rankoutput';
 import { rankPickerPlugin } from './plugins/notebook/rankpicker';
@@ -49,6 +50,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   cellOffersPlugin,
   newNotebookPlugin,
   rankOutputPlugin,
+  profilesPlugin,
   rankPickerPlugin,
   rankKernelPlugin,
   completerPlugin,

@@ -51,6 +51,7 @@ RIGHTS = {
     ("post", "groups/{group}/executions/{execution}/extend"): "execute",
     ("get", "groups/{group}/executions/{execution}/curves"): "read",
     ("get", "groups/{group}/executions/{execution}/curves/download"): "read",
+    ("get", "groups/{group}/executions/{execution}/trace"): "read",
     ("post", "groups/{group}/script"): "read",  # writes no file, and runs nothing
     ("get", "groups/{group}/ranks/{rank}/log"): "read",
     ("get", "groups/{group}/ranks/{rank}/log/download"): "read",

@@ -62,6 +62,8 @@ async def test_what_is_not_there(jp_serverapp, refused):
         ("groups/trian/executions/e-1", "unknown_group"),
         ("groups/trian/ranks/0/log", "unknown_group"),
         ("groups/trian/ranks/0/log/download", "unknown_group"),
+        ("groups/trian/executions/e-1/trace", "unknown_group"),
+        ("groups/trian/executions/../../x/trace", "not_found"),
         ("groups/../../etc/passwd", "not_found"),
         ("groups/%2e%2e%2fx/ranks/0/log", "not_found"),
         ("groups/trian/ranks/x/log", "not_found"),

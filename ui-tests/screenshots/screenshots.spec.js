@@ -90,6 +90,22 @@ const SHORT = `def step():
 
 step()`;
 
+const PROFILED = `%%profile
+import time
+
+layer = torch.nn.Linear(256, 256)
+batch = torch.randn(64, 256)
+for _ in range(3):
+    layer(batch).square().mean().backward()
+    if rank == 1:
+        time.sleep(0.4)  # writes a picture
+    dist.all_reduce(layer.weight.grad)`;
+
+const SKIPPED = `loss = torch.tensor(float(rank))
+if rank == 0:
+    dist.all_reduce(loss)
+    print("mean loss", loss.item() / world_size)`;
+
 async function setTheme(page, theme) {
   await page.evaluate(async name => {
     await window.jupyterapp.commands.execute('apputils:change-theme', { theme: name });
@@ -252,6 +268,24 @@ test('catch up: the dialog, and the header of a cell', async ({ page, request })
   const dialog = page.locator('.jp-Dialog-content');
   await expect(dialog.getByRole('checkbox')).toHaveCount(2);
   await shoot(page, 'catch-up', dialog);
+});
+
+test('a profile, and a cell that cannot end', async ({ page, request }) => {
+  await lab.startGroup(request, 4);
+  await page.setViewportSize({ width: 1100, height: 900 });
+  await open(page, 'slow.ipynb', [PROFILED, SKIPPED]);
+  const profiled = await runCell(page, 0, 'ok');
+  await expect(profiled.node.getByRole('button', { name: 'Download trace' })).toBeVisible();
+  await shoot(page, 'profile', profiled.node);
+  const hung = lab.cell(page, 1);
+  await hung.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(hung.node.locator('.jpd-Verdict').getByRole('alert')).toContainText('Cannot end', { timeout: 60000 });
+  await hung.node.getByRole('button', { name: 'Stacks' }).click();
+  await expect(hung.node.locator('.jpd-Stack')).toHaveCount(2);
+  await shoot(page, 'hang', hung.node);
+  await hung.node.getByRole('button', { name: 'Interrupt these ranks' }).click();
+  await expect(hung.summary).toContainText('interrupted', { timeout: 60000 });
 });
 
 test('start in one click: the launcher, and a cell whose group is not running', async ({ page }) => {

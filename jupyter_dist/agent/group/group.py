@@ -17,6 +17,7 @@ from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starter import Born, Ends, Starter
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.profiles import TRACES
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import GroupSpec
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, STARTING_RANK_STATES, GroupState
@@ -29,6 +30,7 @@ from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
 from .rejoin import FileStores, Stores, give_up_waiting_for, rejoin
+from .traces import Traces
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
@@ -54,6 +56,7 @@ class Group:
         self.process_group = ProcessGroup()
         self.dispatcher = Dispatcher(self.journal, self.process_group, on_execution)
         self.comms = Comms()
+        self._traces = Traces(directory / TRACES)
         self.ranks: list[RankProcess] = []
         self.state: GroupState = "starting"
         self.generation = 0
@@ -234,6 +237,11 @@ class Group:
         if not header["kind"].startswith("comm_"):
             self.dispatcher.rank_sent(rank, header, content)
         elif sentence := self.comms.rank_sent(rank.rank, header["kind"], header["execution_id"], content, size):
+            rank.write(sentence)
+
+    def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
+        """Keep a part of the trace of a profiled cell."""
+        if rank.execution_id and (sentence := self._traces.add(rank.execution_id, rank.rank, part, is_first)):
             rank.write(sentence)
 
     def rank_died(self, rank: RankProcess) -> None:

@@ -39,7 +39,7 @@ METHODS = {
     "trainer": frozenset({"fit", "train", "validate", "test", "predict", "evaluate"}),
     "accelerator": frozenset({"prepare", "wait_for_everyone", "gather", "reduce", "backward"}),
 }
-_TIMED = re.compile(r"%%(?:time|capture|prun|timeit)\b[^\n]*\n")
+_TIMED = re.compile(r"%%(?:time|capture|prun|timeit|profile)\b[^\n]*\n")
 _MAGIC = re.compile(r"(?m)^([ \t]*)(?:%(?:time|timeit|prun)[ \t]+(?=\w)|[!%?][^\n]*)")
 _WORD = re.compile(r"\w+")
 _DEFINED = re.compile(r"\bdef[ \t]+(\w+)")

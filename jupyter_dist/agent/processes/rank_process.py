@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
 MAX_ABSENCES = 20
-OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output"})
+OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output", "profile"})
 
 PROCESS_GROUPS = ("ok", "broken", "none")
 
@@ -49,6 +49,9 @@ class RankListener(Protocol):
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
         """Its code sent a message (protocol/road.py), which is sound."""
+
+    def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
+        """It sent the next part of its trace of a profiled cell."""
 
     def rank_died(self, rank: RankProcess) -> None:
         """Its process is gone; all its output is in the journal."""
@@ -98,6 +101,7 @@ class RankProcess:
             "failed": self._on_failed,
             "stream": self._on_stream,
             "output": self._on_output,
+            "trace": self._on_trace,
             "reply": self._on_reply,
             "from_rank": self._on_from_rank,
             "sync": self._on_sync,
@@ -327,6 +331,10 @@ class RankProcess:
         kind = header["msg_type"]
         if kind in OUTPUT_KINDS:
             self._keep(kind, payload, execution_id=header["execution_id"])
+
+    def _on_trace(self, header: Header, payload: bytes) -> None:
+        if self.execution_id is not None and header["execution_id"] == self.execution_id:
+            self._listener.rank_traced(self, payload, header["is_first"] is True)
 
     def _on_reply(self, header: Header, _: bytes) -> None:
         if header["execution_id"] != self.execution_id:

@@ -163,6 +163,24 @@ class Group:
         result = self.begin(code, ranks, ask=ask, **fields).wait(stream)
         return result.raise_for_error() if check else result
 
+    def profile(self, code: str, ranks: str = "all", *, trace: str | None = None, **options: Any) -> Result:
+        """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` says where time went.
+
+        Args:
+            code: The cell.
+            ranks: A rank expression.
+            trace: Where to write the merged trace, for Perfetto: a path of this program's.
+            options: Those of `run`.
+        """
+        result = self.run(f"%%profile\n{code}", ranks, **options)
+        if trace is not None:
+            self.save_trace(result, trace)
+        return result
+
+    def save_trace(self, result: Result, path: str) -> None:
+        """Write the merged trace of a profiled cell into a file; see AsyncGroup.save_trace."""
+        self._loop.run(self._group.save_trace(result, path))
+
     def submit(self, code: str, ranks: str = "all", **fields: Any) -> Execution:
         """Queue a cell and return at once. With `allow_stdin=True`, `Execution.answer` answers what its ranks ask."""
         execution = self.begin(code, ranks, ask=False, **fields)

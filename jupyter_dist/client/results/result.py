@@ -11,6 +11,7 @@ from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.memory import CellMemory
 from jupyter_dist.protocol.models import Execution, Group, InputPrompt, Output, RanksBundle, ViewItem
+from jupyter_dist.protocol.profiles import PROFILE_MIME, Profile
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
 
@@ -134,6 +135,16 @@ class Result:
     def curves(self) -> dict[str, dict[int, Curve]]:
         """Return numbers with a name that recur in what ranks printed or gave to `track()`: by name, then by rank."""
         return curves_of(self.folded)
+
+    @property
+    def profile(self) -> Profile | None:
+        """Return the profile of a cell that ran under %%profile and has ended: where the time of each rank went."""
+        for item in reversed(self.folded):
+            output = item.get("output")
+            if output is not None and output["output_type"] == "display_data" and PROFILE_MIME in output["data"]:
+                found: Profile = output["data"][PROFILE_MIME]
+                return found
+        return None
 
     def __getitem__(self, rank: int) -> RankResult:
         """Return the result of one rank."""

@@ -69,6 +69,7 @@ class RankShell(CompatibleShell):
     emit: Emit
     interrupter: Interrupter
     memory: Memory
+    run_profiled: Callable[[str, str], None]  # runs a cell under torch's profiler (profiling/cell.py); set with them
 
     last_error: dict[str, Any] | None = None
     restore: Callable[[], None] = staticmethod(lambda: None)  # restores what a cell removed from the process
@@ -130,9 +131,13 @@ class RankShell(CompatibleShell):
         self.set_hook("editor", _no_editor, 0)
 
     def init_magics(self) -> None:
-        """Have %store say why it is not there."""
+        """Have %store say why it is not there, and add %%profile."""
         super().init_magics()
         self.register_magic_function(_no_store, "line", "store")
+        self.register_magic_function(self._on_profile, "cell", "profile")
+
+    def _on_profile(self, line: str, cell: str) -> None:
+        self.run_profiled(line, cell)
 
     def _show_page(self, text: Any, *_: Any, **__: Any) -> None:
         data = text if isinstance(text, dict) else {"text/plain": text}

@@ -38,6 +38,7 @@ _FUNCTIONS = {
 }
 _NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
 _ACTIVE_ENTRIES = (True, True)
+_ALL_ENTRIES = (True, False)
 
 
 class Part(NamedTuple):
@@ -229,6 +230,18 @@ def unfinished_collectives() -> list[Entry]:
     with suppress(KeyError, TypeError, ValueError, AttributeError):
         found = [_entry(entry) for entry in _recorded(_ACTIVE_ENTRIES).get("entries", ()) if not entry["retired"]]
         return sorted(found, key=operator.itemgetter("record_id"))
+    return []
+
+
+def collectives_since(time_ns: int) -> list[tuple[str, str]]:
+    """Return the recorder's last collectives that were begun after a time: name and process group, in order.
+
+    Names are those of the profiler ("gloo:all_reduce"); groups have torch's name, which all ranks have alike.
+    """
+    with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
+        begun = [entry for entry in _recorded(_ALL_ENTRIES).get("entries", ()) if entry["time_created_ns"] >= time_ns]
+        begun.sort(key=operator.itemgetter("time_created_ns"))
+        return [(str(entry["profiling_name"]), str(entry["process_group"][0])) for entry in begun]
     return []
 
 

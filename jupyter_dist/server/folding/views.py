@@ -11,6 +11,7 @@ from jupyter_dist.protocol import models
 
 from .content import DamagedContentError, read_content
 from .fold import Fold
+from .profiles import Summary, compare, profile_output, read_summary
 from .rankfeed import Limits, RankFeed
 from .rows import Row
 from .snapshots import EMPTY, Piece, Snapshot, build_snapshot
@@ -29,6 +30,7 @@ class View:
         self._fold = Fold()
         self._limits = Limits.for_ranks(len(ranks))
         self._feeds = {rank: RankFeed(rank, self._fold, self._limits) for rank in ranks}
+        self._profiles: dict[int, Summary] = {}  # of a profiled cell, by rank
         self._snapshot = EMPTY
         self._tail_seq = 0
 
@@ -80,6 +82,9 @@ class View:
         self._feed(record).clear(read_content(payload)["wait"], self.seq)
         self._tail_seq = self.seq
 
+    def _profile(self, record: dict[str, Any], payload: bytes) -> None:
+        self._profiles[record["rank"]] = read_summary(payload)
+
     def _rank_end(self, record: dict[str, Any], payload: bytes) -> None:
         feed = self._feed(record)
         feed.settle(self.seq)
@@ -88,8 +93,17 @@ class View:
     def _end(self, record: dict[str, Any], payload: bytes) -> None:
         for feed in self._feeds.values():
             feed.settle(self.seq)
+        if self._profiles and not self.ended:
+            self._show_profile()
         self._tail_seq = self.seq
         self.ended = True
+
+    def _show_profile(self) -> None:
+        """Show what all ranks have told, as an output of each: equal ones are shown once."""
+        output = profile_output(compare(self.execution_id, self._profiles, sorted(self._feeds)))
+        for feed in self._feeds.values():
+            feed.output("display_data", output, None, self.seq)
+        self._profiles.clear()
 
     def _feed(self, record: dict[str, Any]) -> RankFeed:
         rank = record["rank"]
@@ -157,6 +171,7 @@ _METHODS = {
     "error": View._rich,
     "update_display_data": View._update,
     "clear_output": View._clear,
+    "profile": View._profile,
     "rank_end": View._rank_end,
     "end": View._end,
 }

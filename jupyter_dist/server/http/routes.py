@@ -45,6 +45,7 @@ from jupyter_dist.server.http.rest.machine import (
     RootHandler,
     WarmHandler,
 )
+from jupyter_dist.server.http.rest.profiles import TraceHandler
 
 from .base import NotFoundHandler
 from .operations import Route
@@ -84,6 +85,7 @@ ROUTES: tuple[Route, ...] = (
     Route("groups/{group}/executions/{execution}/extend", ExtendHandler),
     Route("groups/{group}/executions/{execution}/curves", CurvesHandler),
     Route("groups/{group}/executions/{execution}/curves/download", CurvesDownloadHandler),
+    Route("groups/{group}/executions/{execution}/trace", TraceHandler),
     Route("groups/{group}/history", HistoryHandler),
     Route("groups/{group}/script", ScriptHandler),
     Route("groups/{group}/ranks/{rank}/log", LogHandler),

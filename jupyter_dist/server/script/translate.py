@@ -148,7 +148,7 @@ def _line_magic(call: _Call, name: str, line: str) -> tuple[str, set[str]]:
 
 
 def _cell_magic(name: str, line: str, body: str) -> tuple[str, set[str]]:
-    if name in _TIMED:
+    if name in (*_TIMED, "profile"):
         text, modules = _translated(body)
         return f"# %%{name}\n{text}", modules
     if name in _SHELLS and not line.strip():

@@ -21,6 +21,9 @@ export const FINAL_STATES: ReadonlySet<ExecutionState> = new Set(['ok', 'error',
 /** The MIME type of what a rank cell saves in the notebook. */
 export const RANKS_MIME = 'application/vnd.jupyter-dist.ranks+json';
 
+/** The MIME type of the profile of a cell. */
+export const PROFILE_MIME = 'application/vnd.jupyter-dist.profile+json';
+
 /** The first protocol of groups whose ranks can ask for input. */
 export const ROAD_PROTOCOL = 4;
 
@@ -926,6 +929,47 @@ export interface ICurves {
   left_out: number;
   /** Of the log, in the middle of a very long output; their numbers are missing. */
   unread_bytes: number;
+}
+
+/** A rank that others waited for in collectives. */
+export interface IWaitedFor {
+  rank: number;
+  seconds: number;
+}
+
+/** Where the time of one rank went. The four parts add up to `seconds`. */
+export interface IRankProfile {
+  rank: number;
+  /** Of the cell. */
+  seconds: number;
+  /** In torch's operators; of a device, its kernels. */
+  computing: number;
+  /** In collectives in which all ranks had arrived, while it computed nothing. */
+  communicating: number;
+  /** In collectives before the last rank arrived, while it computed nothing. */
+  waiting: number;
+  /** In Python, in reading data, asleep. */
+  other: number;
+  /** Whom it waited for, longest first. */
+  waits_for: IWaitedFor[];
+  /** To how many collectives it came last. */
+  last: number;
+  /** How long another rank waited for it, on average, in seconds. */
+  kept_waiting: number;
+  /** Of its clock in the trace, for ranks on several machines. */
+  shift_seconds: number;
+}
+
+/** The profile of a cell. */
+export interface IProfile {
+  execution_id: string;
+  ranks: IRankProfile[];
+  /** How many were compared. */
+  collectives: number;
+  /** Ranks that the others waited for; empty if there are none. */
+  stragglers: RankSet;
+  /** What stands out, and what is missing. */
+  sentences: string[];
 }
 
 /** The body of POST .../owners: a process that the group ends with. */

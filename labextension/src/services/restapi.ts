@@ -272,11 +272,10 @@ export function logDownloadUrl(settings: Settings, group: string, rank: number):
 }
 
 /**
- * A URL from which the browser can download a rank's full log, with its cookie. If the page has none, because another
- * server delivered it, the log is fetched with the token in a header, and kept in memory until released.
+ * A URL from which the browser can download what is at one of ours, with its cookie. If the page has none, because
+ * another server delivered it, it is fetched with the token in a header, and kept in memory until released.
  */
-export async function logDownload(settings: Settings, group: string, rank: number): Promise<IDownload> {
-  const url = logDownloadUrl(settings, group, rank);
+export async function download(settings: Settings, group: string, url: string): Promise<IDownload> {
   if (await hasCookie(settings, group)) {
     return { url, release: () => undefined };
   }

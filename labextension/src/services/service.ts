@@ -134,6 +134,8 @@ export interface IService extends IDisposable {
   logDownloadUrl(group: string, rank: number): string;
   /** A URL that the browser can download it from, with or without a cookie. */
   logDownload(group: string, rank: number): Promise<restapi.IDownload>;
+  /** The same for the merged trace of a profiled cell. */
+  traceDownload(group: string, execution: string): Promise<restapi.IDownload>;
 }
 
 export class DistService implements IService {
@@ -337,7 +339,11 @@ export class DistService implements IService {
   }
 
   logDownload(group: string, rank: number): Promise<restapi.IDownload> {
-    return restapi.logDownload(this._settings, group, rank);
+    return restapi.download(this._settings, group, this.logDownloadUrl(group, rank));
+  }
+
+  traceDownload(group: string, execution: string): Promise<restapi.IDownload> {
+    return restapi.download(this._settings, group, restapi.apiUrl(this._settings, 'groups', group, 'executions', execution, 'trace'));
   }
 
   private _channel: Channel;

@@ -1,0 +1,153 @@
+"""The teacher's notebook: each mistake is run as a user would run it, and the notebook says what its text promises."""
+
+import json
+from pathlib import Path
+
+import pytest
+from waits import until
+
+from jupyter_dist.numbers.condense import condense
+from jupyter_dist.protocol.profiles import PROFILE_MIME
+from jupyter_dist.protocol.ranks import format_ranks
+
+NOTEBOOK = json.loads((Path(__file__).parents[2] / "examples" / "mistakes.ipynb").read_text())
+CELLS = {cell["id"]: cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"}
+
+# What the verdict of a cell says that cannot end: its reason, and words of its message.
+HANGS = {
+    "one-rank": ("missing", ["Rank 0 waits in all_reduce", "line 3", "Rank 1 is idle and has not called it"]),
+    "one-batch-more": ("missing", ["Rank 0 waits in all_reduce", "collectives against"]),
+    "one-exception": ("missing", ["Rank 0 waits in all_reduce", "Rank 1 is idle"]),
+    "another-collective": ("mismatch", ["broadcast", "all_reduce", "do not match"]),
+    "both-receive": ("mismatch", ["recv"]),
+    "some-ranks": ("missing", ["Rank 0 waits in all_reduce", "Rank 1 is idle"]),
+}
+RANKS = range(2)
+
+
+def submit(server, cell_id):
+    cell = CELLS[cell_id]
+    ranks = cell["metadata"].get("jupyter_dist", {}).get("ranks", "all")
+    return server.submit("g", "".join(cell["source"]), ranks, notebook="mistakes.ipynb", cell_id=cell_id)
+
+
+def run(server, cell_id):
+    view = server.view("g", submit(server, cell_id))
+    assert view["execution"]["state"] == "ok", view
+    return view["items"]
+
+
+def hung(server, cell_id):
+    """The cell and its verdict, as soon as it cannot end."""
+    reason, words = HANGS[cell_id]
+    execution = submit(server, cell_id)
+    view = {}
+
+    def cannot_end():
+        view.update(server.view("g", execution, wait=0))
+        return (view["execution"].get("verdict") or {}).get("kind") == "cannot_end"
+
+    until(cannot_end, lambda: view)
+    verdict = view["execution"]["verdict"]
+    assert verdict["reason"] == reason
+    for word in words:
+        assert word in verdict["message"]
+    return execution, view
+
+
+def interrupt(server, execution):
+    server.ask("POST", "groups/g/interrupt", {"ranks": "all"})
+    server.view("g", execution)
+
+
+def lines(items):
+    """Each line, with its ranks."""
+    texts = [(item["ranks"], "".join(item["output"].get("text", ""))) for item in items if "output" in item]
+    return [(ranks, line) for ranks, text in texts for line in text.splitlines()]
+
+
+def differing(server):
+    """What a comparison of the model names."""
+    found = server.ask("POST", "groups/g/compare", {"name": "model"})
+    return {one["path"] for one in found["differences"]}
+
+
+def test_all_twelve_in_the_order_of_the_notebook(group_server):
+    said = lines(run(group_server, "setup"))
+    assert said == [("0-1", "2 ranks")]
+    for cell_id in ("one-rank", "one-batch-more"):
+        execution, _ = hung(group_server, cell_id)
+        interrupt(group_server, execution)
+    execution, view = hung(group_server, "one-exception")
+    failed = [item for item in view["items"] if item["output"]["output_type"] == "error"]
+    assert [item["ranks"] for item in failed] == ["1"]
+    assert "label 10 is out of range" in failed[0]["output"]["evalue"]
+    interrupt(group_server, execution)
+    for cell_id in ("another-collective", "both-receive"):
+        execution, _ = hung(group_server, cell_id)
+        interrupt(group_server, execution)
+    run_on_some_ranks(group_server)
+    data_and_orders(group_server)
+    numbers_and_models(group_server)
+    chores(group_server)
+    assert lines(run(group_server, "still-whole")) == [("0-1", "all ranks are here")]
+
+
+def run_on_some_ranks(server):
+    """The guard knows before; the rank that is missing joins, and the cell ends."""
+    body = {"code": "".join(CELLS["some-ranks"]["source"]), "ranks": "0", "ask_first": True}
+    status, error = server.refused("POST", "groups/g/executions", body)
+    assert (status, error["message"]) == (409, "all_reduce needs all 2 ranks, 1 is chosen.")
+    execution, view = hung(server, "some-ranks")
+    verdict = view["execution"]["verdict"]
+    assert verdict["could_join"] == "1"
+    server.ask("POST", f"groups/g/executions/{execution}/extend", {"ranks": verdict["could_join"]})
+    ended = server.view("g", execution)
+    assert ended["execution"]["state"] == "ok"
+    assert lines(ended["items"]) == [("0-1", "ranks that took part: 2")]
+
+
+def data_and_orders(server):
+    assert {ranks for ranks, _ in lines(run(server, "same-data"))} == {"0-1"}
+    assert {ranks for ranks, _ in lines(run(server, "own-data"))} == {"0", "1"}
+    said = lines(run(server, "same-order"))
+    for rank in RANKS:
+        mine = [line for ranks, line in said if format_ranks([rank]) in (ranks, "0-1") or ranks == "0-1"]
+        first = {line.rpartition("sample ")[2] for line in mine[:3]}
+        told = {line.rpartition("sample ")[2].split()[0] for line in mine[3:]}
+        assert len(first) == 1, mine
+        assert len(told) > 1, mine
+
+
+def numbers_and_models(server):
+    items = run(server, "local-loss")
+    rows = [one for one in condense(items) if isinstance(one, tuple)]
+    assert [ranks for ranks, _ in rows] == ["0-1"] * len(rows)
+    assert "\u00b1" in "".join(text for _, text in rows)
+    run(server, "own-models")
+    assert differing(server) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    run(server, "one-checkpoint")
+    assert differing(server) == {"2.bias"}
+
+
+def chores(server):
+    data = [item["output"]["data"] for item in run(server, "chores") if "data" in item["output"]]
+    profile = next(found[PROFILE_MIME] for found in data if PROFILE_MIME in found)
+    assert profile["stragglers"] == "0"
+    assert profile["ranks"][0]["last"] == 4
+    assert profile["ranks"][1]["waiting"] > 1.5
+
+
+@pytest.mark.parametrize("cell_id", CELLS)
+def test_the_text_after_a_cell_says_what_to_do(cell_id):
+    """Each mistake has a heading before it, and a text after it."""
+    ids = [cell["id"] for cell in NOTEBOOK["cells"]]
+    if cell_id not in ("setup", "own-data", "still-whole"):
+        around = [NOTEBOOK["cells"][ids.index(cell_id) + step] for step in (-1, 1)]
+        assert [cell["cell_type"] for cell in around] == ["markdown", "markdown"]
+        assert around[0]["source"][0].startswith("## ")
+
+
+def test_there_are_twelve():
+    headings = [cell for cell in NOTEBOOK["cells"] if cell["source"][0].startswith("## ")]
+    assert len(headings) == 12
