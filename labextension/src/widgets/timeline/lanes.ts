@@ -10,10 +10,10 @@ const MIN_HEIGHT = 22;
 const MAX_HEIGHT = 140;
 /** Time for drawing in a frame. The browser fills the shapes afterwards, which takes longer: hence so few lanes, too. */
 const SLICE_MS = 8;
-const SLICE_LANES = 4;
+const SLICE_LANES = 3;
 /** While the range is moved, all lanes are drawn in every frame, with fewer points; after this time as they are. */
 const MOVING_MS = 200;
-const MOVING_STEP = 6;
+const MOVING_STEP = 8;
 
 export interface ILanesOptions {
   model: TimelineModel;
