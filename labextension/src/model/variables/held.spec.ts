@@ -34,6 +34,14 @@ describe('heldAlike', () => {
     expect(one.others.map(({ name }) => name)).toEqual(['Out[1]']);
   });
 
+  it('puts ranks together whose numbers are written alike', () => {
+    const found = heldAlike([held(0, { bytes: 24_850 }), held(1, { bytes: 24_860 }), held(2, { bytes: 24_990 })]);
+    expect(found.map(({ ranks, bytes }) => [ranks, bytes])).toEqual([
+      ['2', 24_990],
+      ['0-1', 24_860]
+    ]);
+  });
+
   it('shows ranks that hold more, or by something else, first and apart', () => {
     const other = held(2, { holders: [holder('y in step()', 'traceback')] });
     const found = heldAlike([held(0), held(1, { bytes: 80, allocated_bytes: 5, reserved_bytes: 6 }), other]);

@@ -1,10 +1,11 @@
 /** What holds the memory of ranks, put together where it is the same. Pure. */
 import type { IHeldMemory, IMemoryHolder, RankSet } from '../../services/protocol';
+import { formatBytes } from '../format/quantities';
 import { formatRanks } from '../format/ranks';
 
 export interface IHeldAlike {
   readonly ranks: RankSet;
-  /** On each of these ranks. */
+  /** On each of these ranks; the most of them, which is written as that of the others. */
   readonly bytes: number;
   /** The largest of them: processes are never quite the same. */
   readonly residentBytes: number;
@@ -20,13 +21,13 @@ export interface IHeldAlike {
 export function heldAlike(memory: readonly IHeldMemory[]): IHeldAlike[] {
   const alike = new Map<string, IHeldMemory[]>();
   for (const one of memory) {
-    const key = JSON.stringify([one.bytes, one.is_whole, othersOf(one)]);
+    const key = JSON.stringify([formatBytes(one.bytes), one.is_whole, othersOf(one)]);
     alike.set(key, [...(alike.get(key) ?? []), one]);
   }
   return [...alike.values()]
     .map(same => ({
       ranks: formatRanks(same.map(({ rank }) => rank)),
-      bytes: same[0].bytes,
+      bytes: Math.max(...same.map(one => one.bytes)),
       residentBytes: Math.max(...same.map(one => one.resident_bytes)),
       allocatedBytes: most(same.map(one => one.allocated_bytes)),
       reservedBytes: most(same.map(one => one.reserved_bytes)),
