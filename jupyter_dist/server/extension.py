@@ -89,6 +89,18 @@ class DistApp(ExtensionApp):
         help="How many logs one user may download at once; each takes some megabytes of server memory.",
     ).tag(config=True)
 
+    notice_command = List(
+        Unicode(),
+        help="A command to run on this server when a cell that ran for notice_seconds has ended, failed, or cannot end:"
+        " a program and its arguments, run without a shell, with what happened as JSON on its standard input. Empty:"
+        " none.",
+    ).tag(config=True)
+    notice_seconds = Float(
+        Settings.notice_seconds,
+        min=0.0,
+        help="How long a cell must have run before notice_command is run for it, in seconds.",
+    ).tag(config=True)
+
     service: Service
 
     static_paths: ClassVar[list[str]] = []
@@ -102,7 +114,8 @@ class DistApp(ExtensionApp):
     def initialize_settings(self) -> None:
         """Create the parts."""
         configured = {field.name: getattr(self, field.name) for field in fields(Settings)}
-        settings = Settings(**{**configured, "preload_modules": tuple(self.preload_modules)})
+        lists = {name: tuple(getattr(self, name)) for name in ("preload_modules", "notice_command")}
+        settings = Settings(**{**configured, **lists})
         server = self.serverapp
         spawner = configured_spawner(settings, server.runtime_dir)
         self.service = Service(settings, spawner, server.root_dir, self._kernel_specs, self.config)

@@ -16,6 +16,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments, KernelSpecs
 from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.groups.notices import Notices
 from jupyter_dist.server.groups.resolve import GroupDefaults
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.spawner import Spawner
@@ -85,6 +86,8 @@ class Settings:
     preload_modules: tuple[str, ...] = ()
     max_pages_per_user: int = 100
     max_downloads_per_user: int = 8
+    notice_command: tuple[str, ...] = ()
+    notice_seconds: float = 60.0
 
 
 def configured_spawner(settings: Settings, runtime_dir: str) -> Spawner:
@@ -126,6 +129,7 @@ class Service:
             keep_warm=settings.warm_environment,
             launchers=lambda: _launchers(config),
         )
+        self._notices = Notices(self.manager, settings.notice_command, settings.notice_seconds)
         self._ends_groups = settings.on_server_stop == "end"
         self._adoption: asyncio.Task[None] | None = None
         self._adopted_at = 0.0
@@ -157,4 +161,5 @@ class Service:
         if self._adoption is not None:
             await asyncio.wait([self._adoption])
         gc.unfreeze()
+        await self._notices.stop()
         await self.manager.stop(end_groups=self._ends_groups)

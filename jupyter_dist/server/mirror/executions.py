@@ -66,6 +66,10 @@ class Executions:
         """Return its code if that is cached, else nothing."""
         return self._codes.get(execution_id, "")
 
+    def line(self, execution_id: str) -> str:
+        """Return the first line of its code if that is known, else nothing."""
+        return self._lines.get(execution_id) or ""
+
     def get(self, execution_id: str) -> models.Execution:
         """Return the execution, with its code if that is cached.
 
