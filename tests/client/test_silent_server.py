@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from faults.server import TOKEN, JupyterServer
 from ownserver import variables
 from waits import PATIENCE, until
 
+from jupyter_dist.cli.commands import completion
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.connection import finding
 from jupyter_dist.client.servers import private_server, running_servers
@@ -113,3 +115,15 @@ def test_a_private_server_that_is_stopped_is_named(tmp_path_factory, monkeypatch
         finally:
             os.kill(found.pid, signal.SIGCONT)
         assert client.groups() == []
+
+
+def test_shell_completion_has_no_names_of_groups_and_ends_before_the_server_is_given_up(server):
+    stop(server.process.pid)
+    # As the shell calls it, with the half minute that clients give a server.
+    command = [sys.executable, "-c", "from jupyter_dist.cli.main import main; main()", "completion", "words", "--"]
+    began = time.monotonic()
+    answer = subprocess.run([*command, "status", ""], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (answer.returncode, answer.stdout.split(), answer.stderr) == (0, [], "")
+    assert time.monotonic() - began >= completion.ANSWER_SECONDS  # it has asked
+    flags = subprocess.run([*command, "status", "--"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert "--json" in flags.stdout.split()  # what needs no server is there

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
 SCRIPTS = Path(__file__).parents[1] / "shells"
 SHELLS = ("bash", "zsh", "fish")
+ANSWER_SECONDS = 3.0  # who pressed TAB waits for it
 
 
 class Completion(Command):
@@ -78,6 +80,15 @@ def _values(action: argparse.Action) -> Iterable[str]:
 
 
 def _group_names() -> list[str]:
+    """Return the names of groups; none if the server does not answer soon, for it may be stopped or busy."""
+    names: list[str] = []
+    asking = threading.Thread(target=lambda: names.extend(_asked_names()), daemon=True)
+    asking.start()
+    asking.join(ANSWER_SECONDS)
+    return names
+
+
+def _asked_names() -> list[str]:
     try:
         with Client.connect(private=False) as client:
             return [group.name for group in client.groups() if group.model["state"] not in GONE_GROUP_STATES]
