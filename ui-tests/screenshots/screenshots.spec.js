@@ -233,6 +233,17 @@ test('timeline', async ({ page, request }) => {
   await shoot(page, 'timeline', panel);
 });
 
+test('figures of eight ranks', async ({ page, request }) => {
+  await lab.startGroup(request, 8);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await open(page, 'figures.ipynb', [
+    'import matplotlib.pyplot as plt\n\nplt.figure(figsize=(5, 3))\nplt.plot([(step - 4 * rank) ** 2 for step in range(40)])\nplt.title(f"rank {rank}")\nplt.show()'
+  ]);
+  const cell = await runCell(page, 0, 'ok');
+  await expect(cell.node.locator('img')).toHaveCount(8);
+  await shoot(page, 'figures', cell.node);
+});
+
 test('memory', async ({ page, request }) => {
   await lab.startGroup(request, 2);
   await page.setViewportSize({ width: 1100, height: 900 });
