@@ -35,6 +35,13 @@ def test_the_version_is_the_same_everywhere():
     assert metadata.version("jupyter_dist") == version
 
 
+def test_test_files_that_are_in_no_package_have_names_of_their_own():
+    """Pytest imports them by their name alone: of two, it would collect one, and only if both folders are asked for."""
+    alone = [path for path in (ROOT / "tests").rglob("test_*.py") if not path.with_name("__init__.py").exists()]
+    names = [path.name for path in alone]
+    assert [str(path.relative_to(ROOT)) for path in alone if names.count(path.name) > 1] == []
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_can_be_seen_at_once(path):
     text = path.read_text()

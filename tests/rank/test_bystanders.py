@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from rankclient import RankClient, ZygoteClient, make_spec
+from waits import until
 
 MakeGroup = Callable[..., list[RankClient]]
 
@@ -91,6 +92,12 @@ HANGS = {
 }
 
 
+def waits_in(rank: RankClient) -> bool:
+    """Whether its cell waits for the other rank: text before that is there sooner, on a busy machine much sooner."""
+    seen = rank.answer(rank.post("stack"))
+    return bool(seen["collective"] or seen["wait"])
+
+
 @pytest.mark.parametrize("what", HANGS)
 def test_an_interrupt_of_a_hung_collective_cuts_no_other_connection(
     group: list[RankClient], tmp_path: Path, what: str
@@ -99,6 +106,7 @@ def test_an_interrupt_of_a_hung_collective_cuts_no_other_connection(
     run_all(group, before)
     execution_id = group[0].start(f"print('hangs in {what}')\n{hang}")
     group[0].wait_text(f"hangs in {what}")
+    until(lambda: waits_in(group[0]))
     group[0].interrupt(execution_id)
     result = group[0].result(execution_id, 60)
     assert (result.status, result.reply["process_group"]) == ("interrupted", "broken")

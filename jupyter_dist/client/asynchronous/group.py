@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.drift import Drift, Step
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.client.results.samples import Samples, joined
+from jupyter_dist.client.results.samples import Samples, begin_of, joined
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
@@ -187,7 +186,7 @@ class AsyncGroup:
 
         Samples are taken while a client follows the memory: a page with the sidebar or the timeline.
         """
-        since = max(0.0, time.time() - seconds)
+        since = begin_of(seconds)
         pages: list[machine.PastSamples] = []
         while not pages or pages[-1]["more"]:
             pages.append(await self._ask("GET", "samples", params={"since": since}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -79,6 +80,10 @@ class MemorySamples:
                 break
             found.append(_sample_of(row))
         return found[::-1]
+
+    def last(self, seconds: float) -> list[machine.MemorySample]:
+        """Return the samples of the last seconds, oldest first."""
+        return self.after(time.time() - seconds)
 
     def latest(self) -> machine.MemorySample | None:
         """Return the newest sample."""

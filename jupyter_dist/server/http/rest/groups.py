@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.base import DistHandler
@@ -247,7 +245,7 @@ class MemoryHandler(DistHandler):
     )
     async def get(self, name: str) -> None:
         """Read the samples, which are only taken while a page follows the memory."""
-        self.answer({"samples": self.group(name).memory.after(time.time() - MINUTES_SECONDS)})
+        self.answer({"samples": self.group(name).memory.last(MINUTES_SECONDS)})
 
 
 class SamplesHandler(DistHandler):
