@@ -5,6 +5,8 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command } from './ranks';
 
+test.use({ ownPage: true });
+
 test.beforeEach(({ request }) => lab.startGroup(request));
 test.afterEach(({ request }) => lab.shutdownGroup(request));
 

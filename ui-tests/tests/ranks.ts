@@ -18,16 +18,21 @@ interface IMainWidget {
 
 /** JupyterLab, empty, and at rest: what it opens by itself comes after it says that it was restored, and takes the focus. */
 export async function openLab(page: Page): Promise<void> {
-  if (!(await emptied(page))) {
-    await page.goto('/lab?reset');
-    // Survives that JupyterLab loads again: a second page does, for a workspace of its own.
-    await page.waitForFunction(async () => {
-      const { jupyterapp } = window as unknown as ILabWindow;
-      await jupyterapp?.restored;
-      return jupyterapp !== undefined;
-    });
+  const launcher = page.locator('.jp-Launcher');
+  if (await emptied(page)) {
+    const isThere = await launcher.waitFor({ timeout: 30000 }).then(() => true, () => false);
+    if (isThere) {
+      return;
+    }
   }
-  await page.locator('.jp-Launcher').waitFor();
+  await page.goto('/lab?reset');
+  // Survives that JupyterLab loads again: a second page does, for a workspace of its own.
+  await page.waitForFunction(async () => {
+    const { jupyterapp } = window as unknown as ILabWindow;
+    await jupyterapp?.restored;
+    return jupyterapp !== undefined;
+  });
+  await launcher.waitFor({ timeout: 120000 });
 }
 
 /** Close all that the last test opened; false if this page has no JupyterLab. */
