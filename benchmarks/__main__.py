@@ -33,6 +33,7 @@ FIGURES = {
     "growth": "growth",
     "endurance": "endurance",
     "faults": "faults",
+    "hangs": "hangs",
 }
 
 

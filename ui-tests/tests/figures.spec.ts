@@ -5,6 +5,8 @@ import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });
 
+test.use({ ownPage: true });
+
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
