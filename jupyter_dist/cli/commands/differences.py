@@ -25,16 +25,10 @@ class Variables(Command):
         return 0
 
 
-class Memory(Command):
+class Memory(Variables):
     """Show what holds the memory of ranks: variables, results and the last traceback, the largest first."""
 
     word = "memory"
-    needs_groups = True
-
-    def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The group and the ranks."""
-        add_group_argument(parser)
-        parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
 
     def act(self) -> int:
         """Print the list once."""
