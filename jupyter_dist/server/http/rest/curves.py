@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
 from itertools import islice
 
 from jupyter_dist.numbers.curves import Curve, csv_lines, curves_of_lines
 from jupyter_dist.protocol import curves as models
 from jupyter_dist.server.folding.printed import printed_lines
 from jupyter_dist.server.http.base import DistHandler
+from jupyter_dist.server.http.downloads import DownloadHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
 from jupyter_dist.server.mirror.history import Printed
 
@@ -49,7 +51,7 @@ class CurvesHandler(DistHandler):
         )
 
 
-class CurvesDownloadHandler(DistHandler):
+class CurvesDownloadHandler(DownloadHandler):
     """The curves of an execution as a file."""
 
     @operation(
@@ -65,14 +67,14 @@ class CurvesDownloadHandler(DistHandler):
         group = self.group(name)
         with self.service.downloads.one(self):
             curves = await asyncio.to_thread(_curves, await group.printed(execution_id, MAX_BYTES))
-            self.set_header("Content-Type", "text/csv; charset=utf-8")
-            self.set_header("X-Content-Type-Options", "nosniff")
-            self.set_header("Content-Disposition", f'attachment; filename="{group.id}-{execution_id}-curves.csv"')
-            lines = csv_lines(curves)
-            while text := "".join(islice(lines, LINES_PER_WRITE)):
-                self.write(text)
-                await self.flush()
-        self.finish(set_content_type="text/csv; charset=utf-8")  # type: ignore[call-arg]  # the host's
+            filename = f"{group.id}-{execution_id}-curves.csv"
+            await self.stream("text/csv; charset=utf-8", filename, _csv(curves), "The curves cannot be read.")
+
+
+def _csv(curves: dict[str, dict[int, Curve]]) -> Iterator[str]:
+    lines = csv_lines(curves)
+    while text := "".join(islice(lines, LINES_PER_WRITE)):
+        yield text
 
 
 def _curves(printed: Printed) -> dict[str, dict[int, Curve]]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from jupyter_dist.protocol import models
-from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import MAX_SEQ
-from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.http.base import DistHandler
+from jupyter_dist.server.http.downloads import DownloadHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
 from jupyter_dist.server.http.schemas import INTEGER
 from jupyter_dist.server.mirror.logs import log_text
@@ -43,14 +40,8 @@ class LogHandler(DistHandler):
         self.answer(await self.group(name).log_page(int(rank), self.query.get("before"), tail_bytes))
 
 
-class LogDownloadHandler(DistHandler):
+class LogDownloadHandler(DownloadHandler):
     """A rank's log as a file."""
-
-    @property
-    def content_security_policy(self) -> str:
-        """Allow nothing."""
-        # Output of ranks is served from our origin, so a browser must never render it as a page.
-        return "default-src 'none'; sandbox"
 
     @operation(
         Operation(
@@ -64,19 +55,7 @@ class LogDownloadHandler(DistHandler):
         """Stream the log at the client's pace."""
         group = self.group(name)
         group.check_rank(int(rank))
+        chunks = map(log_text, group.log_chunks(int(rank)))
         with self.service.downloads.one(self):
-            await self._stream(group, int(rank))
-
-    async def _stream(self, group: ManagedGroup, rank: int) -> None:
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("Content-Disposition", f'attachment; filename="{group.id}-rank-{rank}.log"')
-        chunks = group.log_chunks(rank)
-        end: list[models.LogRecord] | None = None
-        try:
-            while (records := await asyncio.to_thread(next, chunks, end)) is not None:
-                self.write(log_text(records))
-                await self.flush()
-        except OSError as err:
-            raise JupyterDistError("not_found", "The log cannot be read.", str(err)) from err
-        self.finish(set_content_type="text/plain; charset=utf-8")  # type: ignore[call-arg]  # the host's
+            filename = f"{group.id}-rank-{rank}.log"
+            await self.stream("text/plain; charset=utf-8", filename, chunks, "The log cannot be read.")
