@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -58,34 +59,27 @@ class History:
 
     async def execution_records(self, execution_id: str) -> list[Record]:
         """Return all records of an execution (of a huge one: the first and last)."""
-        records = await self._execution_records(execution_id)
+        found = await self._records(execution_id, MAX_VIEW_BYTES, math.inf)
+        records = [*found.first, *found.last]
         for record, payload in records[:1]:
             if record["kind"] == "begin":
                 self._executions.set_code(execution_id, payload.decode("utf-8", "replace"))
         return records
 
-    async def _execution_records(self, execution_id: str) -> list[Record]:
-        if self._link.answers:
-            fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": MAX_VIEW_BYTES}
-            _, payload = await self._link.request("execution_records", timeout_seconds=FETCH_SECONDS, **fields)
-            return self._sound(FrameDecoder().feed(payload))
-        begin_seq = self._executions.begin_seq(execution_id)
-        if begin_seq is None:
-            return []
-        journal = self._directory.journal_path
-        found = await asyncio.to_thread(lambda: list(execution_records(journal, execution_id, begin_seq, None)))
-        return self._sound((record.header, record.payload) for record in found)
-
     async def printed(self, execution_id: str, max_bytes: int) -> Printed:
         """Return the records of an execution; see Printed."""
+        return await self._records(execution_id, max_bytes, max_bytes)
+
+    async def _records(self, execution_id: str, asked_bytes: int, read_bytes: float) -> Printed:
+        """Ask the agent for that much; without one, read as much of the journal."""
         if self._link.answers:
-            fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": max_bytes}
+            fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": asked_bytes}
             answer, payload = await self._link.request("execution_records", timeout_seconds=FETCH_SECONDS, **fields)
             return await asyncio.to_thread(self._decoded, answer, payload)
         begin_seq = self._executions.begin_seq(execution_id)
         if begin_seq is None:
             return Printed([], [], 0)
-        return await asyncio.to_thread(self._read_printed, execution_id, begin_seq, max_bytes)
+        return await asyncio.to_thread(self._read, execution_id, begin_seq, read_bytes)
 
     def _decoded(self, answer: Header, payload: bytes) -> Printed:
         found = list(FrameDecoder().feed(payload))
@@ -93,14 +87,16 @@ class History:
         first, last = found[:num_first], found[num_first:]
         return Printed(self._sound(first), self._sound(last), answer["skipped_bytes"])
 
-    def _read_printed(self, execution_id: str, begin_seq: int, max_bytes: int) -> Printed:
+    def _read(self, execution_id: str, begin_seq: int, max_bytes: float) -> Printed:
         first: list[Record] = []
-        num_bytes = 0
+        num_bytes = unread_bytes = 0
         for record in execution_records(self._directory.journal_path, execution_id, begin_seq, None):
             num_bytes += len(record.frame)
             if num_bytes <= max_bytes:
                 first.append((record.header, record.payload))
-        return Printed(self._sound(first), [], max(0, num_bytes - max_bytes))
+            else:
+                unread_bytes = int(num_bytes - max_bytes)
+        return Printed(self._sound(first), [], unread_bytes)
 
     async def runs(self) -> tuple[list[Run], dict[str, str]]:
         """Return all runs of cells that are known, oldest first, and the code of those that a script may need.
