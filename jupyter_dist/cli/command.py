@@ -108,6 +108,11 @@ def add_group_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", nargs="?", help="name or id (the only one that lives)")
 
 
+def add_ranks_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the ranks."""
+    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+
+
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for starting a group."""
     add_shape_arguments(parser)

@@ -45,7 +45,7 @@ class Memory:
 
     def sample(self) -> dict[str, int | None]:
         """Return the fields of `sample` (docs/messaging.md); never initializes the device."""
-        return {"resident_bytes": self.resident_bytes(), **self._device_counters()}
+        return {**self.counters(), "device_used_bytes": self._device_used_bytes()}
 
     def resident_bytes(self) -> int:
         """Return the resident memory of the process."""
@@ -54,6 +54,7 @@ class Memory:
     def counters(self) -> dict[str, int | None]:
         """Return what the process and torch count; asks the device itself nothing, which may be busy."""
         on_device = self._on_device()
+        # The current device is per thread, so the side thread must pass it.
         module = self._module
         return {
             "resident_bytes": self.resident_bytes(),
@@ -141,17 +142,9 @@ class Memory:
     def _on_device(self) -> bool:
         return self._device.type in DEVICE_TYPES and bool(self._module.is_initialized())
 
-    def _device_counters(self) -> dict[str, int | None]:
-        if not self._on_device():
-            names = ("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes")
-            return dict.fromkeys(names)
-        # The current device is per thread, so the side thread must pass it.
-        module = self._module
+    def _device_used_bytes(self) -> int | None:
         # Not every torch has it for every kind of device.
-        free, total = module.mem_get_info(self._device) if hasattr(module, "mem_get_info") else (None, None)
-        return {
-            "allocated_bytes": module.memory_allocated(self._device),
-            "reserved_bytes": module.memory_reserved(self._device),
-            "peak_bytes": module.max_memory_allocated(self._device),
-            "device_used_bytes": None if free is None or total is None else total - free,
-        }
+        if not self._on_device() or not hasattr(self._module, "mem_get_info"):
+            return None
+        free, total = self._module.mem_get_info(self._device)
+        return int(total - free)

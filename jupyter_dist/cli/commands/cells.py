@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.cli import torchrun
-from jupyter_dist.cli.command import Command, add_shape_arguments, add_start_arguments
+from jupyter_dist.cli.command import Command, add_ranks_argument, add_shape_arguments, add_start_arguments
 from jupyter_dist.cli.signals import ending_on_signals
 from jupyter_dist.cli.terminal import for_terminal
 from jupyter_dist.client import Group, JupyterDistError, Result
@@ -30,7 +30,7 @@ OTHERS_SECONDS = 3.0
 
 def add_cell_arguments(parser: argparse.ArgumentParser) -> None:
     """Add arguments for the ranks of a cell and the form of its output."""
-    parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+    add_ranks_argument(parser)
     parser.add_argument("--per-rank", action="store_true", help="label each rank's lines, do not fold output")
 
 

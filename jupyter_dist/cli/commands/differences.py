@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from jupyter_dist.cli.command import Command, add_group_argument
+from jupyter_dist.cli.command import Command, add_group_argument, add_ranks_argument
 
 
 class Variables(Command):
@@ -16,7 +16,7 @@ class Variables(Command):
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The group and the ranks."""
         add_group_argument(parser)
-        parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+        add_ranks_argument(parser)
 
     def act(self) -> int:
         """Print the list once."""
@@ -46,7 +46,7 @@ class Compare(Command):
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """The variable, the group and the ranks."""
         parser.add_argument("-g", "--group", help="name or id (default: the only running one)")
-        parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
+        add_ranks_argument(parser)
         parser.add_argument("name", help="a variable: a tensor, an array, a module, or a container of them")
 
     def act(self) -> int:

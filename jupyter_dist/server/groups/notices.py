@@ -44,8 +44,7 @@ class Notices:
         self._command = list(command)
         self._seconds = seconds
         self._since = time.time()
-        self._told: deque[tuple[str, str]] = deque(maxlen=MAX_KNOWN)
-        self._known: set[tuple[str, str]] = set()
+        self._told: dict[tuple[str, str], None] = {}  # execution and event, oldest first
         self._hanging: dict[str, asyncio.TimerHandle] = {}  # by execution: told when it has run long enough
         self._waiting: deque[dict[str, Any]] = deque()
         self._running: set[asyncio.Task[None]] = set()
@@ -96,12 +95,11 @@ class Notices:
     def _tell(self, group: ManagedGroup, execution: models.Execution, what: str) -> None:
         """Run the command, once for each event of an execution."""
         event = (execution["id"], what)
-        if event in self._known:
+        if event in self._told:
             return
         if len(self._told) == MAX_KNOWN:
-            self._known.discard(self._told[0])
-        self._told.append(event)
-        self._known.add(event)
+            del self._told[next(iter(self._told))]
+        self._told[event] = None
         if len(self._waiting) >= MAX_WAITING:
             log.warning("jupyter_dist: %d notices wait for the command; one of %s is lost.", MAX_WAITING, group.name)
             return
