@@ -2,7 +2,7 @@
 import type { IRange } from '../../model/timeline/range';
 import type { TimelineModel } from '../../model/timeline/timeline';
 import { drawLane, ILaneStyle, readLaneStyle } from './lane';
-import { ILine, scalesOf } from './scales';
+import type { ILine, IScales } from './scales';
 
 /** Of the width, for the numbers of ranks. */
 export const GUTTER = 60;
@@ -19,6 +19,8 @@ export interface ILanesOptions {
   model: TimelineModel;
   range(): IRange;
   line(): ILine;
+  /** Of the range. */
+  scales(): IScales;
 }
 
 export class Lanes {
@@ -90,7 +92,6 @@ export class Lanes {
     this._layout();
     const first = Math.floor(this._host.scrollTop / this._height);
     const last = Math.min(this._num, Math.ceil((this._host.scrollTop + this._host.clientHeight) / this._height));
-    this._scales = scalesOf(this._options.model, this._options.line(), this._options.range(), this._num);
     this._move(this._options.range());
     for (let rank = first; rank < last; rank++) {
       this._dirty.add(rank);
@@ -166,9 +167,9 @@ export class Lanes {
     this._style ??= readLaneStyle(this._host);
     const ratio = window.devicePixelRatio || 1;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const { model, range, line } = this._options;
+    const { model, range, line, scales } = this._options;
     const time = { range: range(), width: this.width, gutter: GUTTER, step: this._step };
-    const shared = { model, line: line(), scales: this._scales, style: this._style, ...time };
+    const shared = { model, line: line(), scales: scales(), style: this._style, ...time };
     for (const rank of this._dirty) {
       this._dirty.delete(rank);
       const top = rank * this._height - this._host.scrollTop;
@@ -192,7 +193,6 @@ export class Lanes {
   private _pointed: number | null = null;
   private _rest: ReturnType<typeof setTimeout> | undefined;
   private readonly _resize = new ResizeObserver(() => this.update());
-  private _scales = { memory: 1, line: 1 };
   private _shown = { from: NaN, to: NaN, at: -Infinity };
   private readonly _spacer = document.createElement('div');
   private _step = 1;

@@ -13,7 +13,7 @@ import { Hands, IPlace } from './hands';
 import { Lanes } from './lanes';
 import { Legend } from './legend';
 import { Overview } from './overview';
-import { ILine, linesOf, scalesOf } from './scales';
+import { ILine, IScales, linesOf, scalesOf } from './scales';
 import { RankTable } from './table';
 import { lineLabel, lineWords, placeWords } from './words';
 
@@ -56,7 +56,7 @@ export function TimelineView({ model, name, trans, onOpenLog, onOpenCell, onRead
       {model.error && <ErrorNote error={model.error} />}
       <div className="jpd-Timeline-body">
         <div className="jpd-Timeline-main">
-          <Charts {...{ model, full, range, choice, setChoice, line, place, setPlace, onOpen, label, trans }} />
+          <Charts {...{ model, full, range, choice, setChoice, line, scales, place, setPlace, onOpen, label, trans }} />
           <p className="jpd-Timeline-readout" role="status">
             {placeWords(trans, model, line, place) ||
               (model.isLoaded
@@ -84,6 +84,7 @@ interface IChartsProps extends Pick<IViewProps, 'model' | 'trans'> {
   readonly range: IRange;
   readonly choice: IChoice;
   readonly line: ILine;
+  readonly scales: IScales;
   readonly place: IPlace;
   readonly label: string;
   setChoice(choice: IChoice): void;
@@ -103,7 +104,7 @@ function Charts(props: IChartsProps): React.ReactElement {
     const range = () => now.current.range;
     const full = () => now.current.full;
     const onChoose = (chosen: IChoice): void => now.current.setChoice(chosen);
-    const lanes = new Lanes(lanesHost.current!, { model, range, line: () => now.current.line });
+    const lanes = new Lanes(lanesHost.current!, { model, range, line: () => now.current.line, scales: () => now.current.scales });
     const overview = new Overview(overviewHost.current!, {
       model,
       range,
