@@ -2,7 +2,7 @@
 
 The words behind the fence say it, and readers do not see them: `python on ranks` (then `fails` or `hangs`), `python in a kernel`,
 `python in a script`, `python config`, `sh`. `text output` follows a block and is what it prints, `...` standing for anything.
-What cannot run here is `text not run here`.
+What cannot run is `text not run here` or `json not run here`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = {
     "python config",
     "sh",
 }
-SKIPPED = {"text not run here"}
+SKIPPED = {"text not run here", "json not run here"}
 DIRECTIVE = re.compile(r"\{[\w-]+\}.*")
 
 
