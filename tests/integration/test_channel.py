@@ -293,4 +293,6 @@ async def test_the_past_has_samples_and_what_ranks_were_seen_to_wait_in(shared_a
     assert waiting[0]["place"].startswith("line 1 of cell [")
     later = await shared_api.ask("GET", "groups/g/samples", since=page["times"][-1])
     assert page["times"][-1] not in later["times"]
+    assert not (await shared_api.ask("GET", "groups/g/samples", seconds=0))["times"]
+    assert (await shared_api.ask("GET", "groups/g/samples", seconds=3600))["times"][0] == page["times"][0]
     await shared_api.ask("POST", "groups/g/interrupt")

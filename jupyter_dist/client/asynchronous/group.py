@@ -15,7 +15,7 @@ from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.drift import Drift, Step
 from jupyter_dist.client.results.result import Result
-from jupyter_dist.client.results.samples import Samples, begin_of, joined
+from jupyter_dist.client.results.samples import Samples, joined
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
@@ -186,11 +186,12 @@ class AsyncGroup:
 
         Samples are taken while a client follows the memory: a page with the sidebar or the timeline.
         """
-        since = begin_of(seconds)
+        params = {"seconds": seconds}  # by the server's clock, which the times of samples are by, too
         pages: list[machine.PastSamples] = []
         while not pages or pages[-1]["more"]:
-            pages.append(await self._ask("GET", "samples", params={"since": since}))
-            since = pages[-1]["times"][-1] if pages[-1]["times"] else since
+            pages.append(await self._ask("GET", "samples", params=params))
+            if pages[-1]["times"]:
+                params = {"since": pages[-1]["times"][-1]}
         return Samples(joined(pages))
 
     async def complete(self, code: str, cursor_pos: int | None = None, rank: int = 0) -> models.Completion:

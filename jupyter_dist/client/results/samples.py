@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -41,11 +40,6 @@ class Samples:
         gaps = sum(gap["end"] - gap["begin"] for gap in self.model["gaps"]) / 60
         head = f"{len(self)} samples in {minutes:.1f} minutes" + (f", {gaps:.1f} of them without" if gaps else "")
         return "\n".join([head, *(_line(entry) for entry in self._ranks.values())])
-
-
-def begin_of(seconds: float) -> float:
-    """Return when the last seconds began, by this machine's clock."""
-    return max(0.0, time.time() - seconds)
 
 
 def joined(pages: list[machine.PastSamples]) -> machine.PastSamples:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.base import DistHandler
@@ -16,6 +18,7 @@ MAX_SAMPLES = 1200
 
 WAIT = {**NUMBER, "minimum": 0, "maximum": MAX_WAIT_SECONDS, "description": f"Seconds, 0 to {MAX_WAIT_SECONDS}."}
 SINCE = {**NUMBER, "minimum": 0, "maximum": 1e11, "description": "Seconds since the epoch: only later samples."}
+SECONDS = {**NUMBER, "minimum": 0, "maximum": 1e9, "description": "Only the last seconds, by the server's clock."}
 LIMIT = {**INTEGER, "minimum": 1, "maximum": MAX_SAMPLES, "description": f"How many, 1 to {MAX_SAMPLES}."}
 
 
@@ -256,13 +259,16 @@ class SamplesHandler(DistHandler):
             "Read the last hour of memory samples, page by page, with what ranks were seen to wait in",
             "read",
             {200: Answer("Columns, oldest first", machine.PastSamples)},
-            query={"since": SINCE, "limit": LIMIT},
+            query={"since": SINCE, "seconds": SECONDS, "limit": LIMIT},
             errors=("unknown_group",),
         )
     )
     async def get(self, name: str) -> None:
         """Read a page of samples, which are only taken while a client follows the memory."""
         group = self.group(name)
-        page = group.memory.page(self.query.get("since", 0.0), self.query.get("limit", DEFAULT_SAMPLES))
+        since = self.query.get("since", 0.0)
+        if "seconds" in self.query:
+            since = max(since, time.time() - self.query["seconds"])
+        page = group.memory.page(since, self.query.get("limit", DEFAULT_SAMPLES))
         devices = [] if group.status.num_nodes > 1 else self.manager.devices.past.between(page)
         self.answer({**page, "devices": devices})

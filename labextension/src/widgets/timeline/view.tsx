@@ -9,6 +9,7 @@ import type { TimelineModel } from '../../model/timeline/timeline';
 import type { IExecution } from '../../services/protocol';
 import { ErrorNote } from '../errornote';
 import { useSignal } from '../hooks';
+import { onThemeChange } from '../themes';
 import { Hands, IPlace } from './hands';
 import { Lanes } from './lanes';
 import { Legend } from './legend';
@@ -122,11 +123,9 @@ function Charts(props: IChartsProps): React.ReactElement {
       onOpen: (rank, band) => now.current.onOpen(rank, band)
     });
     parts.current = { lanes, overview };
-    // A canvas does not follow the theme.
-    const themes = new MutationObserver(() => [lanes, overview].forEach(part => part.rebuild()));
-    themes.observe(document.body, { attributes: true, attributeFilter: ['data-jp-theme-name'] });
+    const themes = onThemeChange(() => [lanes, overview].forEach(part => part.rebuild()));
     return () => {
-      themes.disconnect();
+      themes.dispose();
       hands.dispose();
       lanes.dispose();
       overview.dispose();

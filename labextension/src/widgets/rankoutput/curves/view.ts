@@ -5,6 +5,7 @@ import type { Curve } from '../../../model/curves/series';
 import { csvOf } from '../../../model/curves/table';
 import { hueOf } from '../../rankcolour';
 import { saveBlob } from '../../savefile';
+import { onThemeChange } from '../../themes';
 import { CurveChart } from './chart';
 
 /** The charts are drawn at most this often. */
@@ -25,8 +26,6 @@ export class CurvesView {
     this._note.className = 'jpd-Curves-note';
     this._note.setAttribute('role', 'note');
     host.replaceChildren(this._bar, this._charts, this._note);
-    // A canvas does not follow the theme.
-    this._themes.observe(document.body, { attributes: true, attributeFilter: ['data-jp-theme-name'] });
   }
 
   /** Draw what was read, soon. */
@@ -44,7 +43,7 @@ export class CurvesView {
   dispose(): void {
     clearTimeout(this._timer);
     cancelAnimationFrame(this._frame);
-    this._themes.disconnect();
+    this._themes.dispose();
     this._byName.forEach(chart => chart.dispose());
     this._byName.clear();
   }
@@ -166,7 +165,7 @@ export class CurvesView {
   private _ranks: readonly number[] = [];
   private _reader: CurveReader | null = null;
   private readonly _shown = new Set<number>();
-  private readonly _themes = new MutationObserver(() => this._byName.forEach(chart => chart.rebuild()));
+  private readonly _themes = onThemeChange(() => this._byName.forEach(chart => chart.rebuild()));
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _version = -1;
 }
