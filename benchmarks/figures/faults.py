@@ -60,7 +60,7 @@ def _ask_rival(options: Options, death: Table) -> None:
 class _Page(Client):
     def __init__(self, server: Server) -> None:
         super().__init__(server)
-        self.open_channel()
+        self.open_channel(changes=False)
         self._group = self.start_group(RANKS)["id"]
         self.wait_ready(self._group)
 
