@@ -42,6 +42,30 @@ def test_error_in_function_of_an_earlier_cell(shared: RankClient) -> None:
     assert f"Cell In[{first}], line 2, in fails()" in text
 
 
+KEPT = """
+import executing, gc, os, stack_data
+gc.collect()
+sources = [each for each in gc.get_objects() if isinstance(each, executing.Source)]
+print("sources", len(sources), [each.filename for each in sources if not os.path.isfile(each.filename)])
+for owner in (executing.Source, stack_data.Source):
+    for name, cache in vars(owner).items():
+        if "cache" in name and isinstance(cache, dict):
+            files = [getattr(key[0], "co_filename", key[0]) for key in cache]
+            print(name, len(files), [file for file in files if not os.path.isfile(file)])
+"""
+
+
+def test_the_sources_of_failed_cells_are_not_kept(shared: RankClient) -> None:
+    """A month of errors would be as many trees and tokens; those of torch, which take long to parse, stay."""
+    for number in range(5):
+        shared.run(f"def f{number}():\n    return 1 / 0\nf{number}()")
+    shared.run("torch.distributed.all_reduce(None)")
+    kept = shared.run(KEPT).text("stdout").splitlines()
+    assert {line.split()[0] for line in kept} == {"sources", "__source_cache_with_lines", "__executing_cache"}
+    assert any(int(line.split()[1]) for line in kept)
+    assert all(line.endswith("[]") for line in kept), kept
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -10,7 +10,7 @@ import contextlib
 import fnmatch
 import sys
 import tempfile
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 
 import IPython
@@ -164,6 +164,28 @@ def finish_result(hook: displayhook.DisplayHook) -> None:
     """Do what IPython's hook does after a result, except for printing an empty line."""
     if hasattr(hook, "_is_active"):
         hook._is_active = False
+
+
+def forget_sources(is_gone: Callable[[str], bool]) -> None:
+    """Drop what IPython keeps for good of each cell that was in a traceback: its tokens and tree, 8 kB and more.
+
+    Args:
+        is_gone: whether a file name is to be dropped; sources of modules stay, which take long to parse.
+    """
+    for package in ("executing", "stack_data"):
+        for name, kept in list(vars(getattr(sys.modules.get(package), "Source", object)).items()):
+            if isinstance(kept, dict) and name.endswith(_SOURCE_CACHES):
+                for key in [key for key in list(kept) if is_gone(_file_of(key[0]))]:
+                    kept.pop(key, None)
+            elif hasattr(kept, "cache_clear"):  # of a method: its keys are the sources
+                kept.cache_clear()
+
+
+_SOURCE_CACHES = ("__source_cache_with_lines", "__executing_cache")
+
+
+def _file_of(name_or_code: Any) -> str:
+    return str(getattr(name_or_code, "co_filename", name_or_code))
 
 
 def show_figures_inline() -> None:

@@ -16,6 +16,8 @@ from IPython.core.error import UsageError
 
 from jupyter_dist.rank.guard.own import os, traceback
 
+from .ipython_compat import forget_sources
+
 MAX_MESSAGE_CHARACTERS = 16_000
 MAX_TRACEBACK_CHARACTERS = 48_000
 MAX_FRAMES = 60
@@ -43,6 +45,7 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
     try:
         with _short_chain(error) as num_left_out, _cells_have_module(error, trace):
             lines = _lines(shell, error, trace, bare)
+            forget_sources(lambda name: not os.path.isfile(name))
         if num_left_out:
             lines.insert(0, f"({num_left_out} more exceptions in between are not shown)\n")
     except BaseException:  # the exception's __str__, __repr__ or fields raised: report it anyway

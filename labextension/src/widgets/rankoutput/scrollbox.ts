@@ -6,7 +6,10 @@ const SCROLL_KEYS = ['ArrowDown', 'ArrowUp', 'PageDown', 'PageUp', 'Home', 'End'
 
 export class ScrollBox {
   constructor(private _node: HTMLElement) {
-    this._observer = new ResizeObserver(() => this._measure());
+    this._observer = new ResizeObserver(() => {
+      this._isDrawn = true;
+      this._measure();
+    });
     this._observer.observe(_node);
     _node.addEventListener('scroll', this._onScroll);
     _node.addEventListener('keydown', this._onKeyDown);
@@ -18,7 +21,8 @@ export class ScrollBox {
       this._node.scrollTop = this._node.scrollHeight;
       this._top = this._node.scrollTop;
     }
-    if (!this._scrolls) {
+    // Out of sight the browser skips an output: to measure it would lay it out, and the observer tells when it is drawn.
+    if (!this._scrolls && this._isDrawn) {
       // The observer only sees the box, which stops growing when it is full.
       cancelAnimationFrame(this._frame);
       this._frame = requestAnimationFrame(() => this._measure());
@@ -66,6 +70,7 @@ export class ScrollBox {
   };
 
   private _frame = 0;
+  private _isDrawn = false;
   private _isPinned = true;
   private _observer: ResizeObserver;
   private _scrolls = false;
