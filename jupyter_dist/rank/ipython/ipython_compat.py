@@ -167,7 +167,7 @@ def finish_result(hook: displayhook.DisplayHook) -> None:
 
 
 def forget_sources(is_gone: Callable[[str], bool]) -> None:
-    """Drop what IPython keeps for good of each cell that was in a traceback: its tokens and tree, 8 kB and more.
+    """Drop what IPython keeps of each cell that was in a traceback until the end: its tokens and tree, 8 kB and more.
 
     Args:
         is_gone: whether a file name is to be dropped; sources of modules stay, which take long to parse.
