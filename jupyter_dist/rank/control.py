@@ -55,6 +55,7 @@ class Control:
             "complete": self._on_complete,
             "inspect": self._on_inspect,
             "variables": self._on_variables,
+            "report_memory": self._on_report_memory,
             "debug": self._on_debug,
             "rejoin": self._on_rejoin,
             "peer_lost": self._on_peer_lost,
@@ -177,6 +178,10 @@ class Control:
                 self._refuse(header, err)
 
         self._in_main_thread(header, look)
+
+    def _on_report_memory(self, header: Header, _: bytes) -> None:
+        runner = self.runner
+        runner.when_idle(lambda: runner.call_back(header["execution_id"], runner.shell.report_memory))
 
     def _on_rejoin(self, header: Header, _: bytes) -> None:
         def rejoin() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from agent.harness import AgentProcess
+from agent.harness import BOOT, AgentProcess
 from waits import PATIENCE
 
 from jupyter_dist.agent.processes.death import ZYGOTE_KILLED, Ending, OutOfMemory, describe
@@ -169,6 +171,41 @@ def test_the_real_out_of_memory_killer(small_cgroup, make_agent):
     if execution["state"] == "ok":
         pytest.skip("this kernel does not enforce the limit")
     assert "out of memory" in str(execution["error"]) or "MemoryError" in str(client.records)
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """An agent for which the file `vmstat` is the kernel's, whose count of kills the test can raise."""
+    counter, boot = tmp_path / "vmstat", tmp_path / "boot.py"
+    if subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs a mount namespace of its own")
+    counter.write_text("oom_kill 0\n")
+    mounted = f"mount --bind {counter} /proc/vmstat && exec {sys.executable} {BOOT} "
+    boot.write_text(
+        f"import os, sys\nos.execvp('unshare', ['unshare', '--mount', 'sh', '-c', {mounted!r} + ' '.join(sys.argv[1:])])"
+    )
+    with AgentProcess(tmp_path / "g", boot=boot) as client:
+        yield client, counter
+
+
+def test_a_kill_for_memory_is_reported_over_all_ranks(counted):
+    """The kill is real, but not by the kernel: it would choose from all of the machine. Only its count is the test's."""
+    client, counter = counted
+    client.start(3)
+    client.run("net = torch.nn.Linear(4096, 4096, bias=False)", range(3))
+    hung = client.submit("import time\nprint('in', flush=True)\ntime.sleep(1000 * (rank == 1))", range(3))
+    client.wait(lambda: all(client.text(rank, hung) == "in\n" for rank in range(3)))
+    counter.write_text("oom_kill 1\n")
+    client.kill_rank(1)
+    assert "(out of memory when it held" in client.ended(hung)["error"]["message"]
+    said = re.compile(
+        r"When the kernel killed rank 1, the other ranks on its machine held: rank [02] 0\.\d GiB, rank [02] 0"
+    )
+    client.wait(lambda: any(h["kind"] == "note" and said.match(data.decode()) for h, data in client.records))
+    for rank in (0, 2):
+        client.wait(lambda rank=rank: "del net  (64.0 MiB)" in client.text(rank, hung, "stderr"))
+        assert client.text(rank, hung, "stderr").startswith("Memory was short on this machine: Variables, results and")
+    assert client.run("print(1)", [0, 2])["state"] == "ok"
 
 
 @pytest.mark.parametrize(

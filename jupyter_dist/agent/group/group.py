@@ -30,6 +30,7 @@ from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
 from .rejoin import FileStores, Stores, give_up_waiting_for, rejoin
+from .shortage import Shortage
 from .traces import Traces
 
 if TYPE_CHECKING:
@@ -214,7 +215,10 @@ class Group:
         struck = is_here and ending.signal == signal.SIGKILL and self._out_of_memory.struck()
         out_of_memory = struck or ending.out_of_memory
         if rank := self._by_process.get(born):
+            shortage = Shortage(rank, self.ranks) if out_of_memory else None
             await rank.ended(ending, out_of_memory)
+            if shortage is not None:
+                await shortage.report(self.journal)
 
     # -- events of ranks (RankListener) ---------------------------------------------------------------
 

@@ -273,6 +273,10 @@ class RankShell(CompatibleShell):
             with contextlib.suppress(Exception):
                 sys.stderr.write(shortage.report(error, self.user_ns, self.user_ns_hidden, self.memory))
 
+    def report_memory(self) -> None:
+        """Print what holds memory in this rank, below a cell in which the kernel killed another one."""
+        sys.stderr.write(shortage.report(None, self.user_ns, self.user_ns_hidden, self.memory))
+
     def forget_error(self) -> None:
         """Forget the last traceback if a cell has cleared Python's: IPython has it, too, and the variables in it."""
         if getattr(sys, "last_traceback", None) is None:

@@ -23,6 +23,9 @@ MAX_LINES = 8
 MAX_CHAIN = 20
 SMALLEST_PART = 100  # what holds less than a hundredth of the whole has no line
 
+OWN = "Out of memory"
+OF_ANOTHER = "Memory was short on this machine"
+
 _ERRORS = (MemoryError, OutOfMemoryError)
 _OF_ALLOCATOR = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)  # torch's, in a RuntimeError
 _ASKED = re.compile(r"(?:[Tt]ried to allocate|Unable to allocate) (?:([\d.]+) ([KMGTP]iB|bytes)|(\d+) bytes)")
@@ -52,14 +55,18 @@ def asked_bytes(message: str) -> int | None:
     return int(whole) if whole else int(float(amount) * 1024 ** _UNITS.index(unit))
 
 
-def report(error: BaseException, namespace: dict[Any, Any], hidden: Iterable[str], memory: Memory) -> str:
-    """Return the report as lines of text."""
+def report(error: BaseException | None, namespace: dict[Any, Any], hidden: Iterable[str], memory: Memory) -> str:
+    """Return the report as lines of text; without an error it is about another rank, which the kernel killed."""
     with without_functions():
-        held = holders.find(namespace, hidden, error)
-        return "\n".join(lines_of(asked_bytes(safe_message(error)), held, memory.counters(), memory.device_type)) + "\n"
+        held = holders.find(namespace, hidden, error or holders.last_error())
+        asked = asked_bytes(safe_message(error)) if error is not None else None
+        head = OWN if error is not None else OF_ANOTHER
+        return "\n".join(lines_of(asked, held, memory.counters(), memory.device_type, head)) + "\n"
 
 
-def lines_of(asked: int | None, held: Held, counters: Mapping[str, int | None], device_type: str) -> Iterator[str]:
+def lines_of(
+    asked: int | None, held: Held, counters: Mapping[str, int | None], device_type: str, head: str = OWN
+) -> Iterator[str]:
     """Yield the lines of a report. Pure.
 
     Args:
@@ -67,10 +74,11 @@ def lines_of(asked: int | None, held: Held, counters: Mapping[str, int | None], 
         held: what holds memory.
         counters: of Memory.counters.
         device_type: torch's, of the rank's device.
+        head: what happened.
     """
     largest = held.largest()
     asked_words = f" {size_text(asked)} more were asked for." if asked is not None else ""
-    yield f"Out of memory:{asked_words} {_total_text(held, counters)}"
+    yield f"{head}:{asked_words} {_total_text(held, counters)}"
     shown = [one for one in largest[:MAX_LINES] if one.holding.num_bytes * SMALLEST_PART >= held.num_bytes]
     width = max((len(one.name) for one in shown), default=0)
     for one in shown:
