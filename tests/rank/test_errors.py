@@ -43,8 +43,10 @@ def test_error_in_function_of_an_earlier_cell(shared: RankClient) -> None:
 
 
 KEPT = """
-import executing, gc, os, stack_data
+import ast, executing, gc, os, stack_data
 gc.collect()
+trees = [each.name for each in gc.get_objects() if type(each) is ast.FunctionDef and each.name.startswith("fails_")]
+print("trees", len(trees), trees)
 sources = [each for each in gc.get_objects() if isinstance(each, executing.Source)]
 print("sources", len(sources), [each.filename for each in sources if not os.path.isfile(each.filename)])
 for owner in (executing.Source, stack_data.Source):
@@ -58,10 +60,10 @@ for owner in (executing.Source, stack_data.Source):
 def test_the_sources_of_failed_cells_are_not_kept(shared: RankClient) -> None:
     """A month of errors would be as many trees and tokens; those of torch, which take long to parse, stay."""
     for number in range(5):
-        shared.run(f"def f{number}():\n    return 1 / 0\nf{number}()")
+        shared.run(f"def fails_{number}():\n    return 1 / 0\nfails_{number}()")
     shared.run("torch.distributed.all_reduce(None)")
     kept = shared.run(KEPT).text("stdout").splitlines()
-    assert {line.split()[0] for line in kept} == {"sources", "__source_cache_with_lines", "__executing_cache"}
+    assert {line.split()[0] for line in kept} == {"trees", "sources", "__source_cache_with_lines", "__executing_cache"}
     assert any(int(line.split()[1]) for line in kept)
     assert all(line.endswith("[]") for line in kept), kept
 

@@ -6,6 +6,7 @@ Names without an underscore that are not documented (the `init_*` methods, `db`)
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fnmatch
 import sys
@@ -172,16 +173,25 @@ def forget_sources(is_gone: Callable[[str], bool]) -> None:
     Args:
         is_gone: whether a file name is to be dropped; sources of modules stay, which take long to parse.
     """
-    for package in ("executing", "stack_data"):
-        for name, kept in list(vars(getattr(sys.modules.get(package), "Source", object)).items()):
+    sources = [getattr(sys.modules.get(package), "Source", object) for package in ("executing", "stack_data")]
+    for owner in [*sources, *filter(None, map(sys.modules.get, _FINDERS))]:
+        for name, kept in list(vars(owner).items()):
             if isinstance(kept, dict) and name.endswith(_SOURCE_CACHES):
                 for key in [key for key in list(kept) if is_gone(_file_of(key[0]))]:
-                    kept.pop(key, None)
-            elif hasattr(kept, "cache_clear"):  # of a method: its keys are the sources
+                    _untie(kept.pop(key, None))
+            elif hasattr(kept, "cache_clear"):  # its keys are sources, nodes of their trees, or code
                 kept.cache_clear()
 
 
+_FINDERS = ("executing.executing", "executing._position_node_finder")
 _SOURCE_CACHES = ("__source_cache_with_lines", "__executing_cache")
+
+
+def _untie(source: Any) -> None:
+    """Have its tree freed now: nodes that name their parents would wait for a collection of the oldest generation."""
+    if isinstance(tree := getattr(source, "tree", None), ast.AST):
+        for node in ast.walk(tree):
+            vars(node).pop("parent", None)
 
 
 def _file_of(name_or_code: Any) -> str:
