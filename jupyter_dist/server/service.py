@@ -142,7 +142,7 @@ class Service:
         # repeatedly while ranks write much output.
         gc.collect()
         gc.freeze()
-        gc.collect()  # what lives is counted anew, without those: garbage is looked for when it is a quarter of the rest
+        gc.collect()  # sets what counts as much garbage: a quarter of what lives, without what is frozen
 
     async def adopted(self) -> None:
         """Wait until the groups that an earlier server left have been adopted.

@@ -309,8 +309,8 @@ def test_unknown_requests_and_other_protocols_are_refused(own_agent):
 
 def test_a_hung_collective_is_freed_and_the_process_group_formed_anew(pair):
     pair.run("kept = rank + 40")
-    hung = pair.submit("if rank == 0:\n    print('in', flush=True)\n    dist.all_reduce(torch.ones(1))", [0, 1])
-    pair.wait(lambda: pair.text(0, hung) == "in\n")
+    hung = pair.submit("if rank == 0: dist.all_reduce(torch.ones(1))", [0, 1])
+    pair.wait(lambda: pair.group["ranks"][0]["message"] is not None)  # in it, which what it prints before does not say
     pair.request("interrupt", ranks=[0])
     assert pair.ended(hung)["state"] == "interrupted"
     execution = pair.run("t = torch.ones(1) * kept; dist.all_reduce(t); print(t.item())")
