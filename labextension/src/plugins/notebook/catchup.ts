@@ -28,14 +28,12 @@ export class CatchUp {
     if (offered.length === 0) {
       return;
     }
-    const replaced = formatRanks(group.ranks.filter(({ absences }) => absences?.length).map(({ rank }) => rank));
-    const message = trans._n(
-      '%2 of %3 was replaced, and has missed %1 cell.',
-      '%2 of %3 was replaced, and has missed %1 cells.',
-      offered.length,
-      capitalized(rankSetLabel(trans, replaced)),
-      group.name
-    );
+    const replaced = group.ranks.filter(({ absences }) => absences?.length).map(({ rank }) => rank);
+    const words = [offered.length, capitalized(rankSetLabel(trans, formatRanks(replaced))), group.name] as const;
+    const message =
+      replaced.length === 1
+        ? trans._n('%2 of %3 was replaced, and has missed %1 cell.', '%2 of %3 was replaced, and has missed %1 cells.', ...words)
+        : trans._n('%2 of %3 were replaced, and have missed %1 cell.', '%2 of %3 were replaced, and have missed %1 cells.', ...words);
     const actions = [{ label: trans.__('Catch up\u2026'), callback: () => void this.show(group, null) }];
     Notification.info(message, { autoClose: false, actions });
   }

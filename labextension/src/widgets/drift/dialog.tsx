@@ -63,7 +63,7 @@ class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly ISt
       <>
         {replaced.length > 0 && (
           <>
-            <p>{trans.__('These cells ran before the process of the rank began. They run in this order, and stop at the first that fails.')}</p>
+            <p>{trans.__('These cells ran before the processes of these ranks began. They run in this order, and stop at the first that fails.')}</p>
             {this._list(trans.__('Missed by ranks that were replaced'), replaced)}
           </>
         )}

@@ -116,7 +116,7 @@ const VariableRows = memo((props: IVariableProps): React.ReactElement => {
     ),
     missing && (
       <React.Fragment key="missing">
-        <td>{rankWords(trans, missing)}</td>
+        <td data-column="ranks">{rankWords(trans, missing)}</td>
         <td className="jpd-mod-differs" colSpan={6}>
           {trans.__('not defined')}
         </td>
@@ -166,7 +166,7 @@ interface ICellsProps extends Pick<ITableProps, 'trans'> {
 function Cells({ row, odd, trans }: ICellsProps): React.ReactElement {
   return (
     <>
-      <td>{rankWords(trans, row.ranks)}</td>
+      <td data-column="ranks">{rankWords(trans, row.ranks)}</td>
       {COLUMNS.map(column => (
         <td key={column} data-column={column} className={odd.has(column) ? 'jpd-mod-differs' : undefined}>
           {column !== 'bytes' ? row[column] : <Bytes {...{ row, trans }} />}
