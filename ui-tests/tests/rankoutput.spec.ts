@@ -28,6 +28,21 @@ test("keeps a rank's output across cells, rendered", async ({ page, request }) =
   await expect(log(page, 0).getByRole('heading')).toHaveCount(2);
 });
 
+test('counts the lines that it no longer shows', async ({ page, request }) => {
+  await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
+  // In parts: of a flood that the page cannot follow, it does not know how many lines it has left out, and says no number.
+  for (const part of [0, 1, 2, 3]) {
+    await run(request, 'train', `for i in range(2000): print("line", ${2000 * part} + i, flush=i % 100 == 0)`, { wait: true });
+    await expect(log(page, 0)).toContainText(`line ${2000 * part + 1999}`);
+  }
+  const shown = await log(page, 0).evaluate(node => (node as HTMLElement).innerText.match(/line \d+/g)!);
+  const first = Number(shown[0].slice('line '.length));
+  expect(first).toBeGreaterThan(0);
+  expect(shown).toHaveLength(8000 - first);
+  const notice = page.getByText('older lines are not shown.');
+  await expect.poll(async () => Number((await notice.innerText()).split(' ')[0].replace(/\D/g, ''))).toBe(first);
+});
+
 test('follows what is new, until one looks up', async ({ page, request }) => {
   await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
   await run(request, 'train', 'import time\nfor i in range(400): print("line", i); time.sleep(0.005)');
