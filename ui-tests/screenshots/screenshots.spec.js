@@ -114,6 +114,8 @@ async function setTheme(page, theme) {
 }
 
 async function shoot(page, name, target = page) {
+  // A notification lies over whatever it meets.
+  await page.addStyleTag({ content: '.Toastify__toast { display: none !important; }' });
   for (const theme of Object.keys(THEMES)) {
     await setTheme(page, theme);
     await page.mouse.move(5, 895);
