@@ -26,7 +26,18 @@ export const MemoryLines = memo(({ memory, trans }: IMemoryProps): React.ReactEl
           {heldWords(trans, one)}
           {one.others.length > 0 && (
             <span className="jpd-Variables-others">
-              {otherWords(trans, one)} {freeWords(trans, one)}
+              {otherWords(trans, one)}
+              {freeWords(trans, one).map(({ code, sentence }) => {
+                const [before, after] = sentence.split(code);
+                return (
+                  <React.Fragment key={code}>
+                    {' '}
+                    {before}
+                    <code>{code}</code>
+                    {after}
+                  </React.Fragment>
+                );
+              })}
             </span>
           )}
         </li>

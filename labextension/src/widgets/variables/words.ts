@@ -86,14 +86,16 @@ export function otherWords(trans: Trans, { others }: IHeldAlike): string {
   return trans.__('Beside variables: %1.', list);
 }
 
-/** What to run to free what results and the last traceback hold. */
-export function freeWords(trans: Trans, { others }: IHeldAlike): string {
+const CLEAR_RESULTS = '%reset -f out';
+const CLEAR_TRACEBACK = 'import sys; sys.last_value = sys.last_traceback = sys.last_exc = None';
+
+/** Code that frees what results and the last traceback hold, and the sentence that it is in. */
+export function freeWords(trans: Trans, { others }: IHeldAlike): { code: string; sentence: string }[] {
   const frees = (where: string): boolean => others.some(one => one.where === where && one.frees_bytes > 0);
-  const ways = [
-    frees('result') ? trans.__('%1 frees results.', '%reset -f out') : '',
-    frees('traceback') ? trans.__('%1 frees what the last traceback keeps.', 'import sys; sys.last_value = sys.last_traceback = sys.last_exc = None') : ''
+  return [
+    ...(frees('result') ? [{ code: CLEAR_RESULTS, sentence: trans.__('%1 frees results.', CLEAR_RESULTS) }] : []),
+    ...(frees('traceback') ? [{ code: CLEAR_TRACEBACK, sentence: trans.__('%1 frees what the last traceback keeps.', CLEAR_TRACEBACK) }] : [])
   ];
-  return ways.filter(Boolean).join(' ');
 }
 
 /** "parameters 4.00 MB, gradients 4.00 MB; shared with adam": what is in the bytes of a variable. */
