@@ -106,3 +106,5 @@ def test_a_long_cell_is_not_read():
     find_need(line * 100 + "dist.barrier()", HAS)
     print(f"{(time.process_time() - began) * 1000:.1f} ms")
     assert find_need(line * 110 + "dist.barrier()", HAS) is None
+    assert find_need("a=f(b,c)+g(d)\n" * 250 + "dist.barrier()", HAS) is None  # short, but of many words
+    assert find_need("a=f(b,c)+g(d)\n" * 150 + "dist.barrier()", HAS) == "barrier"

@@ -10,7 +10,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-MAX_BYTES = 4_000  # a longer cell takes more than 5 ms
+# What is longer or denser takes more than 5 ms.
+MAX_BYTES = 4_000
+MAX_WORDS = 1_200
 # Which argument of a collective is its process group.
 GROUP_POSITIONS = {
     "all_reduce": 2,
@@ -56,7 +58,8 @@ def find_need(code: str, kinds: Mapping[str, str]) -> str | None:
         code: the cell, with IPython's syntax.
         kinds: what the ranks have under names: a key of METHODS by name.
     """
-    if len(code) > MAX_BYTES or (code.startswith("%%") and not _TIMED.match(code)):
+    is_long = len(code) > MAX_BYTES or len(_WORD.findall(code)) > MAX_WORDS
+    if is_long or (code.startswith("%%") and not _TIMED.match(code)):
         return None
     plain = _MAGIC.sub(lambda found: found[1] + ("" if found[0].rstrip() != found[0] else "pass"), _TIMED.sub("", code))
     words = _words(plain, kinds)
