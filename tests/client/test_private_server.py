@@ -152,11 +152,14 @@ def test_a_private_server_takes_the_token_as_jupyter_does(server):
 def test_jupyter_server_lists_and_stops_a_private_server(server):
     code = (
         "from jupyter_server.serverapp import list_running_servers, shutdown_server\n"
-        "found, = list_running_servers(); print(found['url'], found['version']); shutdown_server(found, timeout=0)"
+        "found, = list_running_servers(); print(found['url'], found['version'], flush=True)\n"
+        # How long it waits before it sends SIGTERM, and then SIGKILL, after which no server removes its file.
+        f"shutdown_server(found, timeout={int(PATIENCE)})"
     )
-    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=PATIENCE)
-    assert said.stdout.startswith(server.url)
-    until(lambda: has_ended(server.pid))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as stopping:
+        assert stopping.stdout.readline().startswith(server.url)
+        until(lambda: has_ended(server.pid))
+        stopping.kill()  # it waits for the end of a process whose parent, this one, has not waited for it
     assert list(Path(os.environ["JUPYTER_RUNTIME_DIR"]).glob("jpserver-*")) == []
 
 

@@ -50,6 +50,11 @@ class _Row:
         return self.numbers[start : start + len(self.ranks)]
 
 
+def seconds_ago(seconds: float) -> float:
+    """Return the time so many seconds ago, by the clock that samples have."""
+    return time.time() - seconds
+
+
 class MemorySamples:
     """The samples of a group. Where they are too many, older ones are merged: the highest of each number is kept."""
 
@@ -83,7 +88,7 @@ class MemorySamples:
 
     def last(self, seconds: float) -> list[machine.MemorySample]:
         """Return the samples of the last seconds, oldest first."""
-        return self.after(time.time() - seconds)
+        return self.after(seconds_ago(seconds))
 
     def latest(self) -> machine.MemorySample | None:
         """Return the newest sample."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from jupyter_dist.protocol import machine, models, requests
+from jupyter_dist.server.devices import samples
 from jupyter_dist.server.groups.resolve import WantedGroup
 from jupyter_dist.server.http.base import DistHandler
 from jupyter_dist.server.http.operations import Answer, Operation, operation
@@ -268,7 +267,7 @@ class SamplesHandler(DistHandler):
         group = self.group(name)
         since = self.query.get("since", 0.0)
         if "seconds" in self.query:
-            since = max(since, time.time() - self.query["seconds"])
+            since = max(since, samples.seconds_ago(self.query["seconds"]))
         page = group.memory.page(since, self.query.get("limit", DEFAULT_SAMPLES))
         devices = [] if group.status.num_nodes > 1 else self.manager.devices.past.between(page)
         self.answer({**page, "devices": devices})
