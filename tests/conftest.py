@@ -14,6 +14,7 @@ from shared import SharedAgent, SharedServer
 
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 
+LINES_OF_RERUN = 25
 _OWN_BASE = pytest.StashKey[str]()
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
@@ -61,8 +62,11 @@ def pytest_configure(config):
     settings.register_profile("expressions", max_examples=10 * examples, deadline=None)
 
 
-def pytest_terminal_summary(exitstatus, config):
-    """The files of a run that passed are nothing to look at."""
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    """Why a test had to run twice; the files of a run that passed are nothing to look at."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"failed before it was run again: {report.nodeid} ({report.when})", sep="-")
+        terminalreporter.line("\n".join(str(report.longrepr).splitlines()[-LINES_OF_RERUN:]))
     if exitstatus == 0 and (base := config.stash.get(_OWN_BASE, None)):
         shutil.rmtree(base, ignore_errors=True)
 
