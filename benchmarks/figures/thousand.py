@@ -1,7 +1,8 @@
 """1024 ranks on 128 nodes: the real head, server and page, with simulated ranks (tests/nodes/simulated.py).
 
 CPU time is that of the head and of the server, each with all of its threads, from the request until both have been
-idle for a moment: what a cell costs them in all, not only until its result is there.
+idle for a moment: what a cell costs them in all, not only until its result is there. What they use in that time when no
+cell runs, which is a figure of its own, is not counted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from benchmarks.browser import Page, chromium, server_for_pages
 from benchmarks.driver import REPOSITORY
@@ -74,8 +76,9 @@ def measure(options: Options) -> list[Table]:
         client.open_channel()
         group = stack.enter_context(simulated_group(client, NODES, RANKS_PER_NODE))
         processes = {HEAD: server.agent_of(group), SERVER: server.pid}
-        _cells(cells, client, group, processes, options.rounds)
         _idle(idle, processes)
+        at_rest = {name: idle.row(name).median / 100 for name in processes}
+        _cells(cells, client, group, Used(processes, at_rest), options.rounds)
         if executable:
             target = {"jupyter_dist": {"group": "nodes", "ranks": "all"}}
             write_notebook(server, NOTEBOOK, [code_cell(code, target) for code in (SAME, DIFFERENT)])
@@ -117,12 +120,31 @@ def simulated_group(client: Client, num_nodes: int, ranks_per_node: int) -> Iter
         nodes.wait(60)
 
 
-def _cells(table: Table, client: Client, group: str, processes: dict[str, int], rounds: int) -> None:
+@dataclass(frozen=True)
+class Used:
+    """CPU seconds of processes, by name, and what they use in a second of rest."""
+
+    processes: dict[str, int]
+    at_rest: dict[str, float]
+
+    def by(self, call: Callable[[], object]) -> dict[str, float]:
+        """Return the CPU seconds of each process from the call until it is at rest again, without those of rest."""
+        began, before = time.monotonic(), {name: scheduled_seconds(pid) for name, pid in self.processes.items()}
+        call()
+        time.sleep(SETTLE_SECONDS)
+        seconds = time.monotonic() - began
+        return {
+            name: scheduled_seconds(pid) - before[name] - self.at_rest[name] * seconds
+            for name, pid in self.processes.items()
+        }
+
+
+def _cells(table: Table, client: Client, group: str, processes: Used, rounds: int) -> None:
     parts: dict[str, dict[str, list[float]]] = {}
     for turn in range(WARM_UP_ROUNDS + 2 * rounds):
         for code in (SAME, DIFFERENT):
             _wait_for_links(client, group)
-            used = _used(processes, lambda code=code: client.cell(group, code))
+            used = processes.by(lambda code=code: client.cell(group, code))
             if turn >= WARM_UP_ROUNDS:
                 table.row(code).values.append(1000 * sum(used.values()))
                 for name, seconds in used.items():
@@ -141,17 +163,11 @@ def _wait_for_links(client: Client, group: str) -> None:
     wait_until(are_heard, START_SECONDS, "all nodes are heard", 0.2)
 
 
-def _used(processes: dict[str, int], call: Callable[[], object]) -> dict[str, float]:
-    """Return the CPU seconds of each process from the call until it is at rest again."""
-    before = {name: scheduled_seconds(pid) for name, pid in processes.items()}
-    call()
-    time.sleep(SETTLE_SECONDS)
-    return {name: scheduled_seconds(pid) - before[name] for name, pid in processes.items()}
-
-
 def _idle(table: Table, processes: dict[str, int]) -> None:
+    everything = Used(processes, dict.fromkeys(processes, 0.0))
+    time.sleep(SETTLE_SECONDS)
     for _ in range(3):
-        used = _used(processes, lambda: time.sleep(IDLE_SECONDS - SETTLE_SECONDS))
+        used = everything.by(lambda: time.sleep(IDLE_SECONDS - SETTLE_SECONDS))
         for name, seconds in used.items():
             table.row(name).values.append(100 * seconds / IDLE_SECONDS)
 

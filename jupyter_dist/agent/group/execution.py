@@ -218,18 +218,16 @@ class Execution:
 
     def _folded_statuses(self) -> list[models.RanksStatus]:
         """Return one entry per status, with the seconds of the slowest rank."""
-        by_status: dict[RankStatus, list[int]] = {}
-        for rank, (status, _) in self.statuses.items():
-            by_status.setdefault(status, []).append(rank)
+        by_status: dict[RankStatus, dict[int, float]] = {}
+        for rank, (status, seconds) in self.statuses.items():
+            by_status.setdefault(status, {})[rank] = seconds or 0.0
         return [
             {
-                "ranks": format_ranks(ranks),
+                "ranks": format_ranks(parts),
                 "status": status,
-                "seconds": max((self.statuses[rank][1] or 0.0 for rank in ranks), default=0.0)
-                if status in FINAL_EXECUTION_STATES
-                else None,
+                "seconds": max(parts.values()) if status in FINAL_EXECUTION_STATES else None,
             }
-            for status, ranks in by_status.items()
+            for status, parts in by_status.items()
         ]
 
 
@@ -290,7 +288,7 @@ class ExecutionQueue:
 
     def in_state(self, *states: ExecutionState) -> list[Execution]:
         """Return the executions in one of these (non-final) states, oldest first."""
-        for ended in [execution.id for execution in self._unfinished.values() if execution.is_final]:
+        for ended in [key for key, execution in self._unfinished.items() if execution.is_final]:
             del self._unfinished[ended]
         return [execution for execution in self._unfinished.values() if execution.state in states]
 

@@ -141,6 +141,7 @@ class RankFeed:
             if rest:
                 self._begin(name, seq)
                 self._line.feed(rest)
+        self._decoders.by_name.clear()  # the cell ends after its ranks: all of this again
         self._settle_line(seq)
 
     def tail_units(self) -> list[Unit]:
