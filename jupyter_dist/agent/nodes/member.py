@@ -33,8 +33,8 @@ from jupyter_dist.transport.resuming import Conversation
 from jupyter_dist.transport.tasks import start_task
 
 from .joinfile import JoinFile, interface_of
-from .localrank import LocalRank
-from .sockets import NodeSocket, check_usable
+from .localrank import CHUNK_BYTES, LocalRank
+from .sockets import REDIAL_SECONDS, NodeSocket, check_usable, reachable
 from .stores import StoreDoor
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 BEAT_SECONDS = 1.0
 TICK_SECONDS = 0.25
 SILENT_SECONDS = 3.0  # then it connects again
-REDIAL_SECONDS = 2.0
 DIAL_SECONDS = 60.0  # for the first answer of the head
 MAX_REFUSED = 3
 MAX_KEPT_BYTES = 32 << 20
@@ -72,6 +71,8 @@ class NodeAgent:
         self._conversation = Conversation(MAX_KEPT_BYTES, self._listen_all)
         self._expected = 0
         self._ranks: dict[int, LocalRank] = {}
+        self._said: list[tuple[int, str, bytes]] = []  # what ranks said in this turn of the event loop
+        self._said_bytes = 0
         self._by_born: dict[Born, LocalRank] = {}
         self._ended_early: dict[Born, Ending] = {}  # before their start was answered
         self._new_start_method = start_method
@@ -206,10 +207,16 @@ class NodeAgent:
         self._conversation.connected(self._sock.send, int(header["received"]))
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
+        self._flush()
         self._conversation.send(header, payload)
 
     def _take(self, header: Header, payload: bytes) -> None:
         kind = header["t"]
+        if kind == "in":
+            for number in header["ps"]:
+                if number in self._ranks:
+                    self._ranks[number].write(payload)
+            return
         rank = self._ranks.get(int(header.get("p") or 0))
         if kind in self._handlers:
             self._begin(self._answer(header, payload), kind)
@@ -217,8 +224,6 @@ class NodeAgent:
             self._stores.answer(header["c"], header["a"], payload)
         elif rank is None:
             return
-        elif kind == "in":
-            rank.write(payload)
         elif kind == "close":
             rank.close_channel()
         elif kind == "kill" and rank.born is not None:
@@ -297,9 +302,21 @@ class NodeAgent:
     # -- its ranks ------------------------------------------------------------------------------------------
 
     def _say(self, number: int, name: str, data: bytes) -> None:
-        self._send({"t": "out", "p": number, "s": name}, data)
-        if self._conversation.is_full:
-            self._listen_all()
+        """Pass on what a rank said, with what others say in this turn of the event loop."""
+        if not self._said:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._said.append((number, name, data))
+        self._said_bytes += len(data)
+        if self._said_bytes >= CHUNK_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._said:
+            said, self._said, self._said_bytes = self._said, [], 0
+            parts = [(number, name, len(data)) for number, name, data in said]
+            self._conversation.send({"t": "out", "parts": parts}, b"".join(data for _, _, data in said))
+            if self._conversation.is_full:
+                self._listen_all()
 
     def _listen_all(self) -> None:
         for rank in self._by_born.values():
@@ -346,38 +363,6 @@ class NodeAgent:
 
     def _failed(self, error: BaseException) -> None:
         self.stop(f"the node agent failed: {error!r:.300}")
-
-
-async def reachable(endpoints: list[str]) -> tuple[str, str] | None:
-    """Return the first endpoint that accepts a connection, and this machine's address on the way there.
-
-    Raises:
-        ConnectionRefusedError: each was refused by its machine, so that nothing listens there any more.
-    """
-
-    async def probe(endpoint: str) -> tuple[str, str]:
-        host, _, port = endpoint.rpartition(":")
-        _, writer = await within(REDIAL_SECONDS, asyncio.open_connection(host.strip("[]"), int(port)))
-        address = str(writer.get_extra_info("sockname")[0])
-        writer.close()
-        return endpoint, address
-
-    probes, num_refused = [asyncio.ensure_future(probe(endpoint)) for endpoint in endpoints], 0
-    try:
-        for attempt in probes:  # in the order that the head prefers, all at the same time
-            try:
-                return await attempt
-            except ConnectionRefusedError:
-                num_refused += 1
-            except (OSError, asyncio.TimeoutError, ValueError):
-                pass
-    finally:
-        for attempt in probes:
-            attempt.cancel()
-        await asyncio.gather(*probes, return_exceptions=True)
-    if num_refused == len(endpoints):
-        raise ConnectionRefusedError
-    return None
 
 
 def _torch_version() -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +46,7 @@ class NodeBorn(Born):
     def kill(self) -> None:
         """Have its node agent kill it."""
         if self.of is not None:
-            self.of.conversation.send({"t": "kill", "p": self.number})
+            self.of.send({"t": "kill", "p": self.number})
 
     async def usage(self) -> tuple[int, float] | None:
         """Return what its node agent reads."""
@@ -57,11 +56,11 @@ class NodeBorn(Born):
 class RemoteProcess:
     """A rank's process on a node: the head's link to it (starter.RankLink)."""
 
-    def __init__(self, number: int, send: Callable[[Header, bytes], None]) -> None:
+    def __init__(self, number: int, node: RemoteNode) -> None:
         self.number = number
         self.born: NodeBorn | None = None
         self.ending: Ending | None = None  # before its start was answered
-        self._send = send
+        self._node = node
         self._hear: Hear | None = None
         self._early: list[tuple[str, bytes]] = []  # what it said before `listen`
         self._is_over = False
@@ -81,15 +80,14 @@ class RemoteProcess:
             self._early.append((name, data))
 
     def send(self, frame: bytes) -> None:
-        """Tell the rank something, in parts that the link takes; ignored when it has ended."""
+        """Tell the rank something; ignored when it has ended."""
         if not self._is_over:
-            for start in range(0, len(frame), CHUNK_BYTES):
-                self._send({"t": "in", "p": self.number}, frame[start : start + CHUNK_BYTES])
+            self._node.tell(self.number, frame)
 
     def close(self) -> None:
         """Hear nothing more, and let the rank see that. Idempotent."""
         if not self._is_over:
-            self._send({"t": "close", "p": self.number}, b"")
+            self._node.send({"t": "close", "p": self.number})
         self.ended()
 
     def ended(self) -> None:
@@ -121,6 +119,7 @@ class RemoteNode:
         self._processes: dict[int, RemoteProcess] = {}
         self._questions: Questions[tuple[Header, bytes]] = Questions()
         self._exits: set[asyncio.Task[None]] = set()
+        self._telling: tuple[list[int], bytes] | None = None  # ranks, and what they are told in this turn of the loop
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
 
     @property
@@ -170,12 +169,37 @@ class RemoteNode:
         """Return the number of the last message that arrived."""
         return self.conversation.received
 
+    def tell(self, number: int, frame: bytes) -> None:
+        """Tell a rank something, and in one message all ranks that are told the same in this turn of the event loop."""
+        if self._telling is not None and self._telling[1] is frame:
+            self._telling[0].append(number)
+            return
+        self._flush()
+        self._telling = [number], frame
+        asyncio.get_running_loop().call_soon(self._flush)
+
+    def send(self, header: Header, payload: bytes = b"") -> None:
+        """Send a message to its agent, after what its ranks are told."""
+        self._flush()
+        self.conversation.send(header, payload)
+
+    def _flush(self) -> None:
+        """Send what ranks are told, in parts that the link takes."""
+        if self._telling is not None:
+            (numbers, frame), self._telling = self._telling, None
+            for start in range(0, len(frame), CHUNK_BYTES):
+                self.conversation.send({"t": "in", "ps": numbers}, frame[start : start + CHUNK_BYTES])
+
     def _take(self, header: Header, payload: bytes) -> None:
-        process = self._processes.get(int(header.get("p") or 0))
         if header["t"] != "out":
-            self._handle(header, payload, process)
-        elif process is not None:
-            process.said(header["s"], payload)
+            self._handle(header, payload, self._processes.get(int(header.get("p") or 0)))
+            return
+        start = 0
+        for number, name, length in header["parts"]:
+            process = self._processes.get(number)
+            if process is not None:
+                process.said(name, payload[start : start + length])
+            start += length
 
     def _handle(self, header: Header, payload: bytes, process: RemoteProcess | None) -> None:
         if header["t"] == "answer":
@@ -184,7 +208,7 @@ class RemoteNode:
             self._exited(process, ending_of(header))
         elif header["t"] == "store":
             connection = header["c"]
-            send = lambda a, value: self.conversation.send({"t": "stored", "c": connection, "a": a}, value)  # noqa: E731
+            send = lambda a, value: self.send({"t": "stored", "c": connection, "a": a}, value)  # noqa: E731
             if header["q"].get("do") in ("fetch", "deliver"):
                 self._files.ask(self.ranks, header["q"], payload, send)
             else:
@@ -222,7 +246,7 @@ class RemoteNode:
             JupyterDistError: `start_failed`, naming the node.
         """
         assert ends.link is not None
-        process = self._processes[number] = RemoteProcess(number, self.conversation.send)
+        process = self._processes[number] = RemoteProcess(number, self)
         ends.link(process)
         try:
             header, _ = await self._ask("start", FORK_SECONDS, p=number, spec=spec.to_dict())
@@ -263,7 +287,7 @@ class RemoteNode:
             raise JupyterDistError("start_failed", f"{self.label[0].upper()}{self.label[1:]} is gone: {self.message}.")
 
         def send(number: int) -> None:
-            self.conversation.send(*pack({"t": kind, "id": number}, fields))
+            self.send(*pack({"t": kind, "id": number}, fields))
 
         try:
             return await self._questions.ask(send, seconds)

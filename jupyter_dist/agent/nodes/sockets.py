@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header
 
 try:
@@ -27,6 +28,7 @@ MAX_MESSAGE_BYTES = 16 << 20
 AT_ONCE = 500  # messages, before other things of this process get their turn
 AT_ONCE_BYTES = 8 << 20
 BUNDLE_BYTES = 1 << 20
+REDIAL_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -244,3 +246,35 @@ def decoded(parts: list[bytes]) -> list[tuple[Header, bytes]]:
         return list(FrameDecoder().feed(b"".join(parts)))
     except FrameError:
         return []
+
+
+async def reachable(endpoints: list[str]) -> tuple[str, str] | None:
+    """Return the first endpoint that accepts a connection, and this machine's address on the way there.
+
+    Raises:
+        ConnectionRefusedError: each was refused by its machine, so that nothing listens there any more.
+    """
+
+    async def probe(endpoint: str) -> tuple[str, str]:
+        host, _, port = endpoint.rpartition(":")
+        _, writer = await within(REDIAL_SECONDS, asyncio.open_connection(host.strip("[]"), int(port)))
+        address = str(writer.get_extra_info("sockname")[0])
+        writer.close()
+        return endpoint, address
+
+    probes, num_refused = [asyncio.ensure_future(probe(endpoint)) for endpoint in endpoints], 0
+    try:
+        for attempt in probes:  # in the order that the head prefers, all at the same time
+            try:
+                return await attempt
+            except ConnectionRefusedError:
+                num_refused += 1
+            except (OSError, asyncio.TimeoutError, ValueError):
+                pass
+    finally:
+        for attempt in probes:
+            attempt.cancel()
+        await asyncio.gather(*probes, return_exceptions=True)
+    if num_refused == len(endpoints):
+        raise ConnectionRefusedError
+    return None
