@@ -6,6 +6,7 @@ import hashlib
 import sys
 import threading
 import time
+from itertools import chain
 from pathlib import Path
 
 from benchmarks import rivals
@@ -15,6 +16,7 @@ from benchmarks.ours import Client, Server
 from benchmarks.processes import MemoryWatch
 from benchmarks.tables import Table, note_failure
 from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.journal.wide import each_rank
 
 RANKS = 2
 LINES = 1_000_000
@@ -92,11 +94,10 @@ def _lost_lines(journal: Path, execution_id: str) -> int:
     sizes = dict.fromkeys(found, 0)
     cursor = JournalCursor(journal)
     while records := cursor.read():
-        for record in records:
-            header = record.header
+        for header, payload in chain.from_iterable(each_rank(record.header, record.payload) for record in records):
             if header["kind"] == "stream" and header["execution_id"] == execution_id:
-                found[header["rank"]].update(record.payload)
-                sizes[header["rank"]] += len(record.payload)
+                found[header["rank"]].update(payload)
+                sizes[header["rank"]] += len(payload)
     cursor.close()
     lost = 0
     for rank, digest in found.items():

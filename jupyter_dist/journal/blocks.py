@@ -17,6 +17,8 @@ from typing import NamedTuple
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.transport.frames import Header
 
+from .wide import is_wide
+
 BLOCK_BYTES = 64 << 10
 MAX_INDEX_BYTES = 4 << 20  # far more than a segment's index has: 64 ranks take 40 bytes a block
 
@@ -84,8 +86,8 @@ def ranks_of(header: Header) -> tuple[int, ...] | None:
     """Return the ranks in whose logs a record belongs; None: all."""
     if header["kind"] == "end":  # the rank's own rank_end records it
         return ()
-    if header["kind"] == "begin":
-        return tuple(expand_ranks(header["ranks"]))
+    if header["kind"] == "begin" or is_wide(header):
+        return expand_ranks(header["ranks"])
     rank = header.get("rank")
     return None if rank is None else (rank,)
 

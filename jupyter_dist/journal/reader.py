@@ -13,10 +13,11 @@ from pathlib import Path
 
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.protocol.specs import MAX_SEQ
-from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header
+from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, encode_frame
 
 from .blocks import Block, ranks_of, read_blocks
 from .record import MARKER, PREFIX_BYTES, Record, junk_length, scan
+from .wide import is_wide, of_rank
 from .writer import SEGMENT_BYTES, segment_path
 
 READ_BYTES = 1 << 20
@@ -167,7 +168,7 @@ def execution_records(directory: Path, execution_id: str, first_seq: int, last_s
                         busy = (busy or set()) | set(expand_ranks(header["ranks"]))  # a later one adds ranks
                     yield record
                 elif busy and header["kind"] == "rank_end":
-                    busy.discard(header["rank"])
+                    busy.difference_update(ranks_of(header) or ())
 
 
 def _backward(directory: Path, segment: int, rank: int, before: int) -> Generator[Record, None, None]:
@@ -177,7 +178,7 @@ def _backward(directory: Path, segment: int, rank: int, before: int) -> Generato
     if fd < 0:
         return
     # Found without parsing it; any other spelling of a header is not the writer's.
-    pattern = re.compile(rb'"kind":"begin"|"rank":(?:%d|null)[,}]' % rank)
+    pattern = re.compile(rb'"kind":"begin"|"ranks":|"rank":(?:%d|null)[,}]' % rank)
     with open(fd, "rb") as file:
         for block in reversed(read_blocks(path, os.fstat(fd).st_size)):
             if block.first_seq >= before or not block.may_concern(rank):
@@ -188,7 +189,7 @@ def _backward(directory: Path, segment: int, rank: int, before: int) -> Generato
                 data = file.read(MAX_SEGMENT_BYTES)
             # Do not stop at the first one: a number out of order is forged, and later records may be valid.
             records = (record for record in scan(data, 0, pattern) if record.header["seq"] < before)
-            found = [record for record in records if _concerns(record.header, rank)]
+            found = [_of_rank(record, rank) for record in records if _concerns(record.header, rank)]
             yield from reversed(found)
             if not is_right:
                 return
@@ -198,6 +199,14 @@ def _backward(directory: Path, segment: int, rank: int, before: int) -> Generato
 def _concerns(header: Header, rank: int) -> bool:
     concerned = ranks_of(header)
     return concerned is None or rank in concerned
+
+
+def _of_rank(record: Record, rank: int) -> Record:
+    """Return the record of one of its ranks."""
+    if not is_wide(record.header):
+        return record
+    header, payload = of_rank(record.header, record.payload, rank)
+    return Record(encode_frame(header, payload), header, record.next_offset)
 
 
 def _read_block(fd: int, block: Block) -> bytes | None:

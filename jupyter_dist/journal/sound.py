@@ -10,10 +10,13 @@ from jupyter_dist.protocol.ranks import MAX_RANKS, expand_ranks
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import Header
 
+from .wide import is_wide
+
 MAX_TEXT = 4096
 STREAMS = ("stdout", "stderr")
 
-# The required fields by kind; records of unknown kinds are passed on, but not shown.
+# The required fields by kind; records of unknown kinds are passed on, but not shown. A wide record (wide.py) has
+# `ranks` in place of `rank`.
 _NEEDED = {
     "begin": ("execution_id", "ranks"),
     "stream": ("rank", "name"),
@@ -36,10 +39,21 @@ def is_sound(header: Header, world_size: int = MAX_RANKS) -> bool:
     """
     if not (_is_count(header.get("seq"), 1) and _is_text(header.get("kind")) and header.get("at") is not None):
         return False
-    if any(header.get(name) is None for name in _NEEDED.get(header["kind"], ())):
-        return False
-    known = ((value, _CHECKS[name]) for name, value in header.items() if value is not None and name in _CHECKS)
-    return all(check(value, world_size) for value, check in known)
+    for name in _NEEDED.get(header["kind"], ()):
+        if header.get(name) is None and not (name == "rank" and header.get("ranks") is not None):
+            return False
+    lists = _LISTS if is_wide(header) else {}
+    for name, value in header.items():
+        check = lists.get(name) or _CHECKS.get(name)
+        if value is not None and check is not None and not check(value, world_size):
+            return False
+    return _has_as_many(header) if lists else True
+
+
+def _has_as_many(header: Header) -> bool:
+    """Whether the lists of a wide record have an entry for each of its ranks."""
+    number = len(expand_ranks(header["ranks"]))
+    return "rank" not in header and all(len(header[name]) == number for name in _LISTS if header.get(name) is not None)
 
 
 def _is_count(value: Any, least: int = 0) -> bool:
@@ -61,6 +75,15 @@ def _is_rank_set(value: Any, world_size: int) -> bool:
         return False
 
 
+def _is_list_of(check: Callable[[Any], bool], value: Any) -> bool:
+    return isinstance(value, list) and all(check(entry) for entry in value)
+
+
+# In wide records.
+_LISTS: dict[str, Callable[[Any, int], bool]] = {
+    "seconds": lambda value, _: _is_list_of(lambda entry: entry is None or _is_time(entry), value),
+    "sizes": lambda value, _: _is_list_of(_is_count, value),
+}
 _CHECKS: dict[str, Callable[[Any, int], bool]] = {
     "at": lambda value, _: _is_time(value),
     "seconds": lambda value, _: _is_time(value),

@@ -9,12 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .blocks import BlockWriter, index_path
 from .overflow import Overflow
 from .quota import Quota
 from .record import PREFIX_BYTES, record_prefix
+from .sound import is_sound
+from .wide import Gathering, is_wide
 
 SEGMENT_BYTES = 16 << 20
 TELL_SECONDS = 1.0
@@ -44,7 +47,9 @@ class JournalWriter:
         self._is_full = False
         self._told_at = 0.0
         self._last_trouble = ""
-        self.last_seq = 0
+        self._last_seq = 0
+        self._soon: Callable[[Callable[[], None]], object] | None = None
+        self._gathering = Gathering()
         self.overflow = Overflow()
         self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
         self._fd = -1
@@ -69,19 +74,55 @@ class JournalWriter:
         """Return its size on disk."""
         return sum(size for _, size in self._segments)
 
+    @property
+    def last_seq(self) -> int:
+        """Return the number of the last record."""
+        self.flush()
+        return self._last_seq
+
+    def gather(self, soon: Callable[[Callable[[], None]], object]) -> None:
+        """Let ranks share records from now on; `soon` calls something in the next turn of the event loop."""
+        self._soon = soon
+
+    def append_of(self, rank: int, kind: str, payload: bytes = b"", **fields: Any) -> None:
+        """Write a record of a rank, with what other ranks say in this turn of the event loop (wide.py).
+
+        Raises:
+            ValueError: a field is not as readers need it.
+        """
+        is_first = not self._gathering
+        if not self._gathering.add(rank, kind, payload, fields):
+            if not is_sound({"seq": 1, "at": 0.0, "kind": kind, "rank": rank, **fields}):
+                raise ValueError(f"an invalid {kind}")
+            self._gathering.begin(rank, kind, payload, fields)
+        if self._soon is None:
+            self.flush()
+        elif is_first:
+            self._soon(self.flush)
+
+    def flush(self) -> None:
+        """Write the records of ranks that are gathered. Idempotent."""
+        if self._gathering:
+            for kind, payload, fields in self._gathering.take():
+                self._append(kind, payload, fields)
+
     def append(self, kind: str, payload: bytes = b"", **fields: Any) -> int:
         """Write one record and return its `seq`; 0 if the disk is full."""
+        self.flush()
+        return self._append(kind, payload, fields)
+
+    def _append(self, kind: str, payload: bytes, fields: Header) -> int:
         if self._is_full and kind != "note":
             self._note_overflow()
-        header = {"t": "record", "seq": self.last_seq + 1, "at": time.time(), "kind": kind, **fields}
+        header = {"t": "record", "seq": self._last_seq + 1, "at": time.time(), "kind": kind, **fields}
         frame = encode_frame(header, payload)
         if self._write(frame):
             assert self._blocks is not None
             self._blocks.add(header, PREFIX_BYTES + len(frame))
-            self.last_seq += 1
+            self._last_seq += 1
             self._looked_bytes += len(frame)
             self._on_append()
-            seq = self.last_seq
+            seq = self._last_seq
             self._look()
             return seq
         if kind != "note":
@@ -90,7 +131,11 @@ class JournalWriter:
         return 0
 
     def close(self) -> None:
-        """Close the current segment."""
+        """Write what is gathered, and close the current segment."""
+        self.flush()
+        self._close_segment()
+
+    def _close_segment(self) -> None:
         if self._blocks is not None:
             self._blocks.close()
             self._blocks = None
@@ -99,9 +144,11 @@ class JournalWriter:
             self._fd = -1
 
     def _hand_over(self, header: Header, payload: bytes) -> None:
-        self.last_seq += 1
+        self._last_seq += 1
         num_bytes = len(payload) if header["kind"] != "begin" else 0  # code does not count as output
-        self.overflow.add(self.last_seq, encode_frame({**header, "kept": False}, payload), num_bytes)
+        if is_wide(header) and "sizes" not in header:
+            num_bytes *= len(expand_ranks(header["ranks"]))
+        self.overflow.add(self._last_seq, encode_frame({**header, "kept": False}, payload), num_bytes)
         self._on_append()
 
     def _tell_full(self) -> None:
@@ -111,7 +158,7 @@ class JournalWriter:
 
     def _note_overflow(self) -> None:
         text = f"The journal's disk was full: {self.overflow} were not kept."
-        if self.append("note", text.encode(), rank=None, execution_id=None):
+        if self._append("note", text.encode(), {"rank": None, "execution_id": None}):
             self._is_full = False
             self._last_trouble = text
             self.overflow.forget()
@@ -131,7 +178,7 @@ class JournalWriter:
         if self._warning != before:
             # The numbers change all the time; write each warning to the log once.
             if _DIGITS.sub("", self._warning) not in ("", _DIGITS.sub("", before)):
-                self.append("note", self._warning.encode(), rank=None, execution_id=None)
+                self._append("note", self._warning.encode(), {"rank": None, "execution_id": None})
             self._on_disk()
 
     def _write(self, frame: bytes) -> bool:
@@ -150,8 +197,8 @@ class JournalWriter:
         return True
 
     def _open_segment(self) -> None:
-        self.close()
-        first_seq = self.last_seq + 1
+        self._close_segment()
+        first_seq = self._last_seq + 1
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         path = segment_path(self.directory, first_seq)
         self._fd = os.open(path, flags, 0o600)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from .errors import JupyterDistError
 
@@ -82,6 +83,7 @@ def format_ranks(ranks: Iterable[int]) -> str:
     return ",".join(parts)
 
 
+@lru_cache(maxsize=64)  # the same few sets come with every record
 def expand_ranks(canonical: str, world_size: int = MAX_RANKS) -> tuple[int, ...]:
     """Return the ranks of a canonical expression, as `format_ranks` writes it.
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from .errors import bad_request
 
 # The protocol that agents of this version speak, and the oldest that servers of this version support.
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6  # journals have records of many ranks (journal/wide.py)
 OLDEST_PROTOCOL_VERSION = 1
 CALL_PROTOCOL = 3  # the first whose agents take a call (requests.RankCall) instead of code
 ROAD_PROTOCOL = 4  # the first whose agents pass messages between clients and the code on ranks (road.py)

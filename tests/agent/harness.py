@@ -15,6 +15,7 @@ from pathlib import Path
 
 from waits import PATIENCE, until
 
+from jupyter_dist.journal.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
 from jupyter_dist.transport.frames import FrameDecoder, encode_frame, pack, unpack
@@ -158,7 +159,7 @@ class AgentClient:
         header, payload = unpack(header, payload)
         kind = header["t"]
         if kind == "record":
-            self.records.append((header, payload))
+            self.records.extend(each_rank(header, payload))
         elif kind == "group":
             self.group = header["group"]
         elif kind == "execution":

@@ -9,11 +9,13 @@ import re
 import subprocess
 import tempfile
 import time
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.journal.wide import each_rank
 
 from .server import JupyterServer
 
@@ -30,10 +32,10 @@ def journal_digests(directory: Path, world_size: int, execution_id: str) -> tupl
     digests, sizes = [hashlib.sha256() for _ in range(world_size)], [0] * world_size
     with contextlib.closing(JournalCursor(directory)) as cursor:
         while records := cursor.read():
-            for record in records:
-                if record.header["kind"] == "stream" and record.header["execution_id"] == execution_id:
-                    digests[record.header["rank"]].update(record.payload)
-                    sizes[record.header["rank"]] += len(record.payload)
+            for header, payload in chain.from_iterable(each_rank(r.header, r.payload) for r in records):
+                if header["kind"] == "stream" and header["execution_id"] == execution_id:
+                    digests[header["rank"]].update(payload)
+                    sizes[header["rank"]] += len(payload)
     return [digest.hexdigest() for digest in digests], sizes
 
 

@@ -70,7 +70,7 @@ def waiting(tmp_path_factory):
     nodes = TwoNodes(tmp_path_factory.mktemp("odd") / "g")
     nodes.begin()
     nodes.join("--node-rank", "0")
-    nodes.client.wait(lambda: nodes.client.group["nodes"][0]["state"] == "joined")
+    nodes.client.wait(lambda: [n["state"] for n in nodes.client.group.get("nodes", [])][:1] == ["joined"])
     yield nodes
     nodes.end()
 

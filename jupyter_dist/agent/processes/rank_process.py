@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -360,10 +359,7 @@ class RankProcess:
 
     def _keep(self, kind: str, payload: bytes = b"", **fields: Any) -> None:
         """Append a record of the rank to the journal. Raises ValueError if readers would reject it."""
-        fields["rank"] = self.rank
-        if not is_sound({"seq": 1, "at": 0.0, "kind": kind, **fields}, self.spec.world_size):
-            raise ValueError(f"an invalid {kind}")
-        self._journal.append(kind, payload, **fields)
+        self._journal.append_of(self.rank, kind, payload, **fields)
 
     def _forget_interrupt(self) -> None:
         self.interrupted_at, self.ignores_interrupt = None, False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from jupyter_dist.journal.wide import each_rank
+
 from .lines import LineBuffer
 from .rankfeed import Decoders
 
@@ -14,9 +16,9 @@ def printed_lines(records: Iterable[tuple[dict[str, Any], bytes]]) -> Iterator[t
     decoders: dict[int, Decoders] = {}
     buffers: dict[tuple[int, str], LineBuffer] = {}
     for header, payload in records:
-        if header["kind"] == "stream":
-            rank, name = header["rank"], header["name"]
-            text = decoders.setdefault(rank, Decoders()).decode(name, payload)
+        for said, part in each_rank(header, payload) if header["kind"] == "stream" else ():
+            rank, name = said["rank"], said["name"]
+            text = decoders.setdefault(rank, Decoders()).decode(name, part)
             for line in buffers.setdefault((rank, name), LineBuffer()).feed(text):
                 if line.endswith("\n"):  # else a piece of a line without end
                     yield (rank,), line[:-1]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from jupyter_dist.journal.wide import each_rank
 from jupyter_dist.protocol import models
 
 from .content import DamagedContentError, read_content
@@ -42,8 +43,9 @@ class View:
         self.seq = seq
         method = _METHODS.get(record["kind"])
         if method is not None:
-            with contextlib.suppress(DamagedContentError):
-                method(self, record, payload)
+            for said, part in each_rank(record, payload):
+                with contextlib.suppress(DamagedContentError):
+                    method(self, said, part)
 
     def snapshot(self) -> Snapshot:
         """Return the current items; the same object until the next record."""

@@ -320,7 +320,7 @@ class FollowedGroup:
         if execution_id is not None:
             self._notify(("view", self.id, execution_id))
         for rank in concerned_ranks(header, self.world_size):
-            if self._history.feed(rank, header, payload):
+            if self._history.feed(rank, header, payload):  # of a wide one its own part
                 self._notify(("log", self.id, rank))
 
     def _is_sound(self, header: Header) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from jupyter_dist.journal.reader import execution_records, rank_page
+from jupyter_dist.journal.wide import of_rank
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.folding.viewstore import Record
@@ -170,7 +171,7 @@ class History:
         ring = self._rings.get(rank)
         if ring is None:
             return False
-        ring.feed(record, payload)
+        ring.feed(*of_rank(record, payload, rank))
         return True
 
     async def _page(self, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:

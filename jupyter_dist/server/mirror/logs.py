@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.journal.wide import is_wide, of_rank
 from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import MAX_BYTES, DamagedContentError, read_content
@@ -35,7 +36,7 @@ class LogReader:
             while records := cursor.read():
                 sound = (r for r in records if is_sound(r.header, world_size))
                 mine = (r for r in sound if self._rank in concerned_ranks(r.header, world_size))
-                converted = (self.convert(record.header, record.payload) for record in mine)
+                converted = (self.convert(*of_rank(record.header, record.payload, self._rank)) for record in mine)
                 yield [record for record in converted if record is not None]
 
     def convert(self, record: dict[str, Any], payload: bytes) -> LogRecord | None:
@@ -125,7 +126,7 @@ def concerned_ranks(record: dict[str, Any], world_size: int) -> Iterable[int]:
     """Return the ranks whose log contains the record."""
     if record["kind"] == "end":
         return ()
-    if record["kind"] == "begin":
+    if record["kind"] == "begin" or is_wide(record):
         return expand_ranks(record["ranks"], world_size)
     rank = record.get("rank")
     return range(world_size) if rank is None else (rank,)
