@@ -140,8 +140,7 @@ async def _tell_head(join: JoinFile, session: str, reason: str) -> None:
     """Tell the head that this node agent has ended, if it can be reached."""
     from jupyter_dist.transport.frames import encode_frame  # noqa: PLC0415
 
-    from .nodes.sockets import reachable  # noqa: PLC0415
-    from .nodes.sockets import NodeSocket  # noqa: PLC0415
+    from .nodes.sockets import NodeSocket, reachable  # noqa: PLC0415
 
     heard, deadline = asyncio.Event(), time.monotonic() + TELL_SECONDS
     found = None
