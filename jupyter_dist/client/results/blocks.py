@@ -41,6 +41,7 @@ class Blocks:
     def __init__(self) -> None:
         self.done: list[tuple[str, list[str]]] = []
         self._open: dict[Ranks, _Block] = {}  # of sets of ranks that have no rank in common
+        self._of: dict[int, _Block] = {}  # the open block of each rank: there may be a thousand
 
     def add_text(self, ranks: str, text: str) -> None:
         """Add what ranks printed."""
@@ -71,7 +72,7 @@ class Blocks:
         if block is None and not (continues and self._continue(ranks, lines)):
             if self._touched(ranks):
                 self._flush()
-            block = self._open[ranks] = _Block(ranks, [])
+            block = self._begin(ranks, [])
         if block is not None:
             block.add(lines, continues)
 
@@ -84,7 +85,14 @@ class Blocks:
 
     def _touched(self, ranks: Ranks) -> list[_Block]:
         block = self._open.get(ranks)
-        return [block] if block is not None else [each for each in self._open.values() if each.ranks & ranks]
+        if block is not None:
+            return [block]
+        return list({found.ranks: found for rank in ranks if (found := self._of.get(rank)) is not None}.values())
+
+    def _begin(self, ranks: Ranks, lines: list[str]) -> _Block:
+        block = self._open[ranks] = _Block(ranks, lines)
+        self._of.update(dict.fromkeys(ranks, block))
+        return block
 
     def _continue(self, ranks: Ranks, lines: list[str]) -> bool:
         """Continue what the ranks are at in other blocks; return whether that is possible."""
@@ -104,8 +112,8 @@ class Blocks:
             self.done.append((format_ranks(block.ranks), block.lines[: block.unit]))
         del self._open[block.ranks]
         for part in sorted((ranks, block.ranks - ranks), key=min):
-            self._open[part] = _Block(part, block.lines[block.unit :])
+            self._begin(part, block.lines[block.unit :])
 
     def _flush(self) -> None:
         self.done += [(format_ranks(block.ranks), block.lines) for block in self._open.values()]
-        self._open = {}
+        self._open, self._of = {}, {}

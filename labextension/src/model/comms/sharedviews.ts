@@ -2,6 +2,7 @@
 import type { IMimeBundle, IOutput } from '@jupyterlab/nbformat';
 import type { IDisposable } from '@lumino/disposable';
 import { ExecutionState, FINAL_STATES } from '../../services/protocol';
+import { groupedBy } from '../format/grouped';
 import { expandRanks } from '../format/ranks';
 import type { WidgetSpaces } from './spaces';
 
@@ -40,7 +41,12 @@ export class SharedViews implements IDisposable {
   /** The items to show. While the cell runs they are those of each rank, which are different from moment to moment. */
   apply<T extends IItem>({ group, ranks, state, items }: IShown<T>): readonly T[] {
     const members = FINAL_STATES.has(state) ? expandRanks(ranks) : [];
-    const views = members.map(rank => items.filter(item => item.ranks === String(rank) && widgetOf(item) !== null));
+    const withWidgets = items.filter(item => widgetOf(item) !== null);
+    if (withWidgets.length === 0) {
+      return items;
+    }
+    const byRanks = groupedBy(withWidgets, item => item.ranks);
+    const views = members.map(rank => byRanks.get(String(rank)) ?? []);
     const count = members.length > 1 ? Math.min(...views.map(own => own.length)) : 0;
     const replaced = new Map<T, T | null>();
     for (let at = 0; at < count; at++) {

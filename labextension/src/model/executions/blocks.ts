@@ -65,8 +65,7 @@ export class Blocks {
       if (this._touched(ranks, members).length > 0) {
         this._flush();
       }
-      block = { ranks: members, lines: [], unit: 0 };
-      this._open.set(ranks, block);
+      block = this._begin(ranks, members, []);
     }
     extend(block, lines, continues);
   }
@@ -118,8 +117,7 @@ export class Blocks {
     const parts = [ranks, block.ranks.filter(rank => !chosen.has(rank))];
     parts.sort((a, b) => a[0] - b[0]);
     for (const part of parts) {
-      const lines = block.lines.slice(block.unit);
-      this._open.set(formatRanks(part), { ranks: part, lines, unit: 0 });
+      this._begin(formatRanks(part), part, block.lines.slice(block.unit));
     }
   }
 
@@ -128,10 +126,21 @@ export class Blocks {
     if (same) {
       return [same];
     }
-    const set = new Set(members);
-    return [...this._open.values()].filter(block =>
-      block.ranks.some(rank => set.has(rank))
-    );
+    const found = new Set<IOpenBlock>();
+    for (const rank of members) {
+      const block = this._of.get(rank);
+      if (block) {
+        found.add(block);
+      }
+    }
+    return [...found];
+  }
+
+  private _begin(name: string, ranks: readonly number[], lines: string[]): IOpenBlock {
+    const block = { ranks, lines, unit: 0 };
+    this._open.set(name, block);
+    ranks.forEach(rank => this._of.set(rank, block));
+    return block;
   }
 
   private _flush(): void {
@@ -139,11 +148,14 @@ export class Blocks {
       this._done.push({ ranks: formatRanks(ranks), lines });
     }
     this._open.clear();
+    this._of.clear();
   }
 
   private readonly _done: IBlock[] = [];
   /** Of sets of ranks that have no rank in common. */
   private readonly _open = new Map<string, IOpenBlock>();
+  /** The open block of each rank: there may be a thousand. */
+  private readonly _of = new Map<number, IOpenBlock>();
 }
 
 function extend(block: IOpenBlock, lines: string[], continues: boolean): void {

@@ -37,7 +37,7 @@ export class MemoryModel {
 
   /** Whether the ranks have a device allocator. */
   get hasDevice(): boolean {
-    return [...this._latest.values()].some(r => r.allocated_bytes !== null);
+    return this._hasDevice;
   }
 
   /** What is drawn: the allocator's view on a device, the process's on CPU. */
@@ -76,6 +76,7 @@ export class MemoryModel {
     this._samples.splice(0, this._samples.length - this._capacity);
     for (const rank of this._samples[this._samples.length - 1].ranks) {
       this._latest.set(rank.rank, rank);
+      this._hasDevice ||= rank.allocated_bytes !== null;
     }
     this._changed.emit();
   }
@@ -84,6 +85,7 @@ export class MemoryModel {
   clear(): void {
     this._samples = [];
     this._latest.clear();
+    this._hasDevice = false;
     this._changed.emit();
   }
 
@@ -112,6 +114,7 @@ export class MemoryModel {
 
   private _samples: IMemorySample[] = [];
   private readonly _latest = new Map<number, IRankMemory>();
+  private _hasDevice = false;
   private readonly _capacity: number;
   private readonly _changed = new Signal<this, void>(this);
 }

@@ -1,4 +1,5 @@
 /** The machines of a group: finding them by what users type, and completing it. */
+import { groupedBy } from '../format/grouped';
 import { includesRank } from '../format/ranks';
 import type { INode } from '../../services/protocol';
 
@@ -22,18 +23,13 @@ export function findNodes(nodes: readonly INode[], query: string): readonly INod
 
 /** A rank expression with `node:N` in place of host names, which only this page knows. */
 export function withoutHosts(expression: string, nodes: readonly INode[]): string {
-  const byHost = new Map<string, number[]>();
-  for (const { node, host } of nodes) {
-    if (host) {
-      byHost.set(host, [...(byHost.get(host) ?? []), node]);
-    }
-  }
+  const byHost = groupedBy(nodes.filter(({ host }) => host), ({ host }) => host!);
   return expression
     .split(',')
     .map(term => {
       const [, not, name] = /^\s*(!?)\s*(.*?)\s*$/.exec(term)!;
       const named = byHost.get(name);
-      return named ? named.map(node => `${not}node:${node}`).join(',') : term;
+      return named ? named.map(({ node }) => `${not}node:${node}`).join(',') : term;
     })
     .join(',');
 }

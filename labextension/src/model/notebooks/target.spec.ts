@@ -44,10 +44,20 @@ describe('resolveTarget', () => {
 });
 
 describe('setting a target', () => {
+  it('says which language the cells are in, as a kernel does', () => {
+    const notebook = new Metadata();
+    setNotebookTarget(notebook, { group: 'train', ranks: 'all' });
+    expect(notebook.getMetadata('language_info')).toEqual({ name: 'python' });
+    notebook.setMetadata('language_info', { name: 'python', version: '3.11.7' });
+    setNotebookTarget(notebook, { group: 'train', ranks: '0' });
+    expect(notebook.getMetadata('language_info')).toEqual({ name: 'python', version: '3.11.7' });
+  });
+
   it('leaves no trace when there is nothing to say', () => {
     const notebook = new Metadata();
     setNotebookTarget(notebook, { group: 'train', ranks: 'all' });
     setNotebookTarget(notebook, null);
+    notebook.deleteMetadata('language_info');
     setCellTarget(notebook, { target: 'kernel' });
     expect(getCellTarget(notebook)).toEqual({ target: 'kernel' });
     setCellTarget(notebook, undefined);

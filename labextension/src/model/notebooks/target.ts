@@ -11,6 +11,8 @@ const MAX_NAME = 200;
 /** The key in the metadata of notebooks and cells. */
 export const METADATA_KEY = 'jupyter_dist';
 
+const LANGUAGE_KEY = 'language_info';
+
 /** Ranks of a group. */
 export interface IRankTarget {
   /** The name of a group, or its id. */
@@ -57,6 +59,10 @@ export function setNotebookTarget(
     const { group, start } = fields(notebook);
     const kept = wanted ?? (group === target.group ? start : undefined);
     notebook.setMetadata(METADATA_KEY, { ...target, ...(kept ? { start: kept } : {}) });
+    // A kernel writes it when it has started; a notebook without one would have no highlighting, here and elsewhere.
+    if (!notebook.getMetadata(LANGUAGE_KEY)) {
+      notebook.setMetadata(LANGUAGE_KEY, { name: 'python' });
+    }
   } else {
     notebook.deleteMetadata(METADATA_KEY);
   }

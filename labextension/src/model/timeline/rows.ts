@@ -38,6 +38,7 @@ export function rowsOf(model: TimelineModel): IRow[] {
     const isAlive = state !== 'dead';
     const sight = sights.latest(rank);
     const isCurrent = sight !== null && execution_id !== null && sight.execution === execution_id;
+    const cell = model.execution(execution_id);
     return {
       rank,
       state,
@@ -46,11 +47,16 @@ export function rowsOf(model: TimelineModel): IRow[] {
       device,
       memory: isAlive ? columns.latest(rank, columns.memory) : null,
       cpu: isAlive ? columns.latest(rank, 'cpu_percent') : null,
-      cell: model.execution(execution_id),
-      line: isCurrent ? sight.place : '',
+      cell,
+      line: isCurrent ? shortPlace(sight.place, cell) : '',
       call: isCurrent ? sight.call : null
     };
   });
+}
+
+/** The place without the name of its cell, which stands beside it: there is little room. */
+export function shortPlace(place: string, cell: Pick<IExecution, 'execution_count'> | null): string {
+  return cell ? place.replace(` of cell [${cell.execution_count}]`, '') : place;
 }
 
 /** The rows in an order; equal ones by rank. What is not known comes last. */

@@ -1,5 +1,6 @@
 /** What holds the memory of ranks, put together where it is the same. Pure. */
 import type { IHeldMemory, IMemoryHolder, RankSet } from '../../services/protocol';
+import { groupedBy } from '../format/grouped';
 import { formatBytes } from '../format/quantities';
 import { formatRanks } from '../format/ranks';
 
@@ -19,11 +20,7 @@ export interface IHeldAlike {
 
 /** One entry for ranks that hold as much, and have the same beside their variables; those that hold most first. */
 export function heldAlike(memory: readonly IHeldMemory[]): IHeldAlike[] {
-  const alike = new Map<string, IHeldMemory[]>();
-  for (const one of memory) {
-    const key = JSON.stringify([formatBytes(one.bytes), one.is_whole, othersOf(one)]);
-    alike.set(key, [...(alike.get(key) ?? []), one]);
-  }
+  const alike = groupedBy(memory, one => JSON.stringify([formatBytes(one.bytes), one.is_whole, othersOf(one)]));
   return [...alike.values()]
     .map(same => ({
       ranks: formatRanks(same.map(({ rank }) => rank)),

@@ -1,5 +1,6 @@
 /** What the cells that ranks have missed are called. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { groupedBy } from '../../model/format/grouped';
 import { expandRanks, formatRanks } from '../../model/format/ranks';
 import type { IDriftCell, IMissedCell } from '../../services/protocol';
 import { rankSetLabel } from '../rankoutput/itemrow';
@@ -25,12 +26,8 @@ export function reasonWord(trans: TranslationBundle, reason: IMissedCell['reason
 
 /** On which ranks a cell ran: "ranks 0,2-3", or by version if there are several. */
 export function placesOf(trans: TranslationBundle, { runs, versions }: IDriftCell): string {
-  const byVersion = new Map<number, string[]>();
-  for (const { version, ranks } of runs) {
-    byVersion.set(version, [...(byVersion.get(version) ?? []), ranks]);
-  }
-  const labels = [...byVersion].map(([version, ranks]) => {
-    const label = rankSetLabel(trans, formatRanks(ranks.flatMap(expandRanks)));
+  const labels = [...groupedBy(runs, ({ version }) => version)].map(([version, same]) => {
+    const label = rankSetLabel(trans, formatRanks(same.flatMap(({ ranks }) => expandRanks(ranks))));
     return versions > 1 ? trans.__('%1: version %2', label, version) : label;
   });
   return labels.join(', ') || trans.__('no rank');

@@ -1,8 +1,8 @@
 /** The summary line of a rank output. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { groupedBy } from '../../../model/format/grouped';
 import { formatBytes, formatSeconds } from '../../../model/format/quantities';
 import { formatRanks } from '../../../model/format/ranks';
-import type { ExecutionState } from '../../../services/protocol';
 import { stateWord } from '../../statewords';
 import { rankSetLabel } from '../itemrow';
 import type { IShown, IShownRank } from '../shown';
@@ -37,10 +37,7 @@ export function summarize(
 
 function states(trans: TranslationBundle, shown: IShown): string {
   const { perRank } = shown;
-  const groups = new Map<ExecutionState, number[]>();
-  for (const { rank, status } of perRank) {
-    groups.set(status, [...(groups.get(status) ?? []), rank]);
-  }
+  const groups = groupedBy(perRank, ({ status }) => status);
   if (groups.size <= 1) {
     const size = trans._n('%1 rank', '%1 ranks', perRank.length);
     const [state = shown.state] = groups.keys();
@@ -53,21 +50,18 @@ function states(trans: TranslationBundle, shown: IShown): string {
       const word = stateWord(trans, state);
       return i === 0 || ranks.length > MAX_NAMED
         ? trans.__('%1 %2', ranks.length, word)
-        : trans.__('%1 %2', rankSetLabel(trans, formatRanks(ranks)), word);
+        : trans.__('%1 %2', rankSetLabel(trans, formatRanks(ranks.map(({ rank }) => rank))), word);
     })
     .join(', ');
 }
 
 /** "Memory: +412 MB not given back on ranks 0-3; +1.2 GB not given back, peak 2.1 GB on rank 4"; empty without any. */
 export function memoryHint(trans: TranslationBundle, { perRank }: IShown): string {
-  const alike = new Map<string, number[]>();
-  for (const one of perRank) {
-    const words = memoryWords(trans, one);
-    if (words) {
-      alike.set(words, [...(alike.get(words) ?? []), one.rank]);
-    }
-  }
-  const parts = [...alike].map(([words, ranks]) => trans.__('%1 on %2', words, rankSetLabel(trans, formatRanks(ranks))));
+  const alike = groupedBy(perRank, one => memoryWords(trans, one));
+  alike.delete('');
+  const parts = [...alike].map(([words, same]) =>
+    trans.__('%1 on %2', words, rankSetLabel(trans, formatRanks(same.map(({ rank }) => rank))))
+  );
   return parts.length > 0 ? trans.__('Memory: %1', parts.join('; ')) : '';
 }
 
