@@ -134,7 +134,7 @@ class HeadSocket:
             zmq.RCVHWM: 0,
             zmq.MAXMSGSIZE: MAX_MESSAGE_BYTES,
             zmq.ROUTER_MANDATORY: 1,
-            zmq.HEARTBEAT_IVL: 2000,  # drops what waits for a connection that is gone
+            zmq.HEARTBEAT_IVL: 5000,  # drops what waits for a connection that is gone
             zmq.HEARTBEAT_TIMEOUT: 10_000,
         }
         for option, value in options.items():

@@ -77,7 +77,9 @@ class Pulse:
             await asyncio.sleep(ASK_EVERY_SECONDS)
             living = self._group.living()
             parts = -(-len(living) // IDLE_AT_ONCE) or 1
-            await self._check_all([r for r in living if r.state != "idle" or r.rank % parts == turn % parts])
+            # Neighbours together: ranks of one node are asked, and answer, in one message of the link.
+            part = range(turn % parts * IDLE_AT_ONCE, (turn % parts + 1) * IDLE_AT_ONCE)
+            await self._check_all([r for i, r in enumerate(living) if r.state != "idle" or i in part])
 
     async def _check_all(self, ranks: list[RankProcess]) -> None:
         await asyncio.gather(*(self._check(rank) for rank in ranks))
