@@ -142,6 +142,15 @@ describe('ViewModel', () => {
     expect(view.seq).toBe(2);
   });
 
+  it('is as it was after a gap in the middle of a message', () => {
+    view.apply({ since: 0, seq: 2, items: [said(1, 'a\n'), said(2, 'b\n')] });
+    const unknown = said(9, 'z\n', { after: 7 });
+    expect(view.apply({ since: 2, seq: 4, items: [said(3, 'c\n'), unknown], removed: [1] })).toBe('gap');
+    expect(texts(view)).toEqual(['a\n', 'b\n']);
+    expect(view.apply({ since: 2, seq: 4, items: [said(1, 'A\n'), said(3, 'c\n', { after: 2 })] })).toBe('applied');
+    expect(texts(view)).toEqual(['A\n', 'b\n', 'c\n']);
+  });
+
   it('starts over with a reset, and with all since 0', () => {
     const items = [said(7, 'new', { after: null })];
     view.apply({ since: 5, seq: 9, items, reset: true });

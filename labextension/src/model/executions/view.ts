@@ -43,11 +43,15 @@ export class ViewModel {
       return 'gap';
     }
     const items = whole ? [] : withoutIds(this._items, message.removed ?? []);
+    const ids = whole ? new Set<number>() : this._ids;
+    message.removed?.forEach(id => ids.delete(id));
     for (const change of message.items) {
-      if (!place(items, change)) {
+      if (!place(items, ids, change)) {
+        this._ids = new Set(this._items.map(({ id }) => id));
         return 'gap';
       }
     }
+    this._ids = ids;
     this._items = items;
     this._seq = message.seq;
     return 'applied';
@@ -59,6 +63,7 @@ export class ViewModel {
   }
 
   private _items: readonly IViewItem[] = [];
+  private _ids = new Set<number>();
   private _seq = 0;
 }
 
@@ -73,18 +78,15 @@ function withoutIds(
   return items.filter(item => !ids.has(item.id));
 }
 
-/** Put an item in its place; false if what it depends on is missing. */
-function place(items: IViewItem[], change: IViewChange): boolean {
-  // Most changes are near the end.
-  let index = items.length - 1;
-  while (index >= 0 && items[index].id !== change.id) {
-    index--;
-  }
+/** Put an item in its place; false if what it depends on is missing. `ids` are those of the items. */
+function place(items: IViewItem[], ids: Set<number>, change: IViewChange): boolean {
+  const index = ids.has(change.id) ? lastIndexOf(items, change.id) : -1;
   const known = index < 0 ? null : items[index];
   const item = merged(known, change);
   if (!item) {
     return false;
   }
+  ids.add(change.id);
   if (known && isAfter(items, index, change.after)) {
     items[index] = item;
     return true;
@@ -97,9 +99,18 @@ function place(items: IViewItem[], change: IViewChange): boolean {
     items.splice(change.after === null ? 0 : items.length, 0, item);
     return true;
   }
-  const before = items.findIndex(other => other.id === change.after);
+  const before = lastIndexOf(items, change.after);
   items.splice(before < 0 ? items.length : before + 1, 0, item);
   return before >= 0;
+}
+
+/** Most changes are near the end. */
+function lastIndexOf(items: readonly IViewItem[], id: number): number {
+  let index = items.length - 1;
+  while (index >= 0 && items[index].id !== id) {
+    index--;
+  }
+  return index;
 }
 
 function isAfter(
