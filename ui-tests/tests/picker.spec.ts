@@ -21,6 +21,8 @@ test('ranks are chosen by toggles and expressions, and remembered', async ({
   const field = page.getByLabel('Rank expression');
   await expect(field).toHaveValue('all');
   expect((await toolbar.boundingBox())!.height).toBe(height);
+  // No kernel says which language it is.
+  await expect(lab.cell(page, 0).node.locator('.cm-content span', { hasText: '"ran on"' })).toHaveCount(1);
 
   await rank(page, 2).click();
   await expect(field).toHaveValue('2');

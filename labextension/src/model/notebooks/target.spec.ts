@@ -46,6 +46,7 @@ describe('resolveTarget', () => {
 describe('setting a target', () => {
   it('says which language the cells are in, as a kernel does', () => {
     const notebook = new Metadata();
+    notebook.setMetadata('language_info', { name: '' }); // as JupyterLab fills it in
     setNotebookTarget(notebook, { group: 'train', ranks: 'all' });
     expect(notebook.getMetadata('language_info')).toEqual({ name: 'python' });
     notebook.setMetadata('language_info', { name: 'python', version: '3.11.7' });

@@ -60,7 +60,8 @@ export function setNotebookTarget(
     const kept = wanted ?? (group === target.group ? start : undefined);
     notebook.setMetadata(METADATA_KEY, { ...target, ...(kept ? { start: kept } : {}) });
     // A kernel writes it when it has started; a notebook without one would have no highlighting, here and elsewhere.
-    if (!notebook.getMetadata(LANGUAGE_KEY)) {
+    const language = notebook.getMetadata(LANGUAGE_KEY) as { name?: unknown } | undefined;
+    if (!language?.name) {
       notebook.setMetadata(LANGUAGE_KEY, { name: 'python' });
     }
   } else {
