@@ -17,7 +17,7 @@ from typing import NamedTuple
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.transport.frames import Header
 
-from .wide import is_wide
+from .wide import ranks_of
 
 BLOCK_BYTES = 64 << 10
 MAX_INDEX_BYTES = 4 << 20  # far more than a segment's index has: 64 ranks take 40 bytes a block
@@ -80,16 +80,6 @@ class BlockWriter:
             os.close(self._fd)
             self._fd = -1
         self._start, self._first_seq, self._ranks = self._end, 0, set()
-
-
-def ranks_of(header: Header) -> tuple[int, ...] | None:
-    """Return the ranks in whose logs a record belongs; None: all."""
-    if header["kind"] == "end":  # the rank's own rank_end records it
-        return ()
-    if header["kind"] == "begin" or is_wide(header):
-        return expand_ranks(header["ranks"])
-    rank = header.get("rank")
-    return None if rank is None else (rank,)
 
 
 def index_path(segment: Path) -> Path:

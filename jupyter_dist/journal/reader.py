@@ -15,9 +15,10 @@ from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, encode_frame
 
-from .blocks import Block, ranks_of, read_blocks
+from .blocks import Block, read_blocks
 from .record import MARKER, PREFIX_BYTES, Record, junk_length, scan
-from .wide import is_wide, of_rank
+from .sound import is_wide
+from .wide import of_rank, ranks_of
 from .writer import SEGMENT_BYTES, segment_path
 
 READ_BYTES = 1 << 20

@@ -10,8 +10,6 @@ from jupyter_dist.protocol.ranks import MAX_RANKS, expand_ranks
 from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import Header
 
-from .wide import is_wide
-
 MAX_TEXT = 4096
 STREAMS = ("stdout", "stderr")
 
@@ -30,6 +28,13 @@ _NEEDED = {
     "end": ("execution_id",),
     "note": (),
 }
+
+_OF_RANKS = frozenset(kind for kind, needed in _NEEDED.items() if "rank" in needed)
+
+
+def is_wide(header: Header) -> bool:
+    """Whether it is a record of many ranks."""
+    return header.get("ranks") is not None and header["kind"] in _OF_RANKS
 
 
 def is_sound(header: Header, world_size: int = MAX_RANKS) -> bool:
@@ -64,7 +69,8 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= MAX_TEXT
 
 
-def _is_time(value: Any) -> bool:
+def is_time(value: Any) -> bool:
+    """Whether it is a time, or a number of seconds, of a record."""
     return type(value) in (int, float) and math.isfinite(value) and abs(value) < MAX_SEQ
 
 
@@ -81,12 +87,12 @@ def _is_list_of(check: Callable[[Any], bool], value: Any) -> bool:
 
 # In wide records.
 _LISTS: dict[str, Callable[[Any, int], bool]] = {
-    "seconds": lambda value, _: _is_list_of(lambda entry: entry is None or _is_time(entry), value),
+    "seconds": lambda value, _: _is_list_of(lambda entry: entry is None or is_time(entry), value),
     "sizes": lambda value, _: _is_list_of(_is_count, value),
 }
 _CHECKS: dict[str, Callable[[Any, int], bool]] = {
-    "at": lambda value, _: _is_time(value),
-    "seconds": lambda value, _: _is_time(value),
+    "at": lambda value, _: is_time(value),
+    "seconds": lambda value, _: is_time(value),
     "rank": lambda value, world_size: type(value) is int and 0 <= value < world_size,
     "ranks": _is_rank_set,
     "name": lambda value, _: value in STREAMS,

@@ -6,35 +6,29 @@ is their payloads one after the other, in the order of the ranks, and `sizes` ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from math import isfinite
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.transport.frames import Header
 
-OF_RANKS = frozenset(
-    {
-        "stream",
-        "display_data",
-        "update_display_data",
-        "execute_result",
-        "error",
-        "clear_output",
-        "profile",
-        "rank_end",
-    }
-)
+from .sound import is_sound, is_time, is_wide
+
 MAX_PART_BYTES = 4096  # longer payloads share a record only if they are the same
 MAX_SHARED_BYTES = 1 << 20  # and longer ones never: a forged record must not cost as much for each rank of a group
 
 Said = tuple[Header, bytes]
 
 
-def is_wide(header: Header) -> bool:
-    """Whether it is a record of many ranks."""
-    return header.get("ranks") is not None and header["kind"] in OF_RANKS
+def ranks_of(header: Header) -> tuple[int, ...] | None:
+    """Return the ranks in whose logs a record belongs; None: all."""
+    if header["kind"] == "end":  # the rank's own rank_end records it
+        return ()
+    if header["kind"] == "begin" or is_wide(header):
+        return expand_ranks(header["ranks"])
+    rank = header.get("rank")
+    return None if rank is None else (rank,)
 
 
 def each_rank(header: Header, payload: bytes) -> Iterator[Said]:
@@ -42,80 +36,67 @@ def each_rank(header: Header, payload: bytes) -> Iterator[Said]:
     if not is_wide(header):
         yield header, payload
         return
-    if len(payload) > MAX_SHARED_BYTES and "sizes" not in header:
-        payload = b""
     ranks = expand_ranks(header["ranks"])
-    common = {name: value for name, value in header.items() if name not in ("ranks", "sizes", "seconds")}
-    for rank, part, seconds in zip(ranks, _parts(header, payload, len(ranks)), _seconds(header, ranks), strict=False):
-        yield {**common, "rank": rank, **seconds}, part
+    yield from _narrow(header, payload, ranks, range(len(ranks)))
 
 
 def of_rank(header: Header, payload: bytes, rank: int) -> Said:
     """Return the record of one of its ranks; a record that is not wide itself."""
     if not is_wide(header):
         return header, payload
-    index = expand_ranks(header["ranks"]).index(rank)
-    return next(islice(each_rank(header, payload), index, None))
+    ranks = expand_ranks(header["ranks"])
+    return next(_narrow(header, payload, ranks, [ranks.index(rank)]))
 
 
-def _parts(header: Header, payload: bytes, number: int) -> Iterator[bytes]:
-    if "sizes" not in header:
-        yield from (payload for _ in range(number))
-        return
-    start = 0
-    for size in header["sizes"]:
-        yield payload[start : start + size]
-        start += size
-
-
-def _seconds(header: Header, ranks: Sequence[int]) -> Iterator[Header]:
-    if "seconds" not in header:
-        yield from ({} for _ in ranks)
-    else:
-        yield from ({"seconds": seconds} for seconds in header["seconds"])
+def _narrow(header: Header, payload: bytes, ranks: tuple[int, ...], indices: Iterable[int]) -> Iterator[Said]:
+    """Yield the records of the ranks at these places."""
+    sizes, seconds = header.get("sizes"), header.get("seconds")
+    if sizes is None and len(payload) > MAX_SHARED_BYTES:
+        payload = b""
+    ends = list(accumulate(sizes or ()))
+    common = {name: value for name, value in header.items() if name not in ("ranks", "sizes", "seconds")}
+    for index in indices:
+        own = {} if seconds is None else {"seconds": seconds[index]}
+        part = payload if sizes is None else payload[ends[index] - sizes[index] : ends[index]]
+        yield {**common, "rank": ranks[index], **own}, part
 
 
 class _Waiting:
     """What some ranks said, and is alike but for its payload and its seconds."""
 
-    def __init__(self, kind: str, fields: Header) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, payload: bytes, fields: Header) -> None:
+        self._kind = kind
+        self._first = payload
         self._fields = fields
         self._said: dict[int, tuple[bytes, Any]] = {}  # payload and seconds, by rank
-        self._are_equal = True
 
-    def takes(self, payload: bytes, fields: Header) -> bool:
+    def takes(self, payload: bytes, seconds: Any) -> bool:
         """Whether another record of its sort may be added."""
-        seconds = fields.get("seconds")
-        if type(seconds) is not type(self._fields.get("seconds")) or not isfinite(seconds or 0.0):
+        if seconds is not None and not is_time(seconds):
             return False
-        first = next(iter(self._said.values()))[0]
-        if self._are_equal and payload == first:
-            return len(payload) <= MAX_SHARED_BYTES
-        return max(len(payload), len(first)) <= MAX_PART_BYTES
+        is_short = max(len(payload), len(self._first)) <= MAX_PART_BYTES
+        return is_short or (payload == self._first and len(payload) <= MAX_SHARED_BYTES)
 
     def add(self, rank: int, payload: bytes, seconds: Any) -> None:
         """Add what a rank said."""
-        self._are_equal = self._are_equal and (not self._said or payload == next(iter(self._said.values()))[0])
         self._said[rank] = payload, seconds
 
     def record(self) -> tuple[str, bytes, Header]:
         """Return kind, payload and fields of the record."""
         ranks = sorted(self._said)
-        payloads = [self._said[rank][0] for rank in ranks]
-        seconds = [self._said[rank][1] for rank in ranks]
         if len(ranks) == 1:
-            own = {"seconds": seconds[0]} if "seconds" in self._fields else {}
-            return self.kind, payloads[0], {**self._fields, **own, "rank": ranks[0]}
-        own = {"seconds": seconds} if "seconds" in self._fields else {}
-        if self._are_equal:
-            return self.kind, payloads[0], {**self._fields, **own, "ranks": format_ranks(ranks)}
-        sizes = [len(payload) for payload in payloads]
-        return self.kind, b"".join(payloads), {**self._fields, **own, "ranks": format_ranks(ranks), "sizes": sizes}
+            return self._kind, self._first, {**self._fields, "rank": ranks[0]}
+        payloads = [self._said[rank][0] for rank in ranks]
+        fields = {**self._fields, "ranks": format_ranks(ranks)}
+        if "seconds" in fields:
+            fields["seconds"] = [self._said[rank][1] for rank in ranks]
+        if all(payload == self._first for payload in payloads):
+            return self._kind, self._first, fields
+        return self._kind, b"".join(payloads), {**fields, "sizes": [len(payload) for payload in payloads]}
 
 
 def _sort(kind: str, fields: Header) -> tuple[Any, ...]:
-    return kind, fields.get("execution_id"), fields.get("name"), fields.get("status")
+    return kind, fields.get("execution_id"), fields.get("name"), fields.get("status"), "seconds" in fields
 
 
 class Gathering:
@@ -129,20 +110,21 @@ class Gathering:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, rank: int, kind: str, payload: bytes, fields: Header) -> bool:
-        """Add a record of a rank to one that differs in payload and seconds only; return whether there is one."""
-        index = self._alike.get(_sort(kind, fields), -1)
-        if index <= self._last.get(rank, -1) or not self._waiting[index].takes(payload, fields):
-            return False
-        self._waiting[index].add(rank, payload, fields.get("seconds"))
-        self._last[rank] = index
-        return True
+    def add(self, rank: int, kind: str, payload: bytes, fields: Header) -> None:
+        """Add a record of a rank; `fields` are all but its rank.
 
-    def begin(self, rank: int, kind: str, payload: bytes, fields: Header) -> None:
-        """Add a record of a rank to which others can be added; `fields` are all but its rank."""
-        index = self._alike[_sort(kind, fields)] = self._last[rank] = len(self._waiting)
-        self._waiting.append(_Waiting(kind, fields))
-        self._waiting[index].add(rank, payload, fields.get("seconds"))
+        Raises:
+            ValueError: a field is not as readers need it.
+        """
+        sort, seconds = _sort(kind, fields), fields.get("seconds")
+        index = self._alike.get(sort, -1)
+        if index <= self._last.get(rank, -1) or not self._waiting[index].takes(payload, seconds):
+            if not is_sound({"seq": 1, "at": 0.0, "kind": kind, "rank": rank, **fields}):
+                raise ValueError(f"an invalid {kind}")
+            index = self._alike[sort] = len(self._waiting)
+            self._waiting.append(_Waiting(kind, payload, fields))
+        self._waiting[index].add(rank, payload, seconds)
+        self._last[rank] = index
 
     def take(self) -> list[tuple[str, bytes, Header]]:
         """Return kind, payload and fields of each record, in order, and start with none."""

@@ -9,15 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .blocks import BlockWriter, index_path
 from .overflow import Overflow
 from .quota import Quota
 from .record import PREFIX_BYTES, record_prefix
-from .sound import is_sound
-from .wide import Gathering, is_wide
+from .wide import Gathering, each_rank
 
 SEGMENT_BYTES = 16 << 20
 TELL_SECONDS = 1.0
@@ -48,7 +46,7 @@ class JournalWriter:
         self._told_at = 0.0
         self._last_trouble = ""
         self._last_seq = 0
-        self._soon: Callable[[Callable[[], None]], object] | None = None
+        self._soon: Callable[[Callable[[], None]], object] = lambda flush: flush()  # at once, until `gather`
         self._gathering = Gathering()
         self.overflow = Overflow()
         self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
@@ -91,13 +89,8 @@ class JournalWriter:
             ValueError: a field is not as readers need it.
         """
         is_first = not self._gathering
-        if not self._gathering.add(rank, kind, payload, fields):
-            if not is_sound({"seq": 1, "at": 0.0, "kind": kind, "rank": rank, **fields}):
-                raise ValueError(f"an invalid {kind}")
-            self._gathering.begin(rank, kind, payload, fields)
-        if self._soon is None:
-            self.flush()
-        elif is_first:
+        self._gathering.add(rank, kind, payload, fields)
+        if is_first:
             self._soon(self.flush)
 
     def flush(self) -> None:
@@ -145,9 +138,8 @@ class JournalWriter:
 
     def _hand_over(self, header: Header, payload: bytes) -> None:
         self._last_seq += 1
-        num_bytes = len(payload) if header["kind"] != "begin" else 0  # code does not count as output
-        if is_wide(header) and "sizes" not in header:
-            num_bytes *= len(expand_ranks(header["ranks"]))
+        is_code = header["kind"] == "begin"  # which does not count as output
+        num_bytes = 0 if is_code else sum(len(part) for _, part in each_rank(header, payload))
         self.overflow.add(self._last_seq, encode_frame({**header, "kept": False}, payload), num_bytes)
         self._on_append()
 

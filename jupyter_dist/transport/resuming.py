@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
 
 from .frames import Header, encode_frame
 
@@ -58,9 +57,7 @@ class Conversation:
 
     def acknowledge(self) -> None:
         """Tell the other side how much was taken, which also tells it that this side lives."""
-        if self._transmit is not None:
-            self._told = self.received
-            self._transmit(_heard(self.received))
+        self._send(0, {"t": "heard"}, b"")
 
     def connected(self, transmit: Transmit, their_received: int) -> None:
         """Go on over a new connection: send what the other side has not taken."""
@@ -85,8 +82,3 @@ class Conversation:
         if self._transmit is not None:
             self._told = self.received
             self._transmit(encode_frame({**header, "n": number, "ack": self.received}, payload))
-
-
-@lru_cache(maxsize=1024)  # an idle head says the same to each of its nodes, every second
-def _heard(received: int) -> bytes:
-    return encode_frame({"t": "heard", "n": 0, "ack": received})

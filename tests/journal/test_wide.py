@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from records import of_rank as shown_of_rank
 
 from jupyter_dist.journal.reader import JournalCursor, rank_page
-from jupyter_dist.journal.sound import is_sound
-from jupyter_dist.journal.wide import MAX_PART_BYTES, MAX_SHARED_BYTES, each_rank, is_wide, of_rank
+from jupyter_dist.journal.sound import is_sound, is_wide
+from jupyter_dist.journal.wide import MAX_PART_BYTES, MAX_SHARED_BYTES, each_rank, of_rank
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.server.folding.views import View
 
@@ -167,6 +167,16 @@ def test_what_readers_reject_is_not_written(tmp_path, journal, turns, fields):
     assert [header.get("rank") for header, _ in read(tmp_path)] == [0]
 
 
+@pytest.mark.parametrize("seconds", [float("nan"), 1e300, "1"])
+def test_what_one_rank_says_wrongly_costs_the_others_nothing(tmp_path, journal, turns, seconds):
+    journal.append_of(0, "rank_end", **EXECUTION, status="ok", seconds=1.0)
+    with pytest.raises(ValueError, match="an invalid rank_end"):
+        journal.append_of(1, "rank_end", **EXECUTION, status="ok", seconds=seconds)
+    journal.append_of(2, "rank_end", **EXECUTION, status="ok", seconds=2.0)
+    turns.turn()
+    assert [(header["ranks"], header["seconds"]) for header, _ in read(tmp_path)] == [("0,2", [1.0, 2.0])]
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -191,6 +201,13 @@ def test_a_forged_payload_costs_no_more_than_one():
     assert [payload for _, payload in said] == [b""] * 5
     said = list(each_rank({**BASE, "ranks": "0-1", "sizes": [2, 1 << 50]}, b"xyz"))
     assert [payload for _, payload in said] == [b"xy", b"z"]
+
+
+def test_forged_lists_may_be_null():
+    forged = {**BASE, "ranks": "0-1", "sizes": None, "seconds": None}
+    assert is_sound(forged, RANKS)
+    assert [(header["rank"], payload) for header, payload in each_rank(forged, b"x")] == [(0, b"x"), (1, b"x")]
+    assert of_rank(forged, b"x", 1)[1] == b"x"
 
 
 def test_a_full_disk_counts_what_each_rank_said(tmp_path, journal, turns, monkeypatch):

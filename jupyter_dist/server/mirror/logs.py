@@ -10,9 +10,8 @@ from typing import Any, cast
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.sound import is_sound
-from jupyter_dist.journal.wide import is_wide, of_rank
+from jupyter_dist.journal.wide import of_rank, ranks_of
 from jupyter_dist.protocol.models import LogRecord
-from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.server.folding.content import MAX_BYTES, DamagedContentError, read_content
 from jupyter_dist.server.folding.rankfeed import Decoders
 from jupyter_dist.server.folding.views import rich_output
@@ -124,12 +123,8 @@ class LogRing:
 
 def concerned_ranks(record: dict[str, Any], world_size: int) -> Iterable[int]:
     """Return the ranks whose log contains the record."""
-    if record["kind"] == "end":
-        return ()
-    if record["kind"] == "begin" or is_wide(record):
-        return expand_ranks(record["ranks"], world_size)
-    rank = record.get("rank")
-    return range(world_size) if rank is None else (rank,)
+    ranks = ranks_of(record)
+    return range(world_size) if ranks is None else ranks
 
 
 def log_text(records: Iterable[LogRecord]) -> str:

@@ -40,12 +40,11 @@ export class SharedViews implements IDisposable {
 
   /** The items to show. While the cell runs they are those of each rank, which are different from moment to moment. */
   apply<T extends IItem>({ group, ranks, state, items }: IShown<T>): readonly T[] {
-    const members = FINAL_STATES.has(state) ? expandRanks(ranks) : [];
-    const withWidgets = items.filter(item => widgetOf(item) !== null);
-    if (withWidgets.length === 0) {
+    if (!FINAL_STATES.has(state)) {
       return items;
     }
-    const byRanks = groupedBy(withWidgets, item => item.ranks);
+    const members = expandRanks(ranks);
+    const byRanks = groupedBy(items.filter(item => widgetOf(item) !== null), item => item.ranks);
     const views = members.map(rank => byRanks.get(String(rank)) ?? []);
     const count = members.length > 1 ? Math.min(...views.map(own => own.length)) : 0;
     const replaced = new Map<T, T | null>();
@@ -54,7 +53,8 @@ export class SharedViews implements IDisposable {
       const shared = this._widgets.findShared(group.id, new Map(members.map((rank, i) => [rank, widgetOf(equal[i])!])));
       if (shared !== null) {
         equal.forEach(item => replaced.set(item, null));
-        const first = items.find(item => equal.includes(item))!;
+        const set = new Set(equal);
+        const first = items.find(item => set.has(item))!;
         replaced.set(first, this._shared(first, ranks, shared));
       }
     }
