@@ -4,6 +4,12 @@ import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });
 
+// In the headless build every page has the focus, always.
+test.use({
+  launchOptions: async ({ launchOptions }, use) =>
+    use({ ...launchOptions, executablePath: process.env.CHROMIUM_WITH_WINDOWS })
+});
+
 const SETTINGS = '/lab/api/settings/jupyter-dist:long-cells';
 
 async function setLong(request: APIRequestContext, seconds: number | null): Promise<void> {
