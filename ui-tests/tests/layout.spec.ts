@@ -6,9 +6,6 @@ import { command, run, shutdownAll, startGroup } from './ranks';
 
 test.describe.configure({ mode: 'serial' });
 
-// In the headless build the window of a page that others shared cannot always be resized.
-test.use({ ownPage: true });
-
 test.beforeAll(async ({ request }) => {
   await startGroup(request, 'two', 2);
   await startGroup(request, 'eight', 8);

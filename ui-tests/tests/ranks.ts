@@ -51,7 +51,6 @@ async function emptied(page: Page): Promise<boolean> {
       widget.dispose();
     }
     await commands.execute('application:close-all');
-    await commands.execute('application:reset-layout');
     shell.collapseRight();
     return true;
   });
