@@ -17,7 +17,6 @@ from .driver import REPOSITORY
 from .ours import Server
 from .processes import descendants, kill, wait_until
 
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 EXTENSION = REPOSITORY / "jupyter_dist" / "labextension"
 COLLABORATION = ("@jupyter/collaboration-extension", "@jupyter/docprovider-extension")
 _OPEN_SIDEBAR = (
@@ -32,7 +31,7 @@ def chromium() -> str | None:
     """A Chromium, if there is one, and something to show in it."""
     if not (EXTENSION / "package.json").exists():
         return None
-    return next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def offer_extension(server: Server) -> None:

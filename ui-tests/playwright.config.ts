@@ -36,10 +36,10 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
 }
 
 // The headless build is the same engine without tabs and toolbars, which cost as much as half of a page's load.
-process.env.CHROMIUM_WITH_WINDOWS ??= process.env.CHROMIUM ?? installed('chromium');
-process.env.CHROMIUM ??= process.argv.includes('--headed')
-  ? process.env.CHROMIUM_WITH_WINDOWS
-  : installed('chromium-headless-shell', 'chromium');
+const headlessShell = '/usr/bin/chromium-headless-shell';
+process.env.CHROMIUM_WITH_WINDOWS ??= process.env.CHROMIUM ?? '/usr/bin/chromium';
+process.env.CHROMIUM ??=
+  fs.existsSync(headlessShell) && !process.argv.includes('--headed') ? headlessShell : process.env.CHROMIUM_WITH_WINDOWS;
 
 export default defineConfig({
   testDir: './tests',
@@ -75,12 +75,6 @@ export default defineConfig({
     gracefulShutdown: { signal: 'SIGTERM', timeout: 10000 }
   }
 });
-
-/** The first of these programs that is installed; the last, whose absence Playwright names, if none is. */
-function installed(...names: string[]): string {
-  const paths = names.map(name => path.join('/usr/bin', name));
-  return paths.find(candidate => fs.existsSync(candidate)) ?? paths[paths.length - 1];
-}
 
 /** Extensions that are off in the page (the server's part is in jupyter_server_test_config.py), and no look at each
  * start whether JupyterLab should be built again, for which it starts node twice. */
