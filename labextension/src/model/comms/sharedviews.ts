@@ -40,11 +40,12 @@ export class SharedViews implements IDisposable {
 
   /** The items to show. While the cell runs they are those of each rank, which are different from moment to moment. */
   apply<T extends IItem>({ group, ranks, state, items }: IShown<T>): readonly T[] {
-    if (!FINAL_STATES.has(state)) {
+    const withWidgets = FINAL_STATES.has(state) ? items.filter(item => widgetOf(item) !== null) : [];
+    if (withWidgets.length === 0) {
       return items;
     }
     const members = expandRanks(ranks);
-    const byRanks = groupedBy(items.filter(item => widgetOf(item) !== null), item => item.ranks);
+    const byRanks = groupedBy(withWidgets, item => item.ranks);
     const views = members.map(rank => byRanks.get(String(rank)) ?? []);
     const count = members.length > 1 ? Math.min(...views.map(own => own.length)) : 0;
     const replaced = new Map<T, T | null>();
