@@ -1,7 +1,8 @@
 """Run targets of the Makefile one after the other, even if one fails, and report how long each took.
 
-    python3 .ci/parts.py test-python test-typescript test-browser
+    python3 .ci/parts.py test-python test-ray+test-typescript test-browser
 
+Targets joined by + are one part: they run side by side, and the output of each comes when it is done.
 What a part leaves running is named and ended, and the part has failed.
 """
 
@@ -56,9 +57,11 @@ def run(name: str) -> Part:
     return Part(name, "; ".join(problems) or None, seconds, cpu_seconds() - cpu_before)
 
 
-def _make(target: str) -> list[str]:
+def _make(part: str) -> list[str]:
+    targets = part.split("+")
+    together = ["--keep-going", "--output-sync=target", f"--jobs={len(targets)}"] if len(targets) > 1 else []
     try:
-        command = [os.environ.get("MAKE", "make"), "--no-print-directory", target]
+        command = [os.environ.get("MAKE", "make"), "--no-print-directory", *together, *targets]
         done = subprocess.run(command, check=False, timeout=LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
         return [f"not done after {duration(LIMIT_SECONDS)}"]
@@ -66,13 +69,14 @@ def _make(target: str) -> list[str]:
 
 
 def report(parts: list[Part]) -> None:
-    print(f"\n{'part':<18}{'took':>12}{'CPU time':>12}")
+    width = max(18, *(len(part.name) for part in parts))
+    print(f"\n{'part':<{width}}{'took':>12}{'CPU time':>12}")
     for part in parts:
-        print(f"{part.name:<18}{duration(part.seconds):>12}{duration(part.cpu_seconds):>12}   {part.problem or 'ok'}")
+        print(f"{part.name:<{width}}{duration(part.seconds):>12}{duration(part.cpu_seconds):>12}   {part.problem or 'ok'}")
     total = duration(sum(part.seconds for part in parts))
     bad = [part.name for part in parts if part.problem]
     if bad:
-        again = " && ".join(f"make {name}" for name in bad)
+        again = " && ".join(f"make {name.replace('+', ' ')}" for name in bad)
         print(f"\nFAILED: {', '.join(bad)} (all parts took {total}). To run only what failed: {again}")
     else:
         print(f"\nPASSED: {', '.join(part.name for part in parts)}, in {total} on {os.cpu_count()} cores.")
