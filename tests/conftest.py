@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from faults.server import shared_home
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from leaks import adopt_orphans, pytest_sessionfinish  # noqa: F401 (a hook)
 from shared import SharedAgent, SharedServer
 
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 
-LINES_OF_RERUN = 25
+LINES_OF_RERUN = 40
 _OWN_BASE = pytest.StashKey[str]()
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
@@ -58,8 +58,11 @@ def pytest_configure(config):
     # its own: the kernel gives it the keepers that are forked.
     os.environ[FOLDER_VARIABLE] = f"{config.option.basetemp}/fork"
     examples = config.getoption("--fuzz-examples")
-    settings.register_profile("channels", max_examples=examples, deadline=None)
-    settings.register_profile("expressions", max_examples=10 * examples, deadline=None)
+    # How long an example takes says how busy the machine is.
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
+    settings.register_profile("channels", max_examples=examples)
+    settings.register_profile("expressions", max_examples=10 * examples)
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):

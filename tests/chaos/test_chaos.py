@@ -209,7 +209,8 @@ class Chaos:
     def wait(self, is_so, seconds: float = PATIENCE) -> None:
         deadline = time.monotonic() + seconds
         while not is_so():
-            assert time.monotonic() < deadline, (self.group, self.server.log()[-2000:])
+            if time.monotonic() > deadline:
+                pytest.fail(f"{self.group}\n{self.explain()}\n{self.server.log()[-2000:]}")
             time.sleep(0.05)
 
     def end(self) -> None:

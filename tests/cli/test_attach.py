@@ -56,7 +56,7 @@ def test_cells_are_typed_and_run_on_the_ranks(group, own_runtime, tmp_path):
     terminal.until("row 1 1")
     terminal.type("1/0\r")
     terminal.until("ZeroDivisionError: division by zero")
-    terminal.type("print('now' ' on', flush=True); import time; time.sleep(60)\r")
+    terminal.type("print('now' ' on', flush=True); import time; time.sleep(1000)\r")
     terminal.until("now on")
     terminal.process.sendintr()
     terminal.until("KeyboardInterrupt")

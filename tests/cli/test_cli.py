@@ -145,7 +145,7 @@ def test_output_by_rank(dist, group):
 
 
 def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group, own_runtime):
-    command = [sys.executable, "-c", MAIN, "exec", "-r", "0", "print('on', flush=True)\nimport time\ntime.sleep(60)"]
+    command = [sys.executable, "-c", MAIN, "exec", "-r", "0", "print('on', flush=True)\nimport time\ntime.sleep(1000)"]
     with running(command) as command:
         read_until(command, "on\n".__eq__)
         command.send_signal(signal.SIGINT)

@@ -29,7 +29,8 @@ def define(source):
 
 
 def left_behind():
-    return [name for name in os.listdir("/dev/shm") if name.startswith("jupyter-dist-")]
+    """Those of other tests of this machine come and go."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith("jupyter-dist-")}
 
 
 def test_any_object_goes_to_all_ranks_and_comes_back(group):
@@ -49,7 +50,7 @@ def test_any_object_goes_to_all_ranks_and_comes_back(group):
     pulled = group.pull("array")
     pulled[:] = 0  # ours
     assert group.run("array.sum()", "0").values == {0: "np.float64(15.0)"}
-    assert left_behind() == before
+    until(lambda: not left_behind() - before, lambda: left_behind() - before)
 
 
 def test_only_the_ranks_that_are_named_get_it(group):

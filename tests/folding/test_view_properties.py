@@ -162,7 +162,7 @@ def test_ids_are_unique_and_seqs_tell_what_changed(events: list[Event]) -> None:
         before = snapshot
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 1), st.integers(1, 300), st.randoms(use_true_random=False))
 def test_a_flood_is_elided_alike_in_large_and_small_chunks(ranks: int, num_small: int, rng: random.Random) -> None:
     lines = [f"{'é' * (number % 3)} {number}\n" for number in range(6000)]

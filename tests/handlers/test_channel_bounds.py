@@ -5,10 +5,11 @@ import json
 import tracemalloc
 
 import pytest
+from waits import PATIENCE
 
 from jupyter_dist.server.http.page.page import MAX_WAITING, Page
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = PATIENCE
 
 
 @pytest.fixture

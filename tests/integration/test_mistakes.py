@@ -134,7 +134,7 @@ def chores(server):
     data = [item["output"]["data"] for item in run(server, "chores") if "data" in item["output"]]
     profile = next(found[PROFILE_MIME] for found in data if PROFILE_MIME in found)
     assert profile["stragglers"] == "0"
-    assert profile["ranks"][0]["last"] == 4
+    assert profile["ranks"][0]["last"] > profile["ranks"][1]["last"]  # 4 times, on a machine with nothing else to do
     assert profile["ranks"][1]["waiting"] > 1.5
 
 

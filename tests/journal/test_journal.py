@@ -119,7 +119,7 @@ def test_the_oldest_segments_go_beyond_the_limit(tmp_path, small_segments):
     journal.close()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.integers(0, 3000), st.binary(min_size=1, max_size=60))
 def test_damage_costs_only_the_records_it_touches(tmp_path, where, junk):
     directory = tmp_path / os.urandom(6).hex()

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from launchers.conftest import Followed, running
-from waits import until
+from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import AgentExited, AgentStarted, Ended, NotKnown, Queued
@@ -104,7 +104,7 @@ def test_what_a_waiting_job_lacks_is_named_and_what_others_have_is_waited_for(ra
         async with launched(place, cpus_per_node=64) as (launcher, allocation, followed):
             lacks = "It needs 2 nodes with 64 CPUs each; the cluster has no such nodes, of 3. It starts when more nodes join."
             while Queued(lacks) not in followed.seen:
-                followed.seen.append(await asyncio.wait_for(anext(followed._events), 60))
+                followed.seen.append(await asyncio.wait_for(anext(followed._events), PATIENCE))
             assert (await launcher.probe()).text.endswith(": 3 nodes, 8 of 8 CPUs and 4 of 4 GPUs free.")
             await allocation.cancel(20)
             await followed.until(Ended)
@@ -115,7 +115,7 @@ def test_what_a_waiting_job_lacks_is_named_and_what_others_have_is_waited_for(ra
                     "It needs 2 nodes with 2 CPUs and 1 GPU each, and waits until others release them; free are 2 of 8"
                 )
                 while not any(event.reason.startswith(busy) for event in waiting.of(Queued)):
-                    waiting.seen.append(await asyncio.wait_for(anext(waiting._events), 60))
+                    waiting.seen.append(await asyncio.wait_for(anext(waiting._events), PATIENCE))
                 await first.cancel(20)
                 await waiting.until_ready()
 

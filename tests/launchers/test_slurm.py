@@ -9,7 +9,7 @@ import signal
 import pytest
 from launchers.conftest import Followed, running
 from launchers.slurmcluster import NODES
-from waits import until
+from waits import PATIENCE, until
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import (
@@ -229,7 +229,7 @@ def test_a_requeued_job_says_so_and_starts_again(slurm, place):
             await followed.until_ready()
             slurm.ask("scontrol", "requeue", allocation.job_id)
             while not any("queued the job again" in event.reason for event in followed.of(Queued)):
-                followed.seen.append(await asyncio.wait_for(anext(followed._events), 60))
+                followed.seen.append(await asyncio.wait_for(anext(followed._events), PATIENCE))
             while running(allocation.directory.name):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             await asyncio.sleep(2.5)  # slurmd refuses what starts in the second of the requeue
