@@ -7,6 +7,7 @@ from pathlib import Path
 from jupyterlab.galata import configure_jupyter_server
 
 configure_jupyter_server(c)  # noqa: F821
+c.LabServerApp.extra_labextensions_path = []  # helpers for tests of JupyterLab itself  # noqa: F821
 
 c.ServerApp.port = int(os.environ.get("JUPYTER_DIST_TEST_PORT", "18989"))  # noqa: F821
 c.DistApp.forkserver_seconds = 1.0  # nothing may be left when the tests are over  # noqa: F821

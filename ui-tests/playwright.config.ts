@@ -29,6 +29,8 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   process.env.JUPYTER_CONFIG_DIR = path.join(root, 'config');
   const off = Object.entries(OTHERS).filter(([name]) => name !== process.env.JUPYTER_DIST_TEST_BESIDE);
   configurePage(path.join(root, 'config'), off.flatMap(([, extensions]) => extensions));
+  // The workers find there what this process has compiled of the tests.
+  process.env.PWTEST_CACHE_DIR ??= path.join(os.tmpdir(), `playwright-transform-cache-${process.geteuid!()}`);
   // JupyterLab's test configuration makes folders of its own.
   process.env.TMPDIR = root;
   // This is the main process, whose last act comes after the server's end.

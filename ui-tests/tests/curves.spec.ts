@@ -62,4 +62,5 @@ test('a training loop of two ranks', async ({ page }) => {
   await page.reload();
   await train.tab('Curves').click();
   await expect(loss.locator('figcaption')).toHaveText('step 39 \u00b7 0.525 \u00b7 0.025 \u2026 1.025');
+  await lab.sessionReady(page);
 });

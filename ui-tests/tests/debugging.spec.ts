@@ -1,8 +1,6 @@
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.use({ ownPage: true });
-
 test.describe.configure({ mode: 'serial' });
 
 test.beforeAll(({ request }) => lab.startGroup(request));

@@ -5,8 +5,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command } from './ranks';
 
-test.use({ ownPage: true });
-
 test.beforeEach(({ request }) => lab.startGroup(request));
 test.afterEach(({ request }) => lab.shutdownGroup(request));
 
@@ -94,6 +92,7 @@ test('a killed rank that was replaced catches up from the cell, and has its vari
   await page.reload();
   await expect(kept.summary).toContainText('2 ranks \u00b7 ok');
   await expect(drift(kept)).toBeHidden();
+  await lab.sessionReady(page);
 });
 
 test('it stops at the first cell that fails, and says so', async ({ page, request }) => {

@@ -1,8 +1,6 @@
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
-test.use({ ownPage: true });
-
 const SETTINGS = '/lab/api/settings/jupyter-dist:rank-picker';
 /** On CPU nothing is emptied: what a rank would do is counted where it would do it. */
 const SPY = [
@@ -17,20 +15,21 @@ test.afterEach(({ request }) => request.put(SETTINGS, { data: { raw: '{}' } }));
 
 test('the CUDA cache is emptied after cells when the setting says so', async ({
   page,
+  context,
   request
 }) => {
   const cells = [SPY, '"cell"', 'print(f"asked {len(asked)} times")'];
-  for (const [raw, count] of [
-    ['{}', '0'],
-    ['{"emptyCache": true}', '2']
-  ]) {
+  // JupyterLab reads settings when it loads.
+  for (const [raw, count, where] of [
+    ['{}', '0', page],
+    ['{"emptyCache": true}', '2', await context.newPage()]
+  ] as const) {
     const put = await request.put(SETTINGS, { data: { raw } });
     expect(put.ok()).toBe(true);
     lab.writeNotebook('cache.ipynb', cells);
-    await page.goto('about:blank'); // JupyterLab reads settings when it loads
-    await lab.openNotebook(page, 'cache.ipynb');
-    await lab.execute(page, 'notebook:run-all-cells');
-    await expect(lab.cell(page, 2).items.first()).toContainText(`asked ${count} times`);
-    await expect(lab.cell(page, 2).items.first()).toContainText('ranks 0-1');
+    await lab.openNotebook(where, 'cache.ipynb');
+    await lab.execute(where, 'notebook:run-all-cells');
+    await expect(lab.cell(where, 2).items.first()).toContainText(`asked ${count} times`);
+    await expect(lab.cell(where, 2).items.first()).toContainText('ranks 0-1');
   }
 });

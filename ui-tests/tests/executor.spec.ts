@@ -3,6 +3,7 @@ import { Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { addOtherExecutor, breakPlugin, disable } from './pageconfig';
+import { address } from './ranks';
 
 test.use({ ownPage: true });
 
@@ -23,7 +24,7 @@ async function refusesRankCells(page: Page, { name, prepare, says, picker }: IWa
     kernelspec: { name: 'python3', display_name: KERNEL, language: 'python' }
   });
   await prepare(page);
-  await page.goto(`/lab/tree/${file}?reset`);
+  await page.goto(`${address(page)}/tree/${file}?reset`);
   await expect(page.getByText(`${KERNEL} | Idle`)).toBeVisible();
   await expect(page.locator('.Toastify')).toContainText(/cells cannot run on ranks|plugin that runs cells on ranks is disabled/);
   const [refused, ran] = [lab.cell(page, 0), lab.cell(page, 1)];

@@ -5,8 +5,6 @@ import * as lab from './lab';
 
 test.describe.configure({ mode: 'serial' });
 
-test.use({ ownPage: true });
-
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
@@ -78,6 +76,7 @@ test('stand side by side, and are enlarged by click and by keyboard', async ({ p
   await lab.saveNotebook(page);
   await page.reload();
   await expect(rows.first().locator('.jpd-RankItem-ranks')).toHaveText(['rank 0', 'rank 1', 'rank 2', 'rank 3']);
+  await lab.sessionReady(page);
 });
 
 test('the output of a rank is copied, and saved as text and files', async ({ page, context }) => {

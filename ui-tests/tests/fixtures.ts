@@ -3,9 +3,10 @@
  * JupyterLab is most of what a short test costs. `openLab` and `openNotebook` begin with an empty JupyterLab either way.
  *
  * A page of its own, by `test.use({ ownPage: true })`, has a test that changes what a page loads or how: settings on
- * the server, disabled plugins, routes of WebSockets, scripts that run first.
+ * the server, disabled plugins, routes of WebSockets, scripts that run first. The shared one waits meanwhile, empty.
  */
 import { BrowserContext, Page, test as base } from '@playwright/test';
+import { emptied } from './ranks';
 
 export { expect } from '@playwright/test';
 
@@ -34,13 +35,12 @@ export const test = base.extend<{ ownPage: boolean }, { worker: IWorker }>({
   },
   page: async ({ context, worker, ownPage, viewport }, use, testInfo) => {
     if (ownPage && worker.page !== null) {
-      await worker.page.close(); // two pages of JupyterLab do not share a workspace, and so no address
-      worker.page = null;
+      await emptied(worker.page);
     }
-    const page = (worker.page ??= await context.newPage());
+    const page = ownPage ? await context.newPage() : (worker.page ??= await context.newPage());
     await use(page);
     await page.evaluate(() => window.localStorage.clear()).catch(() => undefined); // it may be closed
-    if (ownPage || testInfo.status !== testInfo.expectedStatus || !(await tidy(page, viewport))) {
+    if (!ownPage && (testInfo.status !== testInfo.expectedStatus || !(await tidy(page, viewport)))) {
       worker.page = null; // closed with the context's other pages
     }
   }

@@ -3,8 +3,7 @@ import { createHash } from 'crypto';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
-
-test.use({ ownPage: true });
+import { address } from './ranks';
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
@@ -78,7 +77,7 @@ test('twenty reloads in a flood: each rank as in the journal, hash by hash', asy
     ...lab.onRanks(),
     language_info: { name: 'python' }
   });
-  await page.goto('/lab/tree/flood20.ipynb?reset');
+  await page.goto(`${address(page)}/tree/flood20.ipynb?reset`);
   const cell = lab.cell(page, 0);
   await cell.editor.click();
   await page.keyboard.press('Control+Enter');
@@ -86,8 +85,8 @@ test('twenty reloads in a flood: each rank as in the journal, hash by hash', asy
   await lab.saveNotebook(page);
   page.on('dialog', dialog => void dialog.accept());
   for (let i = 0; i < RELOADS; i++) {
-    await page.reload();
-    // Some at once, some when the page has begun to follow again.
+    // Some at once, before any script of ours has run, some when the page has begun to follow again.
+    await page.reload({ waitUntil: i % 2 ? 'load' : 'commit' });
     if (i % 2) {
       await expect(cell.summary).toContainText('running');
       await expect(cell.items.first()).toContainText('line 0');

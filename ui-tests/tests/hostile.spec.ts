@@ -115,27 +115,31 @@ async function readAll(page: Page, index = 0): Promise<void> {
   await page.waitForTimeout(300);
 }
 
-test('nothing of a notebook that is not trusted runs', async ({ page }) => {
-  writeHostile('hostile.ipynb', [{ source: '"never run either"', outputs: parted() }]);
-  await lab.openNotebook(page, 'hostile.ipynb');
-  await readAll(page);
-  await readAll(page, 1);
-  await expect(lab.cell(page, 1).ranks.getByText(img('part traceback')).first()).toBeAttached();
-  await expect(lab.cell(page, 1).node.locator('.jp-Cell-outputArea > .jp-OutputArea-child:visible')).toHaveCount(1);
-  const { node, summary } = lab.cell(page, 0);
-  await expect(node.locator('.sent').first()).toContainText('shown');
-  await expect(summary.first()).toContainText(img('group name'));
-  const links = await page.locator('.jp-Notebook a').evaluateAll(all => all.map(link => (link as HTMLAnchorElement).href));
-  expect(links.filter(href => href.startsWith('javascript:'))).toEqual([]);
-  expect(await ran(page)).toEqual([]);
-  // JupyterLab finds its own things under their names.
-  const names = await page.evaluate(() => [
-    document.getElementById('jupyter-config-data')?.tagName,
-    typeof document.getElementById,
-    typeof (window as unknown as { jupyterapp: { commands: object } }).jupyterapp.commands
-  ]);
-  expect(names).toEqual(['SCRIPT', 'function', 'object']);
-  await expect(page.locator('.jp-Notebook').locator('[id="jupyterapp"], [id="jupyter-config-data"], [name="jupyterapp"]')).toHaveCount(0);
+test.describe(() => {
+  test.use({ ownPage: false }); // it leaves nothing behind
+
+  test('nothing of a notebook that is not trusted runs', async ({ page }) => {
+    writeHostile('hostile.ipynb', [{ source: '"never run either"', outputs: parted() }]);
+    await lab.openNotebook(page, 'hostile.ipynb');
+    await readAll(page);
+    await readAll(page, 1);
+    await expect(lab.cell(page, 1).ranks.getByText(img('part traceback')).first()).toBeAttached();
+    await expect(lab.cell(page, 1).node.locator('.jp-Cell-outputArea > .jp-OutputArea-child:visible')).toHaveCount(1);
+    const { node, summary } = lab.cell(page, 0);
+    await expect(node.locator('.sent').first()).toContainText('shown');
+    await expect(summary.first()).toContainText(img('group name'));
+    const links = await page.locator('.jp-Notebook a').evaluateAll(all => all.map(link => (link as HTMLAnchorElement).href));
+    expect(links.filter(href => href.startsWith('javascript:'))).toEqual([]);
+    expect(await ran(page)).toEqual([]);
+    // JupyterLab finds its own things under their names.
+    const names = await page.evaluate(() => [
+      document.getElementById('jupyter-config-data')?.tagName,
+      typeof document.getElementById,
+      typeof (window as unknown as { jupyterapp: { commands: object } }).jupyterapp.commands
+    ]);
+    expect(names).toEqual(['SCRIPT', 'function', 'object']);
+    await expect(page.locator('.jp-Notebook').locator('[id="jupyterapp"], [id="jupyter-config-data"], [name="jupyterapp"]')).toHaveCount(0);
+  });
 });
 
 test('a trusted notebook shows its HTML as JupyterLab does, and its text as text', async ({ page }) => {

@@ -1,8 +1,7 @@
 import { Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
-
-test.use({ ownPage: true });
+import { address } from './ranks';
 
 test.describe.configure({ mode: 'serial' });
 
@@ -99,7 +98,7 @@ test('a question in two pages at once, with nobody there for a while; then a ran
   await expect(ask(page, 'ranks 0-1 ask: one?')).toBeFocused();
   await lab.saveNotebook(page);
   const other = await context.newPage();
-  await other.goto('/lab/workspaces/other/tree/two.ipynb?reset');
+  await other.goto(`${address(other)}/tree/two.ipynb?reset`);
   await lab.sessionReady(other);
   // What one page answers is gone from the other, which kept what was typed there until then.
   await ask(page, 'ranks 0-1 ask: one?').fill('not sent');

@@ -4,22 +4,21 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { command } from './ranks';
 
-test.use({ ownPage: true });
-
 test.describe.configure({ mode: 'serial' });
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
-/** Ticks until the test says stop. */
+/** Ticks until the test says stop: much text in few pieces, while pages load that have to draw each. */
 function ticks(word: string, stop: string): string {
   return [
     'import os, time',
     'i = 0',
     `while not os.path.exists(${JSON.stringify(lab.rootPath(stop))}):`,
-    `    print("${word}", i, rank)`,
+    '    for i in range(i, i + 10):',
+    `        print("${word}", i, rank)`,
     '    i += 1',
-    '    time.sleep(0.05)'
+    '    time.sleep(0.5)'
   ].join('\n');
 }
 

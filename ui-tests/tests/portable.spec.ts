@@ -6,7 +6,6 @@ import * as lab from './lab';
 import { uninstall } from './pageconfig';
 import { openLab } from './ranks';
 
-test.use({ ownPage: true });
 test.describe.configure({ mode: 'serial' });
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
@@ -115,25 +114,29 @@ test('nbconvert shows them, as it is', async ({ context }) => {
   }
 });
 
-test('a JupyterLab without this extension shows it', async ({ page }) => {
-  await uninstall(page);
-  await openLab(page);
-  await page.evaluate(async () => {
-    const { jupyterapp } = window as unknown as { jupyterapp: { commands: { execute(id: string, args: object): Promise<unknown> } } };
-    await jupyterapp.commands.execute('docmanager:open', { path: 'portable.ipynb' });
+test.describe(() => {
+  test.use({ ownPage: true });
+
+  test('a JupyterLab without this extension shows it', async ({ page }) => {
+    await uninstall(page);
+    await openLab(page);
+    await page.evaluate(async () => {
+      const { jupyterapp } = window as unknown as { jupyterapp: { commands: { execute(id: string, args: object): Promise<unknown> } } };
+      await jupyterapp.commands.execute('docmanager:open', { path: 'portable.ipynb' });
+    });
+    const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
+    await dialog.locator('select').selectOption({ label: 'No Kernel' });
+    await dialog.locator('.jp-mod-accept').click();
+    await expect(page.locator('.jpd-TargetSelect')).toHaveCount(0);
+    const cell = (i: number): Locator => page.locator('.jp-Notebook .jp-CodeCell').nth(i);
+    await expect(cell(0)).toContainText('hello from all');
+    await expect(cell(1).locator('.jp-OutputArea img')).toHaveCount(2);
+    await expect(cell(1)).toContainText(/rank 0/);
+    await expect(cell(2).locator('table.metrics, .jp-RenderedHTML table')).toHaveCount(1);
+    await expect(cell(3).locator('[data-mime-type="application/vnd.jupyter.stderr"]')).toContainText('ValueError');
+    if (process.env.JPD_SHOTS) {
+      await page.setViewportSize({ width: 1280, height: 1500 });
+      await page.screenshot({ path: `${process.env.JPD_SHOTS}/portable-plain.png` });
+    }
   });
-  const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });
-  await dialog.locator('select').selectOption({ label: 'No Kernel' });
-  await dialog.locator('.jp-mod-accept').click();
-  await expect(page.locator('.jpd-TargetSelect')).toHaveCount(0);
-  const cell = (i: number): Locator => page.locator('.jp-Notebook .jp-CodeCell').nth(i);
-  await expect(cell(0)).toContainText('hello from all');
-  await expect(cell(1).locator('.jp-OutputArea img')).toHaveCount(2);
-  await expect(cell(1)).toContainText(/rank 0/);
-  await expect(cell(2).locator('table.metrics, .jp-RenderedHTML table')).toHaveCount(1);
-  await expect(cell(3).locator('[data-mime-type="application/vnd.jupyter.stderr"]')).toContainText('ValueError');
-  if (process.env.JPD_SHOTS) {
-    await page.setViewportSize({ width: 1280, height: 1500 });
-    await page.screenshot({ path: `${process.env.JPD_SHOTS}/portable-plain.png` });
-  }
 });

@@ -16,16 +16,27 @@ interface IMainWidget {
   context?: { model: { dirty: boolean } };
 }
 
+/** Where a page has its JupyterLab: two in one workspace, and the second loads again for one of its own. */
+export function address(page: Page): string {
+  const index = page.context().pages().indexOf(page);
+  return index > 0 ? `/lab/workspaces/page-${index}` : '/lab';
+}
+
 /** JupyterLab, empty, and at rest: what it opens by itself comes after it says that it was restored, and takes the focus. */
 export async function openLab(page: Page): Promise<void> {
   const launcher = page.locator('.jp-Launcher');
-  if (await emptied(page)) {
-    const isThere = await launcher.waitFor({ timeout: 30000 }).then(() => true, () => false);
+  if (new URL(page.url()).pathname.startsWith('/lab')) {
+    // The last test may have ended while the page loaded.
+    await page.waitForFunction(() => 'jupyterapp' in window, null, { timeout: 30000 }).catch(() => undefined);
+  }
+  for (let tries = 0; tries < 3 && (await emptied(page)); tries++) {
+    // What a reload opens again may come only now.
+    const isThere = await launcher.waitFor({ timeout: 10000 }).then(() => true, () => false);
     if (isThere) {
       return;
     }
   }
-  await page.goto('/lab?reset');
+  await page.goto(`${address(page)}?reset`);
   // Survives that JupyterLab loads again: a second page does, for a workspace of its own.
   await page.waitForFunction(async () => {
     const { jupyterapp } = window as unknown as ILabWindow;
@@ -35,8 +46,8 @@ export async function openLab(page: Page): Promise<void> {
   await launcher.waitFor({ timeout: 120000 });
 }
 
-/** Close all that the last test opened; false if this page has no JupyterLab. */
-async function emptied(page: Page): Promise<boolean> {
+/** Close all that the last test opened, and what was said of it; false if this page has no JupyterLab. */
+export async function emptied(page: Page): Promise<boolean> {
   return page.evaluate(async () => {
     const { jupyterapp } = window as unknown as ILabWindow;
     if (jupyterapp === undefined) {
@@ -51,6 +62,7 @@ async function emptied(page: Page): Promise<boolean> {
       widget.dispose();
     }
     await commands.execute('application:close-all');
+    await commands.execute('apputils:dismiss-notification'); // all of them
     shell.collapseRight();
     return true;
   });

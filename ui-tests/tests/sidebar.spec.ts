@@ -2,10 +2,12 @@ import { Page, WebSocketRoute } from '@playwright/test';
 import { expect, test } from './fixtures';
 import { command, openLab, run, shutdownAll, startGroup } from './ranks';
 
-test.beforeEach(async ({ page, request }) => {
+test.beforeEach(async ({ page, request, ownPage }) => {
   await shutdownAll(request);
-  await openLab(page);
-  await command(page, 'jupyter-dist:show-sidebar');
+  if (!ownPage) {
+    await openLab(page);
+    await command(page, 'jupyter-dist:show-sidebar');
+  }
 });
 
 test.afterAll(async ({ request }) => shutdownAll(request));
@@ -171,7 +173,6 @@ test.describe(() => {
       socket.connectToServer();
       sockets.push(socket);
     });
-    await page.reload();
     await openLab(page);
     await command(page, 'jupyter-dist:show-sidebar');
     await expect(row(page, 'train', 1).locator('.jpd-RankRow-memory')).toHaveText(/MB/);

@@ -5,8 +5,6 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { disable } from './pageconfig';
 
-test.use({ ownPage: true });
-
 test.describe.configure({ mode: 'serial' });
 
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
@@ -144,17 +142,21 @@ finally:  # other tests use these ranks
     sys.modules["ipywidgets"] = kept
     del sys.modules["tqdm.notebook"]`;
 
-test('without the frontend widgets are text, and a sentence says so once', async ({ page }) => {
-  await disable(page, '@jupyter-widgets/jupyterlab-manager');
-  lab.writeNotebook('disabled.ipynb', [SHARED, SLIDER, UNINSTALLED], lab.onRanks('0-1'));
-  await lab.openNotebook(page, 'disabled.ipynb');
-  await lab.execute(page, 'notebook:run-all-cells');
-  const [shared, slider, uninstalled] = [lab.cell(page, 0), lab.cell(page, 1), lab.cell(page, 2)];
-  await expect(shared.node.locator('.jpd-RankWidget-text').first()).toHaveText("IntSlider(value=0, description='rate')");
-  await expect(slider.node.locator('.jpd-RankWidget-text').last()).toHaveText("IntSlider(value=0, description='rank 1')");
-  await expect(page.getByText('Widgets are shown as text')).toHaveCount(1);
-  // Ranks without ipywidgets: what the library says.
-  await expect(uninstalled.items.last()).toContainText('IProgress not found');
+test.describe(() => {
+  test.use({ ownPage: true });
+
+  test('without the frontend widgets are text, and a sentence says so once', async ({ page }) => {
+    await disable(page, '@jupyter-widgets/jupyterlab-manager');
+    lab.writeNotebook('disabled.ipynb', [SHARED, SLIDER, UNINSTALLED], lab.onRanks('0-1'));
+    await lab.openNotebook(page, 'disabled.ipynb');
+    await lab.execute(page, 'notebook:run-all-cells');
+    const [shared, slider, uninstalled] = [lab.cell(page, 0), lab.cell(page, 1), lab.cell(page, 2)];
+    await expect(shared.node.locator('.jpd-RankWidget-text').first()).toHaveText("IntSlider(value=0, description='rate')");
+    await expect(slider.node.locator('.jpd-RankWidget-text').last()).toHaveText("IntSlider(value=0, description='rank 1')");
+    await expect(page.getByText('Widgets are shown as text')).toHaveCount(1);
+    // Ranks without ipywidgets: what the library says.
+    await expect(uninstalled.items.last()).toContainText('IProgress not found');
+  });
 });
 
 /** Below those that the system gives to connections: one of them may take a port between its choice and its use. */
