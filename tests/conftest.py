@@ -7,9 +7,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from faults.server import shared_home
+from faults.server import REPOSITORY, shared_home
 from hypothesis import HealthCheck, settings
 from leaks import adopt_orphans, pytest_sessionfinish  # noqa: F401 (a hook)
+from libraries import LIGHT, preloading
 from shared import SharedAgent, SharedServer
 
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
@@ -53,7 +54,7 @@ def pytest_configure(config):
     if not config.option.basetemp:
         config.option.basetemp = config.stash[_OWN_BASE] = tempfile.mkdtemp(prefix="jpt-", dir="/tmp")
     adopt_orphans()
-    os.environ.setdefault("JUPYTER_DIST_OPTIONAL_PRELOAD", "numpy")
+    os.environ.update(preloading(LIGHT))
     # One import of torch for all groups with the same environment, whatever runtime folder a test has. Each worker has
     # its own: the kernel gives it the keepers that are forked.
     os.environ[FOLDER_VARIABLE] = f"{config.option.basetemp}/fork"
@@ -91,6 +92,12 @@ def pytest_collection_modifyitems(items):
 def jp_home_dir():
     """The same for all tests: groups with different environments share no import of torch."""
     return shared_home()
+
+
+@pytest.fixture
+def jp_environ(jp_environ, monkeypatch):
+    """The same as JupyterServer's, instead of the path of this process, which differs by folder of tests."""
+    monkeypatch.setenv("PYTHONPATH", REPOSITORY)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from libraries import LIGHT, preloading
 from waits import until
 
 from jupyter_dist.client import Client
@@ -16,9 +17,14 @@ ROOT = Path(__file__).parents[1]
 
 def variables(runtime_folder):
     """What tells a process that this package is here, and its servers to write their files there."""
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    # Most servers of tests start no group.
-    return {"JUPYTER_RUNTIME_DIR": str(runtime_folder), "PYTHONPATH": path, "JUPYTER_DIST_PREPARE": "0"}
+    # The same within another's: groups with different environments share no import of torch.
+    path = dict.fromkeys([str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+    return {
+        "JUPYTER_RUNTIME_DIR": str(runtime_folder),
+        "PYTHONPATH": os.pathsep.join(path),
+        "JUPYTER_DIST_PREPARE": "0",  # most servers of tests start no group
+        **preloading(LIGHT),
+    }
 
 
 @contextlib.contextmanager
@@ -60,9 +66,14 @@ def runtime_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_runtime(runtime_folder):
-    """Processes that a test starts inherit it. No longer than a module: a worker's next one may be of another folder."""
-    with environment(runtime_folder):
+def own_runtime(request, runtime_folder):
+    """Processes that a test starts inherit it. No longer than a module: a worker's next one may be of another folder.
+
+    Zygotes of groups that the module's tests start import its LIBRARIES.
+    """
+    with environment(runtime_folder), pytest.MonkeyPatch.context() as patch:
+        for name, value in preloading(getattr(request.module, "LIBRARIES", LIGHT)).items():
+            patch.setenv(name, value)
         yield
 
 

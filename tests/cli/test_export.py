@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from libraries import EXAMPLES as LIBRARIES  # noqa: F401 (of the zygote of `group`)
 from waits import PATIENCE
 
 DIGITS = Path(__file__).parents[2] / "examples" / "ddp_digits.ipynb"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from libraries import EXAMPLES as LIBRARIES  # noqa: F401 (of the groups that the notebooks start)
 from nbclient import NotebookClient
 from waits import PATIENCE
 

@@ -1,5 +1,6 @@
 """The magics in a real kernel, on real ranks."""
 
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.results.bundle import RANKS_MIME
+from jupyter_dist.system.inherited import is_of_a_session
 
 
 @pytest.fixture(scope="module")
@@ -337,3 +339,12 @@ def test_nbconvert_executes_cells_on_ranks_and_those_that_may_fail(tmp_path, mon
     _, _, failed, printed, _ = nbformat.read(tmp_path / "out.ipynb", 4).cells
     assert failed.outputs[-1]["ename"] == "RankError"
     assert printed.outputs[0]["data"]["text/plain"] == "[ranks 0-1]\n42"
+
+
+def test_a_group_of_a_kernel_shares_the_import_of_torch_with_those_of_programs(notebook):
+    def telling_apart(environ):
+        return {name: value for name, value in environ.items() if not is_of_a_session(name)}
+
+    kernels = json.loads(notebook.run("import json, os; print(json.dumps(dict(os.environ)))").text)
+    assert kernels["PAGER"] == "cat"  # kernels do set variables
+    assert telling_apart(kernels) == telling_apart(os.environ)

@@ -73,16 +73,18 @@ class Reader:
 
     def _in_script(self, code):
         (self.folder / "script.py").write_text(code)
-        return self._done([sys.executable, "script.py"])
+        return self._done([sys.executable, "script.py"], code)
 
     def _shell(self, code):
         # `jupyter` need not be on the path for `jupyter dist`.
         main = "from jupyter_dist.cli.main import main; main()"
         dist = f"jupyter() {{ shift; {sys.executable} -c '{main}' \"$@\"; }}\n"
-        return self._done(["bash", "-e", "-c", dist + code])
+        return self._done(["bash", "-e", "-c", dist + code], code)
 
-    def _done(self, command):
+    def _done(self, command, code):
         server = {"URL": self.client.url.rstrip("/"), "TOKEN": self.client._client.server.token}
+        # Only where they are read: groups with different environments share no import of torch.
+        server = {name: value for name, value in server.items() if name in code}
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=self.folder, timeout=PATIENCE, env=os.environ | server
         )  # fmt: skip

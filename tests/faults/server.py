@@ -19,8 +19,10 @@ from typing import Any
 
 from answers import check_answer, check_message
 from leaks import children_of, forkservers
+from libraries import LIGHT, preloading
 from waits import PATIENCE
 
+from jupyter_dist.client.servers.private import PREPARE_VARIABLE
 from jupyter_dist.server.spawner.code import remove_unused
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
@@ -38,6 +40,10 @@ OTHERS = (
     "notebook",
     "notebook_shim",
 )
+
+
+FORKSERVER_SECONDS = 900.0  # until the next test that starts a group with it; it ends with the test run
+REPOSITORY = str(Path(__file__).parents[2])
 
 
 def shared_home() -> Path:
@@ -61,22 +67,23 @@ class JupyterServer:
         self.home = home
         self.runtime = runtime or home / "runtime"
         self.log_path = home / "server.log"
-        traits = {"warm_environment": False, "on_server_stop": "keep", "lease_seconds": 60, **options}
-        modules = (
-            [str(home)] if "preload_modules" in options else []
-        )  # else groups of all tests share an import of torch
+        # Groups of all tests share an import of torch, unless this server is unlike others.
+        modules = [str(home)] if "preload_modules" in options else []
+        linger = {} if env or modules else {"forkserver_seconds": FORKSERVER_SECONDS}
+        traits = {"warm_environment": False, "on_server_stop": "keep", "lease_seconds": 60, **linger, **options}
         command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--port=0", "--allow-root"]
         enabled = {**dict.fromkeys(OTHERS, False), **dict.fromkeys(("jupyter_dist", *extensions), True)}
         command += [f"--ServerApp.root_dir={home}", f"--ServerApp.jpserver_extensions={enabled}"]
         command += [f"--DistApp.{name}={value}" for name, value in traits.items()]
         known = set(self.runtime.glob("jpserver-*.json"))
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != PREPARE_VARIABLE},  # it is for clients
+            **preloading(LIGHT),
             "HOME": str(shared_home()),
             "JUPYTER_RUNTIME_DIR": str(self.runtime),
             "JUPYTER_CONFIG_DIR": str(home / "config"),
             "JUPYTER_TOKEN": TOKEN,
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *modules]),
+            "PYTHONPATH": os.pathsep.join([REPOSITORY, *modules]),
             **(env or {}),
         }
         with self.log_path.open("ab") as log:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.harness import AgentClient, AgentProcess
+from libraries import preloading
 from waits import PATIENCE
 
 from jupyter_dist.rank.start.preload import OPTIONAL
@@ -72,8 +73,10 @@ class Ranks:
 
 
 @contextmanager
-def two_ranks(directory: Path, preload: list[str], **spec: object) -> Iterator[Ranks]:
-    everything = {"JUPYTER_DIST_OPTIONAL_PRELOAD": ",".join(OPTIONAL)}  # as users' zygotes do
+def two_ranks(
+    directory: Path, preload: Sequence[str] = (), libraries: Sequence[str] = (), **spec: object
+) -> Iterator[Ranks]:
+    everything = preloading([*OPTIONAL, *libraries])  # as users' zygotes do, and what each rank would import by itself
     with AgentProcess(directory / "group", everything) as agent:
-        agent.start(preload=preload, **spec)
+        agent.start(preload=list(preload), **spec)
         yield Ranks(agent)

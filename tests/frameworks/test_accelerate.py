@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from libraries import ACCELERATE as LIBRARIES  # noqa: F401 (of the zygote of `ranks`)
 
 IMPORT = """
 from accelerate import Accelerator, debug_launcher, notebook_launcher

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from libraries import FABRIC as LIBRARIES  # noqa: F401 (of the zygote of `ranks`)
 
 IMPORT = "from lightning.fabric import Fabric\n"
 TRAIN = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from libraries import FASTAI as LIBRARIES  # noqa: F401 (of the zygote of `ranks`)
 
 IMPORT = """
 from fastai.basics import *

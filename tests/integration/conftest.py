@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from apiclient import Api, Remote
-from faults.server import TOKEN
+from faults.server import FORKSERVER_SECONDS, TOKEN
 from leaks import nothing_left as no_leaks
 from waits import PATIENCE
 
@@ -33,7 +33,12 @@ def jp_server_config():
             "jpserver_extensions": {"jupyter_dist": True, "jupyter_server_terminals": False},
             "allow_unauthenticated_access": False,
         },
-        "DistApp": {"warm_environment": False, "on_server_stop": "end", "lease_seconds": 60},
+        "DistApp": {
+            "warm_environment": False,
+            "on_server_stop": "end",
+            "lease_seconds": 60,
+            "forkserver_seconds": FORKSERVER_SECONDS,
+        },
     }
 
 
