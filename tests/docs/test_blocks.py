@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from blocks import PAGES, SKIPPED, blocks_of, missing_line
+from libraries import EXAMPLES as LIBRARIES  # noqa: F401 (of the groups that pages start)
 from magickernel import kernel_of
 from traitlets.config import Config
 from waits import PATIENCE, until
