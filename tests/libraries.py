@@ -4,7 +4,7 @@ The frameworks themselves are not among it: cells import them, as users' do, and
 """
 
 LIGHT = ("numpy",)  # for all tests that do not say otherwise
-# Torch's own is the default of users' zygotes; by this name it is there for a group that somebody waits for, too.
+# Torch's own is the default of users' zygotes; by this name it is there for a group that a user waits for, too.
 OPTIMIZERS = ("numpy", "torch._dynamo.config", "matplotlib")
 EXAMPLES = (*OPTIMIZERS, "sklearn.datasets")
 FABRIC = (*OPTIMIZERS, "torchmetrics.functional")
