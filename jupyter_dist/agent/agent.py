@@ -19,12 +19,12 @@ from jupyter_dist.agent.processes.ending import sweep
 from jupyter_dist.agent.processes.environment import check_open_files, free_port
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starter import Born, Starter
-from jupyter_dist.agent.processes.startmethod import Starters, StartMethod, Waiting
+from jupyter_dist.agent.processes.startmethod import NoneHere, Starters, StartMethod, Waiting
 from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
+from jupyter_dist.protocol.specs import HEAD_VARIABLE, PROTOCOL_VERSION, GroupSpec
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.tasks import start_task
 
@@ -71,7 +71,8 @@ class Agent:
     async def run(self) -> None:
         """Serve until asked to stop, or until the lease expires."""
         preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
-        self._start_method = StartMethod(preload, self._process_exited)
+        is_head = os.environ.pop(HEAD_VARIABLE, "") == "1"
+        self._start_method = NoneHere() if is_head else StartMethod(preload, self._process_exited)
         self._write_group_json()
         await self._link.listen()
         self._watch_lease()

@@ -15,6 +15,7 @@ CALL_PROTOCOL = 3  # the first whose agents take a call (requests.RankCall) inst
 ROAD_PROTOCOL = 4  # the first whose agents pass messages between clients and the code on ranks (road.py)
 COMM_PROTOCOL = 5  # the first whose ranks have comms: widgets are live
 LOCAL = "local"  # the launcher of groups that run where the server runs
+HEAD_VARIABLE = "JUPYTER_DIST_HEAD"  # "1": the ranks of this agent will be on nodes
 MAX_SEQ = 1 << 53  # of records: what a browser counts exactly
 CALLBACK_ID = "callback"  # of the code of a widget, which runs while no cell does: what an interrupt names
 EXIT_DESCRIPTORS_CLOSED = 213  # exit code of a rank whose cell closed the channel to the agent

@@ -81,6 +81,13 @@ def test_what_four_ranks_on_two_nodes_print_is_folded(servers):
     assert sorted(texts[1:]) == [(str(rank), f"{rank}\n") for rank in range(4)]
 
 
+def test_the_head_imports_no_torch_and_starts_no_zygote(servers):
+    agent = servers[-1].agent_pid(servers[-1].ask("GET", "groups/wide")["id"])
+    assert children_of(agent) == {}
+    with open(f"/proc/{agent}/maps") as maps:
+        assert "libtorch" not in maps.read()
+
+
 def test_the_client_pushes_pulls_and_launches_over_nodes(servers):
     with Client.connect(servers[-1].info["url"], TOKEN) as client:
         group = client.attach("wide")

@@ -39,6 +39,24 @@ class Starters(Protocol):
         """End the processes they started besides ranks. Idempotent."""
 
 
+class NoneHere:
+    """Of a head, whose ranks are on nodes: nothing is imported on its machine."""
+
+    async def get(self, waiting: Waiting) -> Starter:
+        """Raise JupyterDistError `start_failed`."""
+        raise JupyterDistError("start_failed", "This agent was started for ranks on other machines.")
+
+    def children(self) -> set[int]:
+        """Return none."""
+        return set()
+
+    async def settle(self) -> None:
+        """Do nothing."""
+
+    async def stop(self) -> None:
+        """Do nothing."""
+
+
 class StartMethod:
     """Holds the zygote, which preloads at once, and the starter that the group uses."""
 

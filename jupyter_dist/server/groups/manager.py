@@ -9,7 +9,7 @@ import difflib
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
 from jupyter_dist.protocol import machine, models
@@ -43,6 +43,7 @@ START_HELLO_SECONDS = 15.0
 PREPARED_SECONDS = 30.0  # how long an agent waits for a client that has started a server and may start a group
 
 Listener = Callable[[Topic], None]
+Launch = Callable[[str, "dict[str, str] | None"], Awaitable[GroupDirectory]]
 
 
 class GroupManager:
@@ -174,7 +175,7 @@ class GroupManager:
         name = fields["name"]
         self._starting[name] = asyncio.Event()
         try:
-            group = await self._warm.claim(_of_client(environment, request.environ))
+            group = await self._claim(_of_client(environment, request.environ), fields["launcher"] != LOCAL)
             try:
                 await group.start(build_spec(group.id, {**fields, "key": key}), _environment_shown(environment))
                 if launcher is not None:
@@ -188,7 +189,8 @@ class GroupManager:
         finally:
             self._starting.pop(name).set()
         self.notify(("groups",))
-        self._warm.warm_next(environment)
+        if fields["launcher"] == LOCAL:
+            self._warm.warm_next(environment)
         return group
 
     def _started_with(self, key: str) -> ManagedGroup | None:
@@ -237,9 +239,17 @@ class GroupManager:
 
     # -- inside -----------------------------------------------------------------------------------------
 
+    async def _claim(self, environment: Environment, is_on_nodes: bool) -> ManagedGroup:
+        """Return an agent without a group: one that waits with torch imported, if the ranks will be on this machine."""
+        if is_on_nodes:
+            return await self._attached(self._spawner.launch_head, environment)
+        return await self._warm.claim(environment)
+
     async def _launch(self, environment: Environment, *, is_spare: bool = False) -> ManagedGroup:
+        return await self._attached(self._spawner.launch_spare if is_spare else self._spawner.launch, environment)
+
+    async def _attached(self, launch: Launch, environment: Environment) -> ManagedGroup:
         check_usable(type(self._spawner))
-        launch = self._spawner.launch_spare if is_spare else self._spawner.launch
         directory = await launch(environment.python, environment.env)
         group = ManagedGroup(directory, self.server_id, self.notify)
         try:

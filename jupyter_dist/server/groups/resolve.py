@@ -11,7 +11,7 @@ from typing import Any
 from jupyter_dist.protocol.accelerators import ACCELERATORS, BACKENDS, CPU, WITH_DEVICES, Accelerator, labels
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
-from jupyter_dist.protocol.specs import LOCAL, GroupSpec
+from jupyter_dist.protocol.specs import HEAD_VARIABLE, LOCAL, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.system.processes import read_process
 
@@ -23,7 +23,7 @@ RESERVED_ENV = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"}
     | {row.visible_devices for row in WITH_DEVICES if row.visible_devices}
     | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE"}
-    | {"JUPYTER_DIST_AGENT_PID", "JUPYTER_DIST_PRELOAD"}
+    | {"JUPYTER_DIST_AGENT_PID", "JUPYTER_DIST_PRELOAD", HEAD_VARIABLE}
 )
 # torchelastic's other variables would point torch to a store and an agent that do not exist.
 RESERVED_PREFIX = "TORCHELASTIC_"

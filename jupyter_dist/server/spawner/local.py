@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import HEAD_VARIABLE
 from jupyter_dist.system import disk
 from jupyter_dist.system.inherited import without_credentials
 
@@ -95,6 +96,10 @@ class LocalSpawner(Spawner):
     async def launch_spare(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
         """Launch an agent when the forkserver has imported all that ranks may need."""
         return await self._launch(python, env, is_urgent=False)
+
+    async def launch_head(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
+        """Launch an agent that does not import torch."""
+        return await self._launched(python, {**(env or {}), HEAD_VARIABLE: "1"}, self._spawn)
 
     def forkservers(self) -> list[int]:
         """Return the forkservers of this folder."""

@@ -67,6 +67,10 @@ class Spawner(ABC):
         """As `launch`, for a group that nobody waits for yet: it may take longer if its ranks start faster then."""
         return await self.launch(python, env)
 
+    async def launch_head(self, python: str, env: dict[str, str] | None = None) -> GroupDirectory:
+        """As `launch`, for a group whose ranks are on nodes: its agent need not import what ranks need."""
+        return await self.launch(python, env)
+
     def begin(self, python: str, env: dict[str, str]) -> None:  # noqa: B027 - a spawner may do without
         """Begin to prepare for a launch that is likely to come, without waiting. Cannot fail."""
 
