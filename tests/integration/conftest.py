@@ -56,7 +56,8 @@ def shared_api(group_server, jp_asyncio_loop):
 
 
 def processes_in(directory: Path) -> list[int]:
-    """The processes that name a directory on their command line."""
+    """The processes that name what is in a directory on their command line."""
+    inside = os.fsencode(f"{directory}{os.sep}")
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -64,7 +65,7 @@ def processes_in(directory: Path) -> list[int]:
                 command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if os.fsencode(directory) in command:
+            if inside in command:
                 found.append(int(entry.name))
     return found
 
