@@ -38,61 +38,65 @@ const drift = ({ node }: { node: Locator }): Locator => node.locator('.jpd-Drift
 const missed = ({ node }: { node: Locator }): Locator => node.getByRole('button', { name: 'Missed by rank 1: catch up\u2026' });
 const dialog = (page: Page): Locator => page.getByRole('dialog').filter({ hasText: 'Catch up ranks of train' });
 
-test('a killed rank that was replaced catches up from the cell, and has its variable again', async ({ page, request }) => {
-  const seen = questions(page);
-  lab.writeNotebook('missed.ipynb', [
-    'kept = 40 + rank',
-    'drawn = True',
-    'print("here", globals().get("kept", "nothing"), globals().get("drawn", "nothing"))'
-  ]);
-  await lab.openNotebook(page, 'missed.ipynb');
-  const [kept, drawn, shown] = [0, 1, 2].map(index => lab.cell(page, index));
-  await runCell(page, 0);
-  await expect(kept.summary).toContainText('2 ranks \u00b7 ok');
-  await expect(drift(kept)).toBeHidden();
-  await request.post(`${GROUP}/executions`, { data: { code: 'later = 1', ranks: '0' } });
-  expect(seen).toEqual([]);
+test.describe(() => {
+  test.use({ ownPage: true }); // a reload opens what the page had open when it last saved that
 
-  await replaceRank(request);
-  await expect(missed(kept)).toBeVisible();
-  const offer = page.locator('.jp-toastContainer, .Toastify__toast').filter({ hasText: 'Rank 1 of train was replaced, and has missed 1 cell.' });
-  await expect(offer.first()).toBeVisible();
-  await runCell(page, 2);
-  await expect(shown.items).toHaveText([/here 40 nothing/, /here nothing nothing/]);
+  test('a killed rank that was replaced catches up from the cell, and has its variable again', async ({ page, request }) => {
+    const seen = questions(page);
+    lab.writeNotebook('missed.ipynb', [
+      'kept = 40 + rank',
+      'drawn = True',
+      'print("here", globals().get("kept", "nothing"), globals().get("drawn", "nothing"))'
+    ]);
+    await lab.openNotebook(page, 'missed.ipynb');
+    const [kept, drawn, shown] = [0, 1, 2].map(index => lab.cell(page, index));
+    await runCell(page, 0);
+    await expect(kept.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(drift(kept)).toBeHidden();
+    await request.post(`${GROUP}/executions`, { data: { code: 'later = 1', ranks: '0' } });
+    expect(seen).toEqual([]);
 
-  // By keyboard: nothing is sent before it is confirmed.
-  const executions = async (): Promise<number> => (await (await request.get(`${GROUP}/executions`)).json()).executions.length;
-  const before = await executions();
-  await missed(kept).focus();
-  await page.keyboard.press('Enter');
-  const rows = dialog(page).getByRole('list', { name: 'Missed by ranks that were replaced' }).getByRole('listitem');
-  await expect(rows).toHaveCount(1);
-  await expect(rows.first()).toContainText('to rank 1');
-  await expect(rows.first().locator('pre')).toHaveText('kept = 40 + rank');
-  await expect(rows.first().getByRole('checkbox')).toBeChecked();
-  await expect(dialog(page).getByText('1 cell ran on other ranks only')).toBeVisible();
-  await rows.first().getByRole('checkbox').focus();
-  await page.keyboard.press('Enter');
-  await expect(dialog(page)).toBeVisible();
-  await page.keyboard.press('Escape');
-  await expect(dialog(page)).toHaveCount(0);
-  expect(await executions()).toBe(before);
+    await replaceRank(request);
+    await expect(missed(kept)).toBeVisible();
+    const offer = page.locator('.jp-toastContainer, .Toastify__toast').filter({ hasText: 'Rank 1 of train was replaced, and has missed 1 cell.' });
+    await expect(offer.first()).toBeVisible();
+    await runCell(page, 2);
+    await expect(shown.items).toHaveText([/here 40 nothing/, /here nothing nothing/]);
 
-  await missed(kept).click();
-  await dialog(page).getByRole('button', { name: 'Run the Checked Cells' }).focus();
-  await page.keyboard.press('Enter');
-  await expect(page.getByText('1 cell ran.').first()).toBeVisible();
-  await expect(missed(kept)).toHaveCount(0);
-  await runCell(page, 2);
-  await expect(shown.items).toHaveText([/here 40 nothing/, /here 41 nothing/]);
-  await expect(drift(drawn)).toHaveCount(0);
+    // By keyboard: nothing is sent before it is confirmed.
+    const executions = async (): Promise<number> => (await (await request.get(`${GROUP}/executions`)).json()).executions.length;
+    const before = await executions();
+    await missed(kept).focus();
+    await page.keyboard.press('Enter');
+    const rows = dialog(page).getByRole('list', { name: 'Missed by ranks that were replaced' }).getByRole('listitem');
+    await expect(rows).toHaveCount(1);
+    await expect(rows.first()).toContainText('to rank 1');
+    await expect(rows.first().locator('pre')).toHaveText('kept = 40 + rank');
+    await expect(rows.first().getByRole('checkbox')).toBeChecked();
+    await expect(dialog(page).getByText('1 cell ran on other ranks only')).toBeVisible();
+    await rows.first().getByRole('checkbox').focus();
+    await page.keyboard.press('Enter');
+    await expect(dialog(page)).toBeVisible();
+    await page.keyboard.press('Escape');
+    await expect(dialog(page)).toHaveCount(0);
+    expect(await executions()).toBe(before);
 
-  // A page that is opened later shows the same, and takes what was sent for no run of the cell.
-  await lab.saveNotebook(page);
-  await page.reload();
-  await expect(kept.summary).toContainText('2 ranks \u00b7 ok');
-  await expect(drift(kept)).toBeHidden();
-  await lab.sessionReady(page);
+    await missed(kept).click();
+    await dialog(page).getByRole('button', { name: 'Run the Checked Cells' }).focus();
+    await page.keyboard.press('Enter');
+    await expect(page.getByText('1 cell ran.').first()).toBeVisible();
+    await expect(missed(kept)).toHaveCount(0);
+    await runCell(page, 2);
+    await expect(shown.items).toHaveText([/here 40 nothing/, /here 41 nothing/]);
+    await expect(drift(drawn)).toHaveCount(0);
+
+    // A page that is opened later shows the same, and takes what was sent for no run of the cell.
+    await lab.saveNotebook(page);
+    await page.reload();
+    await expect(kept.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(drift(kept)).toBeHidden();
+    await lab.sessionReady(page);
+  });
 });
 
 test('it stops at the first cell that fails, and says so', async ({ page, request }) => {

@@ -18,65 +18,69 @@ print("after")
 display(figure("black"))
 `;
 
-test('stand side by side, and are enlarged by click and by keyboard', async ({ page }) => {
-  lab.writeNotebook('figures.ipynb', [SHOW]);
-  await lab.openNotebook(page, 'figures.ipynb');
-  const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
-  await expect(cell.summary).toContainText('4 ranks \u00b7 ok');
+test.describe(() => {
+  test.use({ ownPage: true }); // a reload opens what the page had open when it last saved that
 
-  const rows = cell.node.locator('.jpd-SideBySide');
-  await expect(rows).toHaveCount(2);
-  const figures = rows.first().locator('.jpd-RankItem');
-  await expect(figures.locator('.jpd-RankItem-ranks')).toHaveText(['rank 0', 'rank 1', 'rank 2', 'rank 3']);
-  await expect(rows.last().locator('.jpd-RankItem-ranks')).toHaveText(['ranks 0-1', 'ranks 2-3']);
-  const tops = await figures.evaluateAll(nodes => nodes.map(node => node.getBoundingClientRect().top));
-  expect(tops[1]).toBe(tops[0]);
-  // An equal figure is there once, below the text that follows.
-  const last = cell.items.last();
-  await expect(last.locator('.jpd-RankItem-ranks')).toHaveText('ranks 0-3');
-  await expect(cell.node.locator('.jp-RenderedSVG')).toHaveCount(5);
+  test('stand side by side, and are enlarged by click and by keyboard', async ({ page }) => {
+    lab.writeNotebook('figures.ipynb', [SHOW]);
+    await lab.openNotebook(page, 'figures.ipynb');
+    const cell = lab.cell(page, 0);
+    await cell.editor.click();
+    await page.keyboard.press('Control+Enter');
+    await expect(cell.summary).toContainText('4 ranks \u00b7 ok');
 
-  // By click, and on to the next ranks.
-  await figures.nth(1).locator('.jp-RenderedSVG').click();
-  const large = page.getByRole('dialog');
-  await expect(large).toHaveAccessibleName('rank 1');
-  await expect(large.getByRole('status')).toHaveText('rank 1 (2 of 4)');
-  await page.keyboard.press('ArrowRight');
-  await page.keyboard.press('ArrowRight');
-  await expect(large.getByRole('status')).toHaveText('rank 3 (4 of 4)');
-  await page.keyboard.press('ArrowRight');
-  await expect(large.getByRole('status')).toHaveText('rank 0 (1 of 4)');
-  const small = (await figures.first().boundingBox())!.width;
-  expect((await large.locator('.jp-RenderedSVG').boundingBox())!.width).toBeGreaterThan(small);
-  await page.screenshot({ path: test.info().outputPath('large.png') });
-  await page.keyboard.press('Escape');
-  await expect(large).toHaveCount(0);
+    const rows = cell.node.locator('.jpd-SideBySide');
+    await expect(rows).toHaveCount(2);
+    const figures = rows.first().locator('.jpd-RankItem');
+    await expect(figures.locator('.jpd-RankItem-ranks')).toHaveText(['rank 0', 'rank 1', 'rank 2', 'rank 3']);
+    await expect(rows.last().locator('.jpd-RankItem-ranks')).toHaveText(['ranks 0-1', 'ranks 2-3']);
+    const tops = await figures.evaluateAll(nodes => nodes.map(node => node.getBoundingClientRect().top));
+    expect(tops[1]).toBe(tops[0]);
+    // An equal figure is there once, below the text that follows.
+    const last = cell.items.last();
+    await expect(last.locator('.jpd-RankItem-ranks')).toHaveText('ranks 0-3');
+    await expect(cell.node.locator('.jp-RenderedSVG')).toHaveCount(5);
 
-  // By keyboard: the focus comes back to the button.
-  const button = figures.nth(2).getByRole('button', { name: 'Enlarge' });
-  await button.focus();
-  await page.keyboard.press('Enter');
-  await expect(large).toHaveAccessibleName('rank 2');
-  await page.keyboard.press('Home');
-  await expect(large).toHaveAccessibleName('rank 0');
-  await page.keyboard.press('Escape');
-  await expect(large).toHaveCount(0);
-  await expect(button).toBeFocused();
+    // By click, and on to the next ranks.
+    await figures.nth(1).locator('.jp-RenderedSVG').click();
+    const large = page.getByRole('dialog');
+    await expect(large).toHaveAccessibleName('rank 1');
+    await expect(large.getByRole('status')).toHaveText('rank 1 (2 of 4)');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    await expect(large.getByRole('status')).toHaveText('rank 3 (4 of 4)');
+    await page.keyboard.press('ArrowRight');
+    await expect(large.getByRole('status')).toHaveText('rank 0 (1 of 4)');
+    const small = (await figures.first().boundingBox())!.width;
+    expect((await large.locator('.jp-RenderedSVG').boundingBox())!.width).toBeGreaterThan(small);
+    await page.screenshot({ path: test.info().outputPath('large.png') });
+    await page.keyboard.press('Escape');
+    await expect(large).toHaveCount(0);
 
-  // One that stands alone has no others.
-  await last.locator('.jp-RenderedSVG').click();
-  await expect(large.getByRole('status')).toHaveText('ranks 0-3');
-  await expect(large.getByRole('button')).toHaveText(['\u2715']);
-  await large.getByRole('button', { name: 'Close' }).click();
-  await expect(large).toHaveCount(0);
+    // By keyboard: the focus comes back to the button.
+    const button = figures.nth(2).getByRole('button', { name: 'Enlarge' });
+    await button.focus();
+    await page.keyboard.press('Enter');
+    await expect(large).toHaveAccessibleName('rank 2');
+    await page.keyboard.press('Home');
+    await expect(large).toHaveAccessibleName('rank 0');
+    await page.keyboard.press('Escape');
+    await expect(large).toHaveCount(0);
+    await expect(button).toBeFocused();
 
-  // Saved and opened again, they stand as before.
-  await lab.saveNotebook(page);
-  await page.reload();
-  await expect(rows.first().locator('.jpd-RankItem-ranks')).toHaveText(['rank 0', 'rank 1', 'rank 2', 'rank 3']);
-  await lab.sessionReady(page);
+    // One that stands alone has no others.
+    await last.locator('.jp-RenderedSVG').click();
+    await expect(large.getByRole('status')).toHaveText('ranks 0-3');
+    await expect(large.getByRole('button')).toHaveText(['\u2715']);
+    await large.getByRole('button', { name: 'Close' }).click();
+    await expect(large).toHaveCount(0);
+
+    // Saved and opened again, they stand as before.
+    await lab.saveNotebook(page);
+    await page.reload();
+    await expect(rows.first().locator('.jpd-RankItem-ranks')).toHaveText(['rank 0', 'rank 1', 'rank 2', 'rank 3']);
+    await lab.sessionReady(page);
+  });
 });
 
 test('the output of a rank is copied, and saved as text and files', async ({ page, context }) => {

@@ -5,6 +5,9 @@ import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { address } from './ranks';
 
+// What a reload opens is what the page had open when it last saved that.
+test.use({ ownPage: true });
+
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 

@@ -8,41 +8,45 @@ test.describe.configure({ mode: 'serial' });
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
-test('a cell asks on two ranks: one is answered, the page reloads, the other is answered', async ({ page }) => {
-  lab.writeNotebook('ask.ipynb', ['name = input("name? ")\nprint("hello", name)']);
-  await lab.openNotebook(page, 'ask.ipynb');
-  const cell = lab.cell(page, 0);
-  await cell.editor.click();
-  await page.keyboard.press('Control+Enter');
-  const both = cell.node.getByRole('textbox', { name: 'ranks 0-1 ask: name?' });
-  await expect(both).toBeFocused();
-  await cell.node.getByLabel('Ranks to answer').selectOption('answer rank 1');
-  await both.fill('Ada');
-  await both.press('Enter');
-  const one = cell.node.getByRole('textbox', { name: 'rank 0 asks: name?' });
-  await expect(one).toHaveValue('');
-  await expect(cell.items.first()).toContainText('hello Ada');
-  await expect(cell.items.first()).toContainText('rank 1');
+test.describe(() => {
+  test.use({ ownPage: true }); // a reload opens what the page had open when it last saved that
 
-  // The tab of the rank that asks is marked.
-  await expect(cell.tab('Rank 0')).toHaveAttribute('aria-label', /^Rank 0, running .*, asks for input$/);
-  await expect(cell.tab('Rank 1')).toHaveAttribute('data-asks', 'false');
+  test('a cell asks on two ranks: one is answered, the page reloads, the other is answered', async ({ page }) => {
+    lab.writeNotebook('ask.ipynb', ['name = input("name? ")\nprint("hello", name)']);
+    await lab.openNotebook(page, 'ask.ipynb');
+    const cell = lab.cell(page, 0);
+    await cell.editor.click();
+    await page.keyboard.press('Control+Enter');
+    const both = cell.node.getByRole('textbox', { name: 'ranks 0-1 ask: name?' });
+    await expect(both).toBeFocused();
+    await cell.node.getByLabel('Ranks to answer').selectOption('answer rank 1');
+    await both.fill('Ada');
+    await both.press('Enter');
+    const one = cell.node.getByRole('textbox', { name: 'rank 0 asks: name?' });
+    await expect(one).toHaveValue('');
+    await expect(cell.items.first()).toContainText('hello Ada');
+    await expect(cell.items.first()).toContainText('rank 1');
 
-  // Only the tab of the rank that asks has the field, beside the folded view.
-  await cell.node.getByRole('tab', { name: 'Rank 1' }).click();
-  await expect(one).toBeHidden();
-  await cell.node.getByRole('tab', { name: 'Rank 0' }).click();
-  await expect(one).toBeVisible();
+    // The tab of the rank that asks is marked.
+    await expect(cell.tab('Rank 0')).toHaveAttribute('aria-label', /^Rank 0, running .*, asks for input$/);
+    await expect(cell.tab('Rank 1')).toHaveAttribute('data-asks', 'false');
 
-  await lab.saveNotebook(page);
-  page.on('dialog', dialog => void dialog.accept());
-  await page.reload();
-  await lab.sessionReady(page);
-  await one.fill('Bob');
-  await one.press('Enter');
-  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
-  await expect(one).toHaveCount(0);
-  expect(await lab.shownText(cell)).toContain('name? Bob');
+    // Only the tab of the rank that asks has the field, beside the folded view.
+    await cell.node.getByRole('tab', { name: 'Rank 1' }).click();
+    await expect(one).toBeHidden();
+    await cell.node.getByRole('tab', { name: 'Rank 0' }).click();
+    await expect(one).toBeVisible();
+
+    await lab.saveNotebook(page);
+    page.on('dialog', dialog => void dialog.accept());
+    await page.reload();
+    await lab.sessionReady(page);
+    await one.fill('Bob');
+    await one.press('Enter');
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(one).toHaveCount(0);
+    expect(await lab.shownText(cell)).toContain('name? Bob');
+  });
 });
 
 test('a password is hidden, and in no file; an interrupt ends a question', async ({ page }) => {

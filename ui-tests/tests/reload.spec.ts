@@ -3,6 +3,9 @@ import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
+// What a reload opens is what the page had open when it last saved that.
+test.use({ ownPage: true });
+
 test.describe.configure({ mode: 'serial' });
 
 test.beforeAll(({ request }) => lab.startGroup(request));
