@@ -15,7 +15,7 @@ from jupyter_dist.client.servers import attendance, private_server, running_serv
 ROOT = Path(__file__).parents[1]
 
 
-def variables(runtime_folder):
+def variables(runtime_folder, libraries=LIGHT):
     """What tells a process that this package is here, and its servers to write their files there."""
     # The same within another's: groups with different environments share no import of torch.
     path = dict.fromkeys([str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
@@ -23,7 +23,7 @@ def variables(runtime_folder):
         "JUPYTER_RUNTIME_DIR": str(runtime_folder),
         "PYTHONPATH": os.pathsep.join(path),
         "JUPYTER_DIST_PREPARE": "0",  # most servers of tests start no group
-        **preloading(LIGHT),
+        **preloading(libraries),
     }
 
 
@@ -50,10 +50,10 @@ def has_ended(pid):
 
 
 @contextlib.contextmanager
-def environment(runtime_folder):
+def environment(runtime_folder, libraries=LIGHT):
     """Have all that is started within be told."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables(runtime_folder).items():
+        for name, value in variables(runtime_folder, libraries).items():
             patch.setenv(name, value)
         patch.delenv("JPY_SESSION_NAME", raising=False)
         yield
@@ -71,9 +71,7 @@ def own_runtime(request, runtime_folder):
 
     Zygotes of groups that the module's tests start import its LIBRARIES.
     """
-    with environment(runtime_folder), pytest.MonkeyPatch.context() as patch:
-        for name, value in preloading(getattr(request.module, "LIBRARIES", LIGHT)).items():
-            patch.setenv(name, value)
+    with environment(runtime_folder, getattr(request.module, "LIBRARIES", LIGHT)):
         yield
 
 

@@ -118,7 +118,6 @@ input()
 def programs(tmp_path, monkeypatch):
     """Start programs that connect; none outlives the test."""
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("JUPYTER_DIST_OPTIONAL_PRELOAD", "numpy")  # their groups share no import of torch with others
     started = []
 
     def start(code=CONNECTS, *arguments):
@@ -244,7 +243,6 @@ def test_a_server_that_a_program_starts_prepares_for_its_first_group(tmp_path_fa
     tmp_path = tmp_path_factory.mktemp("rt")  # so short that groups are in it
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("JUPYTER_DIST_PREPARE", "1")
-    monkeypatch.setenv("JUPYTER_DIST_OPTIONAL_PRELOAD", "numpy")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ["PYTHONPATH"]]))
     command = [sys.executable, "-c", PREPARED]
     said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=4 * PATIENCE)

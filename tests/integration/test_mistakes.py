@@ -131,10 +131,15 @@ def numbers_and_models(server):
 
 
 def chores(server):
-    data = [item["output"]["data"] for item in run(server, "chores") if "data" in item["output"]]
+    code = "".join(CELLS["chores"]["source"])
+    assert "time.sleep(0.5)" in code
+    # Rank 0 takes longer than in the notebook, to be the last on a busy machine, too.
+    view = server.run("g", code.replace("time.sleep(0.5)", "time.sleep(3)"))
+    assert view["execution"]["state"] == "ok", view
+    data = [item["output"]["data"] for item in view["items"] if "data" in item["output"]]
     profile = next(found[PROFILE_MIME] for found in data if PROFILE_MIME in found)
     assert profile["stragglers"] == "0"
-    assert profile["ranks"][0]["last"] > profile["ranks"][1]["last"]  # 4 times, on a machine with nothing else to do
+    assert profile["ranks"][0]["last"] == 4
     assert profile["ranks"][1]["waiting"] > 1.5
 
 

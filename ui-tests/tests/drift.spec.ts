@@ -95,7 +95,6 @@ test.describe(() => {
     await page.reload();
     await expect(kept.summary).toContainText('2 ranks \u00b7 ok');
     await expect(drift(kept)).toBeHidden();
-    await lab.sessionReady(page);
   });
 });
 

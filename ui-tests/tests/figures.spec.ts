@@ -79,7 +79,6 @@ test.describe(() => {
     await lab.saveNotebook(page);
     await page.reload();
     await expect(rows.first().locator('.jpd-RankItem-ranks')).toHaveText(['rank 0', 'rank 1', 'rank 2', 'rank 3']);
-    await lab.sessionReady(page);
   });
 });
 

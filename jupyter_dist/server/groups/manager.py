@@ -172,10 +172,10 @@ class GroupManager:
         launcher = None if request.launcher in (LOCAL, EXTERNAL) else self.launchers.get(request.launcher)
         fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
         options = launcher.check(request.launcher_options, fields["num_nodes"]) if launcher else {}
-        name = fields["name"]
+        name, is_on_nodes = fields["name"], request.launcher != LOCAL
         self._starting[name] = asyncio.Event()
         try:
-            group = await self._claim(_of_client(environment, request.environ), fields["launcher"] != LOCAL)
+            group = await self._claim(_of_client(environment, request.environ), is_on_nodes)
             try:
                 await group.start(build_spec(group.id, {**fields, "key": key}), _environment_shown(environment))
                 if launcher is not None:
@@ -189,7 +189,7 @@ class GroupManager:
         finally:
             self._starting.pop(name).set()
         self.notify(("groups",))
-        if fields["launcher"] == LOCAL:
+        if not is_on_nodes:
             self._warm.warm_next(environment)
         return group
 
