@@ -37,8 +37,14 @@ class Process(NamedTuple):
     pid: int
     parent: int
     session: int
-    state: str  # a letter; Z: it has ended and was not waited for
+    state: str  # a letter; Z: its first thread has ended, and it was not waited for
     started: int  # clock ticks since boot
+    num_threads: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it only waits to be reaped. While other threads end, it still has its memory, and its devices'."""
+        return self.state in "ZX" and self.num_threads <= 1
 
 
 def read_process(pid: int) -> Process | None:
@@ -50,7 +56,7 @@ def read_process(pid: int) -> Process | None:
         return None
     # The command, in parentheses, may itself contain spaces and parentheses.
     fields = line.rpartition(")")[2].split()
-    return Process(pid, int(fields[1]), int(fields[3]), fields[0], int(fields[19]))
+    return Process(pid, int(fields[1]), int(fields[3]), fields[0], int(fields[19]), int(fields[17]))
 
 
 def peer_uid(sock: socket.socket) -> int:
@@ -81,7 +87,7 @@ def processes() -> dict[int, Process]:
 def below(root: int) -> Iterator[Process]:
     """Yield the living processes below `root`, children before grandchildren.
 
-    A zombie whose other threads still run keeps its children: they are included, but the zombie is not.
+    A zombie whose other threads still run has not ended, and keeps its children.
     """
     if not _TELLS_CHILDREN:
         yield from _below_in(processes(), root)
@@ -90,7 +96,7 @@ def below(root: int) -> Iterator[Process]:
     for pid in frontier:  # grows during the loop
         frontier.extend(_children_of(pid))
         process = read_process(pid)
-        if process is not None and process.state not in "ZX":
+        if process is not None and not process.has_ended:
             yield process
 
 
@@ -101,7 +107,7 @@ def _below_in(table: Mapping[int, Process], root: int) -> Iterator[Process]:
     frontier = by_parent.get(root, [])
     for process in frontier:  # grows during the loop
         frontier.extend(by_parent.get(process.pid, ()))
-        if process.state not in "ZX":
+        if not process.has_ended:
             yield process
 
 
@@ -170,7 +176,7 @@ def usage_of(pid: int) -> tuple[int, float] | None:
 def is_same(pid: int, started: int) -> bool:
     """Whether the process with that pid is still the one that started then, and has not ended."""
     process = read_process(pid)
-    return process is not None and process.started == started and process.state not in "ZX"
+    return process is not None and process.started == started and not process.has_ended
 
 
 # -- this process ---------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_a_run_with_failures_leaves_nothing(tmp_path_factory):
     run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert "1 failed, 2 passed, 2 errors" in run.stdout, run.stdout + run.stderr
     assert "/dev/shm/psm_of_a_test_that_failed" in run.stdout
-    commands = [b" ".join(command_line(pid)) for pid, found in processes().items() if found.state not in "ZX"]
+    commands = [b" ".join(command_line(pid)) for pid, found in processes().items() if not found.has_ended]
     ours = (b"98765", os.fsencode(tmp_path))
     assert not [command for command in commands if any(mark in command for mark in ours)]
 

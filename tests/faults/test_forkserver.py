@@ -102,7 +102,7 @@ class Place:
 
 def lives(pid: int) -> bool:
     found = read_process(pid)
-    return found is not None and found.state not in "ZX"
+    return found is not None and not found.has_ended
 
 
 def zygote_of(client: AgentClient) -> int:

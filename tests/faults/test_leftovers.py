@@ -46,7 +46,7 @@ print(segment.name, *(s._semlock.name.replace('/', 'sem.') for s in semaphores),
 
 def is_alive(pid: int) -> bool:
     process = read_process(pid)
-    return process is not None and process.state not in "ZX"
+    return process is not None and not process.has_ended
 
 
 def wait_gone(pids: list[int]) -> None:

@@ -58,3 +58,25 @@ def test_ending_a_tree_reads_no_other_process(family, monkeypatch):
     assert set(read) == everything
     assert set(ending.killed) == everything
     assert os.getpid() not in read
+
+
+# exit_group ends a process; exit, by its number, ends one thread: its first one leaves a zombie whose others run.
+WITHOUT_FIRST_THREAD = """
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+"""
+
+
+def test_a_process_has_not_ended_while_a_thread_of_it_runs():
+    # Nor while its threads free its memory after a kill, which takes the longer the more there is.
+    process = subprocess.Popen([sys.executable, "-c", WITHOUT_FIRST_THREAD])
+    waits.until(lambda: processes.read_process(process.pid).state == "Z")
+    started = processes.read_process(process.pid).started
+    assert process.pid in descendants(os.getpid())
+    assert processes.is_same(process.pid, started)
+    process.kill()
+    waits.until(lambda: processes.read_process(process.pid).has_ended)
+    assert process.pid not in descendants(os.getpid())
+    assert not processes.is_same(process.pid, started)
+    process.wait()

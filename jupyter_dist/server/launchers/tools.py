@@ -80,7 +80,7 @@ class Detached:
         found = read_process(self.pid)
         if found is None or found.started != self.started:
             return False
-        if found.state in "ZX":
+        if found.has_ended:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, os.WNOHANG)
             return False
