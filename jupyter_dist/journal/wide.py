@@ -6,8 +6,8 @@ is their payloads one after the other, in the order of the ranks, and `sizes` ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, repeat
 from typing import Any
 
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
@@ -64,39 +64,37 @@ def _narrow(header: Header, payload: bytes, ranks: tuple[int, ...], indices: Ite
 class _Waiting:
     """What some ranks said, and is alike but for its payload and its seconds."""
 
-    def __init__(self, kind: str, payload: bytes, fields: Header) -> None:
+    def __init__(self, kind: str, first: bytes, fields: Header, has_seconds: bool) -> None:
         self._kind = kind
-        self._first = payload
-        self._fields = fields
+        self._first = first
+        self._fields = fields  # all but its ranks and its seconds
+        self._has_seconds = has_seconds
         self._said: dict[int, tuple[bytes, Any]] = {}  # payload and seconds, by rank
 
-    def takes(self, payload: bytes, seconds: Any) -> bool:
-        """Whether another record of its sort may be added."""
-        if seconds is not None and not is_time(seconds):
-            return False
-        is_short = max(len(payload), len(self._first)) <= MAX_PART_BYTES
-        return is_short or (payload == self._first and len(payload) <= MAX_SHARED_BYTES)
+    def takes(self, payloads: Sequence[bytes]) -> bool:
+        """Whether records of its sort with these payloads may be added."""
+        if max(map(len, payloads)) <= MAX_PART_BYTES >= len(self._first):
+            return True
+        return len(self._first) <= MAX_SHARED_BYTES and all(payload == self._first for payload in payloads)
 
-    def add(self, rank: int, payload: bytes, seconds: Any) -> None:
-        """Add what a rank said."""
-        self._said[rank] = payload, seconds
+    def add(self, ranks: Sequence[int], payloads: Sequence[bytes], seconds: Sequence[Any] | None) -> None:
+        """Add what ranks said."""
+        own = zip(payloads, seconds or repeat(None, len(payloads)), strict=True)
+        self._said.update(zip(ranks, own, strict=True))
 
     def record(self) -> tuple[str, bytes, Header]:
         """Return kind, payload and fields of the record."""
         ranks = sorted(self._said)
+        payloads, seconds = zip(*map(self._said.__getitem__, ranks), strict=True)
         if len(ranks) == 1:
-            return self._kind, self._first, {**self._fields, "rank": ranks[0]}
-        payloads = [self._said[rank][0] for rank in ranks]
+            own = {"seconds": seconds[0]} if self._has_seconds else {}
+            return self._kind, self._first, {**self._fields, **own, "rank": ranks[0]}
         fields = {**self._fields, "ranks": format_ranks(ranks)}
-        if "seconds" in fields:
-            fields["seconds"] = [self._said[rank][1] for rank in ranks]
-        if all(payload == self._first for payload in payloads):
+        if self._has_seconds:
+            fields["seconds"] = list(seconds)
+        if payloads.count(self._first) == len(payloads):
             return self._kind, self._first, fields
         return self._kind, b"".join(payloads), {**fields, "sizes": [len(payload) for payload in payloads]}
-
-
-def _sort(kind: str, fields: Header) -> tuple[Any, ...]:
-    return kind, fields.get("execution_id"), fields.get("name"), fields.get("status"), "seconds" in fields
 
 
 class Gathering:
@@ -110,21 +108,34 @@ class Gathering:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, rank: int, kind: str, payload: bytes, fields: Header) -> None:
-        """Add a record of a rank; `fields` are all but its rank.
+    def add(
+        self,
+        ranks: Sequence[int],
+        kind: str,
+        payloads: Sequence[bytes],
+        fields: Header,
+        seconds: Sequence[float | None] | None = None,
+    ) -> None:
+        """Add what ranks said, to each its payload and, if there are any, its seconds; the fields are alike.
 
         Raises:
             ValueError: a field is not as readers need it.
         """
-        sort, seconds = _sort(kind, fields), fields.get("seconds")
+        if seconds is not None and not all(one is None or is_time(one) for one in seconds):
+            raise ValueError(f"an invalid {kind}")
+        if len(ranks) > 1 and max(map(len, payloads)) > MAX_PART_BYTES:
+            for index, rank in enumerate(ranks):
+                self.add([rank], kind, [payloads[index]], fields, seconds and [seconds[index]])
+            return
+        sort = kind, fields.get("execution_id"), fields.get("name"), fields.get("status"), seconds is not None
         index = self._alike.get(sort, -1)
-        if index <= self._last.get(rank, -1) or not self._waiting[index].takes(payload, seconds):
-            if not is_sound({"seq": 1, "at": 0.0, "kind": kind, "rank": rank, **fields}):
+        if index <= max(map(self._last.get, ranks, repeat(-1))) or not self._waiting[index].takes(payloads):
+            if not is_sound({"seq": 1, "at": 0.0, "kind": kind, "rank": ranks[0], **fields}):
                 raise ValueError(f"an invalid {kind}")
             index = self._alike[sort] = len(self._waiting)
-            self._waiting.append(_Waiting(kind, payload, fields))
-        self._waiting[index].add(rank, payload, seconds)
-        self._last[rank] = index
+            self._waiting.append(_Waiting(kind, payloads[0], fields, seconds is not None))
+        self._waiting[index].add(ranks, payloads, seconds)
+        self._last.update(zip(ranks, repeat(index)))
 
     def take(self) -> list[tuple[str, bytes, Header]]:
         """Return kind, payload and fields of each record, in order, and start with none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,24 @@ class JournalWriter:
         Raises:
             ValueError: a field is not as readers need it.
         """
+        seconds = [fields.pop("seconds")] if "seconds" in fields else None
+        self.append_of_all([rank], kind, [payload], fields, seconds)
+
+    def append_of_all(
+        self,
+        ranks: Sequence[int],
+        kind: str,
+        payloads: Sequence[bytes],
+        fields: Header,
+        seconds: Sequence[float | None] | None = None,
+    ) -> None:
+        """Write what several ranks say, as if each said it: the fields are alike, payload and seconds are its own.
+
+        Raises:
+            ValueError: a field is not as readers need it.
+        """
         is_first = not self._gathering
-        self._gathering.add(rank, kind, payload, fields)
+        self._gathering.add(ranks, kind, payloads, fields, seconds)
         if is_first:
             self._soon(self.flush)
 

@@ -71,6 +71,8 @@ def existing_ranks(expression: str, world_size: int) -> tuple[str, str]:
 def format_ranks(ranks: Iterable[int]) -> str:
     """Return the canonical expression of a set of ranks: sorted, each once, ranges as `a-b`. Empty for none."""
     ordered = sorted(set(ranks))
+    if len(ordered) > 1 and ordered[-1] - ordered[0] == len(ordered) - 1:  # most are, and some are long
+        return f"{ordered[0]}-{ordered[-1]}"
     parts: list[str] = []
     index = 0
     while index < len(ordered):

@@ -91,3 +91,30 @@ class FrameDecoder:
                 yield header, payload
         finally:
             del self._buffer[:start]
+
+
+class FrameBounds:
+    """Where frames begin and end in bytes that come in parts, without looking into them."""
+
+    def __init__(self) -> None:
+        self._lengths = b""  # of a frame whose lengths have come in part
+        self._left = 0  # of the frame that has come in part
+
+    def feed(self, data: bytes) -> bool:
+        """Take the next bytes; return whether they are whole frames."""
+        began_between = self._is_between()
+        at = min(self._left, len(data))
+        self._left -= at
+        while at < len(data):
+            missing = LENGTHS.size - len(self._lengths)
+            self._lengths += data[at : at + missing]
+            at += missing
+            if len(self._lengths) == LENGTHS.size:
+                length = sum(LENGTHS.unpack(self._lengths))
+                self._lengths = b""
+                self._left = max(0, length - max(0, len(data) - at))
+                at += length
+        return began_between and self._is_between()
+
+    def _is_between(self) -> bool:
+        return not self._left and not self._lengths

@@ -34,7 +34,7 @@ def test_order_holds_on_every_shared_rank(queue):
     queue.get("a").start(1)
     assert names(queue.startable()) == "d"
     for rank in (0, 1):
-        queue.get("a").rank_ended(rank, "ok", 0.1)
+        queue.get("a").ranks_ended([rank], "ok", [0.1])
     queue.get("a").finish()
     assert names(queue.startable()) == "bd"
 
@@ -49,9 +49,9 @@ def test_a_failure_aborts_what_waits_in_the_same_notebook_only(queue):
 def test_the_worst_rank_decides(queue):
     execution = cell("a", range(3))
     execution.start(7)
-    assert not execution.rank_ended(0, "ok", 0.5)
-    assert not execution.rank_ended(2, "error", 0.25)
-    assert execution.rank_ended(1, "ok", 1.5)
+    assert not execution.ranks_ended([0], "ok", [0.5])
+    assert not execution.ranks_ended([2], "error", [0.25])
+    assert execution.ranks_ended([1], "ok", [1.5])
     execution.finish()
     model = execution.model()
     assert model["state"] == "error"
@@ -65,7 +65,7 @@ def test_the_worst_rank_decides(queue):
 def test_an_abort_keeps_what_ranks_had_ended(queue):
     execution = cell("a", [0, 1])
     execution.start(1)
-    execution.rank_ended(0, "ok", 0.5)
+    execution.ranks_ended([0], "ok", [0.5])
     execution.finish("lost", JupyterDistError("restarted", "The group was restarted."))
     assert [status["status"] for status in execution.model()["statuses"]] == ["ok", "lost"]
     assert execution.model()["error"]["code"] == "restarted"
@@ -89,7 +89,7 @@ def test_finished_executions_are_forgotten_beyond_the_limit_and_open_ones_never(
 def test_a_rank_that_ended_its_part_is_free_for_other_notebooks_only(queue):
     add(queue, cell("a", [0, 1]), cell("b", [0]), cell("c", [0], notebook="other.ipynb"))
     queue.get("a").start(5)
-    queue.get("a").rank_ended(0, "ok", 0.1)
+    queue.get("a").ranks_ended([0], "ok", [0.1])
     assert names(queue.startable()) == ""  # b is of the same notebook, and c is queued after it
     queue.get("b").finish("aborted")
     assert names(queue.startable()) == "c"
@@ -101,7 +101,7 @@ def test_what_must_come_after_a_cell_waits_for_all_of_it(queue):
     add(queue, cell("a", [0, 1]))
     spec = ExecutionSpec(execution_id="b", ranks=[0], notebook="other.ipynb", after="a")
     queue.get("a").start(5)
-    queue.get("a").rank_ended(0, "ok", 0.1)
+    queue.get("a").ranks_ended([0], "ok", [0.1])
     add(queue, Execution(spec, b""))
     assert names(queue.startable()) == ""
     assert names(queue.name_waits()) == "b"
@@ -115,10 +115,10 @@ def test_the_first_of_each_notebook_says_what_it_waits_for(queue):
     assert names(queue.name_waits()) == "b"
     assert queue.get("b").waits_for == "Waits for ranks 1-2: cell [5] of a.ipynb"
     assert names(queue.name_waits()) == ""
-    queue.get("a").rank_ended(1, "ok", 0.1)
+    queue.get("a").ranks_ended([1], "ok", [0.1])
     assert names(queue.name_waits()) == "b"
     assert queue.get("b").waits_for == "Waits for rank 2: cell [5] of a.ipynb"
-    queue.get("a").rank_ended(2, "ok", 0.1)
+    queue.get("a").ranks_ended([2], "ok", [0.1])
     assert names(queue.startable()) == "b"
     queue.get("b").start(6)
     assert queue.get("b").model()["waits_for"] is None

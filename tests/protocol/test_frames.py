@@ -1,8 +1,17 @@
+from itertools import accumulate
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, FrameDecoder, FrameError, encode_frame
+from jupyter_dist.transport.frames import (
+    LENGTHS,
+    MAX_HEADER_BYTES,
+    FrameBounds,
+    FrameDecoder,
+    FrameError,
+    encode_frame,
+)
 
 headers = st.dictionaries(st.text(max_size=8), st.one_of(st.none(), st.integers(), st.text(max_size=20)), max_size=4)
 
@@ -15,6 +24,20 @@ def test_frames_come_back_however_the_bytes_are_split(frames, size):
     for start in range(0, len(data), size):
         found.extend(decoder.feed(data[start : start + size]))
     assert found == frames
+
+
+@given(
+    st.lists(st.builds(encode_frame, headers, st.binary(max_size=50)), max_size=6),
+    st.lists(st.integers(0, 99), max_size=9),
+)
+def test_where_frames_begin_and_end_is_known_however_the_bytes_are_split(frames, sizes):
+    data, bounds = b"".join(frames), FrameBounds()
+    between = {0, *accumulate(map(len, frames))}
+    start = 0
+    for size in [*sizes, len(data)]:
+        end = min(len(data), start + size)
+        assert bounds.feed(data[start:end]) is (start in between and end in between)
+        start = end
 
 
 @given(st.binary(max_size=300))

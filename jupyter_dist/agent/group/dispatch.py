@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from jupyter_dist.agent.processes import alike
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol import road
@@ -111,12 +112,13 @@ class Dispatcher:
             execution.warning = f"{reason} The cell starts when it is back."
             self._on_change(execution)
 
-    def rank_replied(self, rank: RankProcess, reply: Header) -> None:
-        """Record that a rank finished its part."""
+    def ranks_replied(self, ranks: Sequence[RankProcess], reply: Header, seconds: Sequence[float | None]) -> None:
+        """Record that ranks finished their parts."""
         execution = self.queue.get(reply["execution_id"])
-        if rank.cell_memory is not None:
-            execution.rank_memory(rank.rank, rank.cell_memory)
-        self._rank_ended(execution, rank.rank, reply["status"], reply["seconds"])
+        for rank in ranks:
+            if rank.cell_memory is not None:
+                execution.rank_memory(rank.rank, rank.cell_memory)
+        self._ranks_ended(execution, [rank.rank for rank in ranks], reply["status"], seconds)
 
     def rank_died(self, rank: RankProcess) -> None:
         """Handle the death of a rank: its part of the running cell is lost, the other ranks continue."""
@@ -127,7 +129,7 @@ class Dispatcher:
                     f"Rank {rank.rank} {rank.exit['reason'] if rank.exit else 'died'}.",
                     "Run on the other ranks, replace the dead ones, or restart the group.",
                 )
-                self._rank_ended(execution, rank.rank, "lost", None)
+                self._ranks_ended(execution, [rank.rank], "lost", [None])
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any]) -> None:
         """Handle a message of a rank's code: one branch per kind of road.FROM_RANK."""
@@ -244,19 +246,20 @@ class Dispatcher:
         if spec.call is not None:
             header["t"], code = "call", json.dumps(spec.call).encode()
         frame = encode_frame(header, code)
-        for rank in ranks:
-            self._ranks[rank].execute(execution.id, frame)
+        alike.execute((self._ranks[rank] for rank in ranks), execution.id, frame)
         self._on_change(execution)
 
-    def _rank_ended(self, execution: Execution, rank: int, status: Any, seconds: float | None) -> None:
+    def _ranks_ended(
+        self, execution: Execution, ranks: Sequence[int], status: Any, seconds: Sequence[float | None]
+    ) -> None:
         if execution.is_final:
             return
-        if execution.rank_ended(rank, status, seconds):
+        if execution.ranks_ended(ranks, status, seconds):
             self._finish(execution, None, None)
             self._after_end(execution)
         else:
             self._on_change(execution)
-            self.pump()  # the rank is free for cells of other notebooks
+            self.pump()  # the ranks are free for cells of other notebooks
 
     def _after_end(self, execution: Execution) -> None:
         if execution.stops_others:

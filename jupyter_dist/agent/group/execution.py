@@ -9,7 +9,7 @@ import sys
 import time
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -150,18 +150,22 @@ class Execution:
         self._num_running = len(self.running_ranks)
         self.verdict = None
 
-    def rank_ended(self, rank: int, status: RankStatus, seconds: float | None) -> bool:
-        """Record how it ended on a rank; return True for the last rank."""
-        if self.statuses[rank][0] == "running":
-            self.statuses[rank] = (status, seconds)
-            self._num_running -= 1
-        if self.asking is not None:
-            self.asking.drop(rank)
+    def ranks_ended(self, ranks: Sequence[int], status: RankStatus, seconds: Sequence[float | None]) -> bool:
+        """Record how it ended on ranks; return True for the last ones."""
+        statuses = self.statuses
+        for rank, one in zip(ranks, seconds, strict=True):
+            if statuses[rank][0] == "running":
+                statuses[rank] = (status, one)
+                self._num_running -= 1
+            if self.asking is not None:
+                self.asking.drop(rank)
         return self._num_running == 0
 
     def rank_memory(self, rank: int, changed: CellMemory) -> None:
         """Record what it did to the memory of a rank."""
-        self._memory = {**(self._memory or {}), rank: changed}
+        if self._memory is None:
+            self._memory = {}
+        self._memory[rank] = changed
 
     def finish(self, state: ExecutionState | None = None, error: JupyterDistError | None = None) -> None:
         """End it with the outcome of its ranks, or with `state` if it was aborted before it ran."""

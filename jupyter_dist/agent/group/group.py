@@ -223,18 +223,18 @@ class Group:
 
     # -- events of ranks (RankListener) ---------------------------------------------------------------
 
-    def rank_changed(self, rank: RankProcess) -> None:
-        """Handle a rank's new state; the group is up when the last rank is idle."""
+    def ranks_changed(self) -> None:
+        """Handle new states of ranks; the group is up when the last rank is idle."""
         self._on_group()
         waiting = self._formed is not None and not self._formed.done()
         if waiting and all(other.state == "idle" for other in self.ranks):
             assert self._formed is not None
             self._formed.set_result(None)
 
-    def rank_replied(self, rank: RankProcess, reply: Header) -> None:
-        """Handle a rank that finished its part of a cell."""
+    def ranks_replied(self, ranks: Sequence[RankProcess], reply: Header, seconds: Sequence[float | None]) -> None:
+        """Handle ranks that finished their parts of a cell."""
         self.process_group.replied(reply, (other for other in self.ranks if other.state == "idle"))
-        self.dispatcher.rank_replied(rank, reply)
+        self.dispatcher.ranks_replied(ranks, reply, seconds)
         self._settle()
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:

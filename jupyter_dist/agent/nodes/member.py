@@ -34,6 +34,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .joinfile import JoinFile, interface_of
 from .localrank import CHUNK_BYTES, LocalRank
+from .saying import Sayings
 from .sockets import REDIAL_SECONDS, NodeSocket, check_usable, reachable
 from .stores import StoreDoor
 
@@ -71,8 +72,7 @@ class NodeAgent:
         self._conversation = Conversation(MAX_KEPT_BYTES, self._listen_all)
         self._expected = 0
         self._ranks: dict[int, LocalRank] = {}
-        self._said: list[tuple[int, str, bytes]] = []  # what ranks said in this turn of the event loop
-        self._said_bytes = 0
+        self._sayings = Sayings(self._conversation.send)  # in this turn of the event loop
         self._by_born: dict[Born, LocalRank] = {}
         self._ended_early: dict[Born, Ending] = {}  # before their start was answered
         self._new_start_method = start_method
@@ -207,7 +207,7 @@ class NodeAgent:
         self._conversation.connected(self._sock.send, int(header["received"]))
 
     def _send(self, header: Header, payload: bytes = b"") -> None:
-        self._flush()
+        self._sayings.flush()
         self._conversation.send(header, payload)
 
     def _take(self, header: Header, payload: bytes) -> None:
@@ -303,20 +303,16 @@ class NodeAgent:
 
     def _say(self, number: int, name: str, data: bytes) -> None:
         """Pass on what a rank said, with what others say in this turn of the event loop."""
-        if not self._said:
+        if not self._sayings:
             asyncio.get_running_loop().call_soon(self._flush)
-        self._said.append((number, name, data))
-        self._said_bytes += len(data)
-        if self._said_bytes >= CHUNK_BYTES:
+        self._sayings.add(number, name, data)
+        if self._sayings.num_bytes >= CHUNK_BYTES:
             self._flush()
 
     def _flush(self) -> None:
-        if self._said:
-            said, self._said, self._said_bytes = self._said, [], 0
-            parts = [(number, name, len(data)) for number, name, data in said]
-            self._conversation.send({"t": "out", "parts": parts}, b"".join(data for _, _, data in said))
-            if self._conversation.is_full:
-                self._listen_all()
+        self._sayings.flush()
+        if self._conversation.is_full:
+            self._listen_all()
 
     def _listen_all(self) -> None:
         for rank in self._by_born.values():
@@ -332,6 +328,7 @@ class NodeAgent:
         rank.drain()
         rank.close()
         self._ranks.pop(rank.number, None)
+        self._sayings.forget(rank.number)
         told = {name: getattr(ending, name) for name in ("code", "signal", "peak_bytes", "because", "killed")}
         self._send(*pack({"t": "exited", "p": rank.number}, {**told, "out_of_memory": ending.out_of_memory}))
 

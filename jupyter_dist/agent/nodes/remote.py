@@ -12,8 +12,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.agent.processes import alike
+from jupyter_dist.agent.processes.alike import Said
 from jupyter_dist.agent.processes.death import Ending
-from jupyter_dist.agent.processes.starter import SETTLE_SECONDS, Born, Ends, Hear, OnExit, ending_of
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starter import SETTLE_SECONDS, Born, Ends, OnExit, ending_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import RankSpec
@@ -24,6 +27,7 @@ from jupyter_dist.transport.resuming import Conversation
 from jupyter_dist.transport.tasks import start_task
 
 from .files import FileDoor
+from .saying import Bytes, each_said
 from .stores import LinkStores
 
 if TYPE_CHECKING:
@@ -61,23 +65,26 @@ class RemoteProcess:
         self.born: NodeBorn | None = None
         self.ending: Ending | None = None  # before its start was answered
         self._node = node
-        self._hear: Hear | None = None
-        self._early: list[tuple[str, bytes]] = []  # what it said before `listen`
+        self.rank: RankProcess | None = None  # who hears it
+        self._early: list[Bytes | Said] = []  # what it said before `listen`
         self._is_over = False
 
-    def listen(self, hear: Hear) -> None:
+    def listen(self, rank: RankProcess) -> None:
         """Pass on what the rank says, from its first word on."""
-        self._hear = hear
+        self.rank = rank
         early, self._early = self._early, []
-        for name, data in early:
-            hear(name, data)
+        for said in early:
+            self.said(said)
 
-    def said(self, name: str, data: bytes) -> None:
-        """Handle what the rank said; no data: it closed that."""
-        if self._hear is not None:
-            self._hear(name, data)
-        elif not self._is_over:
-            self._early.append((name, data))
+    def said(self, said: Bytes | Said) -> None:
+        """Handle what the rank said."""
+        if self.rank is None:
+            if not self._is_over:
+                self._early.append(said)
+        elif isinstance(said, Said):
+            alike.hear_together([self.rank], said)
+        else:
+            self.rank.hear(*said)
 
     def send(self, frame: bytes) -> None:
         """Tell the rank something; ignored when it has ended."""
@@ -93,7 +100,7 @@ class RemoteProcess:
     def ended(self) -> None:
         """Handle that there is nobody to send to any more. Idempotent."""
         self._is_over = True
-        self._hear = None
+        self.rank = None
 
 
 class RemoteNode:
@@ -194,12 +201,18 @@ class RemoteNode:
         if header["t"] != "out":
             self._handle(header, payload, self._processes.get(int(header.get("p") or 0)))
             return
-        start = 0
-        for number, name, length in header["parts"]:
-            process = self._processes.get(number)
+        for numbers, said in each_said(header, payload):
+            self._said(numbers, said)
+
+    def _said(self, numbers: list[int], said: Bytes | Said) -> None:
+        processes = [self._processes.get(number) for number in numbers]
+        ranks = [process.rank for process in processes if process is not None and process.rank is not None]
+        if isinstance(said, Said) and len(ranks) == len(numbers):
+            alike.hear_together(ranks, said)
+            return
+        for index, process in enumerate(processes):
             if process is not None:
-                process.said(name, payload[start : start + length])
-            start += length
+                process.said(said.only([index]) if isinstance(said, Said) else said)
 
     def _handle(self, header: Header, payload: bytes, process: RemoteProcess | None) -> None:
         if header["t"] == "answer":

@@ -14,11 +14,13 @@ from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import CALLBACK_ID, RankSpec
-from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, RANK_LIFE, STARTING_RANK_STATES, RankState
+from jupyter_dist.protocol.states import RANK_LIFE, STARTING_RANK_STATES, RankState
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.stream import FrameStream
 
+from . import alike
+from .alike import Said
 from .death import Ending, LastWords, describe_companions, exit_model
 from .pipes import RankPipes
 from .starter import Born, RankLink
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
 # A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
 MAX_ABSENCES = 20
-OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output", "profile"})
-
-PROCESS_GROUPS = ("ok", "broken", "none")
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +39,11 @@ log = logging.getLogger(__name__)
 class RankListener(Protocol):
     """Receives the events of a rank."""
 
-    def rank_changed(self, rank: RankProcess) -> None:
-        """Its state or message changed."""
+    def ranks_changed(self) -> None:
+        """States or messages of ranks changed."""
 
-    def rank_replied(self, rank: RankProcess, reply: Header) -> None:
-        """It finished its part of an execution; all its output is in the journal."""
+    def ranks_replied(self, ranks: Sequence[RankProcess], reply: Header, seconds: Sequence[float | None]) -> None:
+        """They finished their parts of an execution alike, each in its seconds; all their output is in the journal."""
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
         """Its code sent a message (protocol/road.py), which is sound."""
@@ -82,8 +81,8 @@ class RankProcess:
         self.gone = asyncio.Event()
         self.ended_with_it: tuple[tuple[int, str], ...] = ()  # pid and name of the processes it had started
         self.last_words = LastWords()
-        self._journal = journal
-        self._listener = listener
+        self.journal = journal
+        self.listener = listener
         self._last_execution_id: str | None = None
         self._killed_because: str | None = None
         self._mute: asyncio.TimerHandle | None = None
@@ -98,10 +97,8 @@ class RankProcess:
             "phase": self._on_phase,
             "ready": self._on_ready,
             "failed": self._on_failed,
-            "stream": self._on_stream,
-            "output": self._on_output,
+            **dict.fromkeys(alike.HANDLERS, self._on_said),
             "trace": self._on_trace,
-            "reply": self._on_reply,
             "from_rank": self._on_from_rank,
             "sync": self._on_sync,
             "answer": self._on_answer,
@@ -128,7 +125,7 @@ class RankProcess:
         """Start listening to the process."""
         self.born = born
         if self._link is not None:
-            self._link.listen(self._hear)
+            self._link.listen(self)
             return
         assert self._sock is not None
         self._sock.setblocking(False)
@@ -152,10 +149,10 @@ class RankProcess:
         text = f"Rank {self.rank} {self.exit['reason']}."
         self.ended_with_it = ending.killed
         for note in filter(None, (text, describe_companions(ending))):
-            self._journal.append("note", note.encode(), rank=self.rank, execution_id=self.execution_id)
+            self.journal.append("note", note.encode(), rank=self.rank, execution_id=self.execution_id)
         self.set_state("dead", text)
         self.gone.set()
-        self._listener.rank_died(self)
+        self.listener.rank_died(self)
 
     def release(self) -> None:
         """Close the agent's channel and pipes; the process is not touched. Idempotent."""
@@ -189,12 +186,21 @@ class RankProcess:
         elif self._stream is not None and not self._stream.is_closing:
             self._stream.send_encoded([frame])
 
-    def execute(self, execution_id: str, frame: bytes) -> None:
-        """Run a cell, given as an encoded `execute` message; its end is reported by `rank_replied` or `rank_died`."""
+    def begin(self, execution_id: str, frame: bytes) -> None:
+        """Run its part of a cell (alike.execute, which tells the listener)."""
         self.execution_id = self._last_execution_id = execution_id
         self._forget_interrupt()
         self._send(frame)
-        self.set_state("busy")
+        self._enter("busy")
+
+    def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None) -> None:
+        """Handle its reply, which is sound (alike.py, which tells the listener)."""
+        self.execution_id = None
+        self._forget_interrupt()
+        self.collective_seq = reply.get("collective_seq")
+        self.kinds, self.cell_memory = kinds, memory
+        self.process_group = reply.get("process_group", "ok")
+        self._enter("idle")
 
     def interrupt(self) -> None:
         """Interrupt its cell."""
@@ -236,12 +242,17 @@ class RankProcess:
 
     def set_state(self, state: RankState, message: str | None = None) -> None:
         """Enter a state and tell the listener."""
+        if self._enter(state, message):
+            self.listener.ranks_changed()
+
+    def _enter(self, state: RankState, message: str | None = None) -> bool:
         RANK_LIFE.check(self.state, state)
-        if (state, message) != (self.state, self.message):
-            if state != self.state:
-                self.state_at = time.time()
-            self.state, self.message = state, message
-            self._listener.rank_changed(self)
+        if (state, message) == (self.state, self.message):
+            return False
+        if state != self.state:
+            self.state_at = time.time()
+        self.state, self.message = state, message
+        return True
 
     def reached(self, reason: str | None) -> None:
         """Handle that its node cannot be reached, and why; None: it can again."""
@@ -276,7 +287,7 @@ class RankProcess:
     def successor(self, store_path: str) -> RankProcess:
         """Return a new one without a process, to take the place of this one, which is dead."""
         absences = [*self.absences, [self.state_at, time.time()]][-MAX_ABSENCES:]
-        return RankProcess(replace(self.spec, store_path=store_path), self._journal, self._listener, absences)
+        return RankProcess(replace(self.spec, store_path=store_path), self.journal, self.listener, absences)
 
     # -- receiving ------------------------------------------------------------------------------------
 
@@ -291,23 +302,29 @@ class RankProcess:
             pass
         except Exception:  # the outermost level of the reading task: the group must learn that the rank failed
             log.exception("Rank %d sent an invalid message", self.rank)
-        self._lost_channel()
+        self.lost_channel()
 
-    def _hear(self, name: str, data: bytes) -> None:
+    @property
+    def is_mute(self) -> bool:
+        """Whether it has lost its channel; it is killed soon."""
+        return self._mute is not None
+
+    def hear(self, name: str, data: bytes) -> None:
         """Take what its node agent passes on, in the order in which the rank said it."""
         if name != "channel":
             self._on_text(name, data)
         elif not data:
-            self._lost_channel()
-        elif self._mute is None:
+            self.lost_channel()
+        elif not self.is_mute:
             try:
                 for header, payload in self._decoder.feed(data):
                     self._handlers[header["t"]](header, payload)
             except Exception:  # as above
                 log.exception("Rank %d sent an invalid message", self.rank)
-                self._lost_channel()
+                self.lost_channel()
 
-    def _lost_channel(self) -> None:
+    def lost_channel(self) -> None:
+        """Handle that it cannot be understood any more: end it, unless it ends by itself."""
         because = "it had lost its channel to the agent"
         self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, because)
 
@@ -323,43 +340,18 @@ class RankProcess:
         self.last_words.add(payload)
         self.failure = f"{header['ename']}: {header['evalue']}"
 
-    def _on_stream(self, header: Header, payload: bytes) -> None:
-        self._keep_text(header["name"], payload, header["execution_id"])
-
-    def _on_output(self, header: Header, payload: bytes) -> None:
-        kind = header["msg_type"]
-        if kind in OUTPUT_KINDS:
-            self._keep(kind, payload, execution_id=header["execution_id"])
+    def _on_said(self, header: Header, payload: bytes) -> None:
+        alike.hear([self], Said.by_one(header, payload))
 
     def _on_trace(self, header: Header, payload: bytes) -> None:
         if self.execution_id is not None and header["execution_id"] == self.execution_id:
-            self._listener.rank_traced(self, payload, header["is_first"] is True)
-
-    def _on_reply(self, header: Header, _: bytes) -> None:
-        if header["execution_id"] != self.execution_id:
-            return
-        if header["status"] not in FINAL_EXECUTION_STATES or header.get("process_group", "ok") not in PROCESS_GROUPS:
-            raise ValueError("an invalid reply")
-        self._keep("rank_end", **{name: header[name] for name in ("execution_id", "status", "seconds")})
-        self.execution_id = None
-        self._forget_interrupt()
-        self.collective_seq = header.get("collective_seq")
-        kinds = header.get("kinds")
-        self.kinds = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
-        self.cell_memory = _cell_memory(header.get("memory"))
-        self.process_group = header.get("process_group", "ok")
-        self.set_state("idle")
-        self._listener.rank_replied(self, header)
+            self.listener.rank_traced(self, payload, header["is_first"] is True)
 
     def _on_from_rank(self, header: Header, payload: bytes) -> None:
         content = road.FROM_RANK[header["kind"]].decode(payload)
         if not isinstance(header["number"], int):
             raise ValueError("not a number")
-        self._listener.rank_sent(self, header, content, len(payload))
-
-    def _keep(self, kind: str, payload: bytes = b"", **fields: Any) -> None:
-        """Append a record of the rank to the journal. Raises ValueError if readers would reject it."""
-        self._journal.append_of(self.rank, kind, payload, **fields)
+        self.listener.rank_sent(self, header, content, len(payload))
 
     def _forget_interrupt(self) -> None:
         self.interrupted_at, self.ignores_interrupt = None, False
@@ -378,16 +370,6 @@ class RankProcess:
         self._keep_text(name, data, self._last_execution_id)
 
     def _keep_text(self, name: str, data: bytes, execution_id: str | None) -> None:
-        self._keep("stream", data, execution_id=execution_id, name=name)
+        self.journal.append_of(self.rank, "stream", data, execution_id=execution_id, name=name)
         if name == "stderr":
             self.last_words.add(data)
-
-
-def _cell_memory(told: Any) -> CellMemory | None:
-    """Return what a cell changed in the memory of its rank, as far as the rank tells it in the right form."""
-    if not isinstance(told, dict) or told.get("kind") not in ("allocated", "resident"):
-        return None
-    added, peak = told.get("added_bytes"), told.get("peak_bytes")
-    if not isinstance(added, int) or not isinstance(peak, int | None):
-        return None
-    return {"kind": told["kind"], "added_bytes": added, "peak_bytes": peak}

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -26,6 +26,9 @@ from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
 
 from .death import SHIM_KILLED, ZYGOTE_KILLED, Ending
+
+if TYPE_CHECKING:
+    from .rank_process import RankProcess
 
 FORK_SECONDS = 10.0
 PREPARE_SECONDS = 300.0  # imports, which may come from a cold network file system; as long as the forkserver has
@@ -52,13 +55,12 @@ class Born:
 
 
 OnExit = Callable[[Born, Ending], Coroutine[Any, Any, None]]
-Hear = Callable[[str, bytes], None]  # `channel`, `stdout` or `stderr`, and data; no data: the rank closed its channel
 
 
 class RankLink(Protocol):
     """The way to a rank on another machine."""
 
-    def listen(self, hear: Hear) -> None:
+    def listen(self, rank: RankProcess) -> None:
         """Pass on what the rank says, from its first word on."""
 
     def send(self, frame: bytes) -> None:
