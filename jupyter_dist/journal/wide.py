@@ -40,6 +40,21 @@ def each_rank(header: Header, payload: bytes) -> Iterator[Said]:
     yield from _narrow(header, payload, ranks, range(len(ranks)))
 
 
+def alike(header: Header, payload: bytes) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """Yield what the ranks of a record said, once for ranks that said the same. Their seconds are not part of that."""
+    if not is_wide(header):
+        yield (header["rank"],), payload
+        return
+    ranks, sizes = expand_ranks(header["ranks"]), header.get("sizes")
+    if sizes is None:
+        yield ranks, b"" if len(payload) > MAX_SHARED_BYTES else payload
+        return
+    start = 0
+    for rank, size in zip(ranks, sizes, strict=True):
+        yield (rank,), payload[start : start + size]
+        start += size
+
+
 def of_rank(header: Header, payload: bytes, rank: int) -> Said:
     """Return the record of one of its ranks; a record that is not wide itself."""
     if not is_wide(header):

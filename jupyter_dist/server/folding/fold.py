@@ -3,7 +3,7 @@
 A unit is a line of a stream, or one rich output as canonical JSON. Each rank has a cursor: the row of its last
 unit. Its next unit goes to a row after the cursor: one that holds an equal unit, else a similar one (a variant
 of the same line with other numbers), else a new row. So the units of every rank keep their order, and no output is
-lost, however the ranks interleave. Sets of ranks are bit masks.
+lost, however the ranks interleave. Sets of ranks are bit masks, and ranks that say the same are placed together.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ class Fold:
 
     def __init__(self) -> None:
         self._start = Row("", "")
-        self._cursors: dict[int, Row] = {}  # row of the last settled unit, by rank bit
+        # By the lowest bit of ranks that are placed together.
+        self._cursors: dict[int, Row] = {}  # row of the last settled unit
         self._provisional: dict[int, Row] = {}
+        self._together: dict[int, int] = {}  # their mask, if they are several
         self._ids: set[int] = set()
         self._spare_id = _SPARE_IDS
         self.num_variants = 0
@@ -50,48 +52,68 @@ class Fold:
             yield row
             row = row.next
 
-    def append(self, bit: int, kind: str, text: str, unit_id: int, seq: int) -> Row:
-        """Place the next unit of the rank, in place of a provisional one. Return the row."""
-        if bit in self._provisional:
-            self._lift_provisional(bit, seq)
-        cursor = self._cursors.get(bit, self._start)
+    def append(self, mask: int, kind: str, text: str, unit_id: int, seq: int) -> Row:
+        """Place the next unit of these ranks, in place of a provisional one. Return the row."""
+        key = self._key(mask)
+        if key in self._provisional:
+            self._lift_provisional(mask, seq)
+        cursor = self._cursors.get(key, self._start)
         row = cursor.next
         if row is None or row.kind != kind or text not in row.variants:
-            row = self._row_for(bit, kind, text, cursor, settled=True, seq=seq)
-        self._join(row, bit, text, unit_id, seq)
-        row.settled |= bit
-        self._cursors[bit] = row
+            row = self._row_for(key, kind, text, cursor, settled=True, seq=seq)
+        self._join(row, mask, text, unit_id, seq)
+        row.settled |= mask
+        self._cursors[key] = row
         return row
 
-    def show_provisional(self, bit: int, kind: str, text: str, unit_id: int, seq: int) -> None:
-        """Place the rank's unfinished line; it does not move the cursor, and is removed when it is replaced."""
-        if bit in self._provisional:
-            self._lift_provisional(bit, seq)
+    def show_provisional(self, mask: int, kind: str, text: str, unit_id: int, seq: int) -> None:
+        """Place the ranks' unfinished line; it does not move the cursor, and is removed when it is replaced."""
+        key = self._key(mask)
+        if key in self._provisional:
+            self._lift_provisional(mask, seq)
         if text:
-            cursor = self._cursors.get(bit, self._start)
-            row = self._row_for(bit, kind, text, cursor, settled=False, seq=seq)
-            self._join(row, bit, text, unit_id, seq)
-            self._provisional[bit] = row
+            cursor = self._cursors.get(key, self._start)
+            row = self._row_for(key, kind, text, cursor, settled=False, seq=seq)
+            self._join(row, mask, text, unit_id, seq)
+            self._provisional[key] = row
 
-    def replace(self, row: Row, bit: int, text: str, unit_id: int, seq: int) -> None:
-        """Replace the rank's unit in a row (a display was updated)."""
-        self._leave(row, bit)
-        self._join(row, bit, text, unit_id, seq)
-        row.settled |= bit
+    def replace(self, row: Row, mask: int, text: str, unit_id: int, seq: int) -> None:
+        """Replace the ranks' unit in a row (a display was updated)."""
+        self._leave(row, mask)
+        self._join(row, mask, text, unit_id, seq)
+        row.settled |= mask
 
-    def clear(self, bit: int, rows: list[Row], seq: int) -> None:
-        """Remove all units of the rank, which are in `rows`."""
-        if bit in self._provisional:
-            self._lift_provisional(bit, seq)
-        self._cursors.pop(bit, None)
+    def clear(self, mask: int, rows: list[Row], seq: int) -> None:
+        """Remove all units of the ranks, which are in `rows`."""
+        key = self._key(mask)
+        if key in self._provisional:
+            self._lift_provisional(mask, seq)
+        self._cursors.pop(key, None)
         for row in rows:
-            self._leave(row, bit)
+            self._leave(row, mask)
             self._drop_if_empty(row, seq)
+
+    def split(self, mask: int, part: int) -> None:
+        """Place some of the ranks that were placed together by themselves from now on."""
+        key = self._key(mask)
+        for places in (self._cursors, self._provisional):
+            if (row := places.pop(key, None)) is not None:
+                for some in (part, mask ^ part):
+                    places[some & -some] = row
+        del self._together[key]
+        for some in (part, mask ^ part):
+            self._key(some)
+
+    def _key(self, mask: int) -> int:
+        key = mask & -mask
+        if key != mask:
+            self._together[key] = mask
+        return key
 
     # -- finding a row --
 
     def _row_for(  # noqa: PLR0913 - all of a unit
-        self, bit: int, kind: str, text: str, cursor: Row, *, settled: bool, seq: int
+        self, key: int, kind: str, text: str, cursor: Row, *, settled: bool, seq: int
     ) -> Row:
         found = _find(cursor, kind, text, settled=settled)
         if found is not None and text in found.variants:
@@ -105,7 +127,7 @@ class Fold:
         if found is not None:
             return found
         row = Row(kind, text)
-        self._link(row, self._insertion_point(cursor, bit), seq)
+        self._link(row, self._insertion_point(cursor, key), seq)
         return row
 
     def _find_movable(self, cursor: Row, kind: str, text: str) -> Row | None:
@@ -121,34 +143,34 @@ class Fold:
             row = row.prev
         return None
 
-    def _insertion_point(self, cursor: Row, bit: int) -> Row:
+    def _insertion_point(self, cursor: Row, key: int) -> Row:
         """Return the place after the newest units of lower ranks, so that differing ranks appear in order."""
         point = cursor
         row = point.next
-        while row is not None and row.mask < bit and self._is_newest(row):
+        while row is not None and row.mask < key and self._is_newest(row):
             point, row = row, row.next
         return point
 
     def _is_newest(self, row: Row) -> bool:
         mask = row.mask
         while mask:
-            bit = mask & -mask
-            if self._provisional.get(bit, self._cursors.get(bit)) is not row:
+            key = mask & -mask
+            if self._provisional.get(key, self._cursors.get(key)) is not row:
                 return False
-            mask ^= bit
+            mask ^= self._together.get(key, key)
         return True
 
     # -- changing rows --
 
-    def _join(self, row: Row, bit: int, text: str, unit_id: int, seq: int) -> None:
+    def _join(self, row: Row, mask: int, text: str, unit_id: int, seq: int) -> None:
         variant = row.variants.get(text)
         if variant is None:
-            row.variants[text] = Variant(self._new_id(unit_id), text, bit)
+            row.variants[text] = Variant(self._new_id(unit_id), text, mask)
             self.num_variants += 1
             self.num_chars += len(text)
         else:
-            variant.mask |= bit
-        row.mask |= bit
+            variant.mask |= mask
+        row.mask |= mask
         touch(row, seq)
 
     def _new_id(self, unit_id: int) -> int:
@@ -159,20 +181,20 @@ class Fold:
         self._ids.add(unit_id)
         return unit_id
 
-    def _leave(self, row: Row, bit: int) -> None:
-        variant = next(variant for variant in row.variants.values() if variant.mask & bit)
-        variant.mask ^= bit
-        row.mask ^= bit
-        row.settled &= ~bit
+    def _leave(self, row: Row, mask: int) -> None:
+        variant = next(variant for variant in row.variants.values() if variant.mask & mask)
+        variant.mask ^= mask
+        row.mask ^= mask
+        row.settled &= ~mask
         if not variant.mask:
             del row.variants[variant.text]
             self._ids.discard(variant.id)
             self.num_variants -= 1
             self.num_chars -= len(variant.text)
 
-    def _lift_provisional(self, bit: int, seq: int) -> None:
-        row = self._provisional.pop(bit)
-        self._leave(row, bit)
+    def _lift_provisional(self, mask: int, seq: int) -> None:
+        row = self._provisional.pop(mask & -mask)
+        self._leave(row, mask)
         self._drop_if_empty(row, seq)
 
     def _drop_if_empty(self, row: Row, seq: int) -> None:
@@ -222,3 +244,8 @@ def _find(cursor: Row, kind: str, text: str, *, settled: bool) -> Row | None:
 
 def _template(kind: str, text: str) -> str:
     return _NUMBERS.sub("~", text) if kind in STREAM_KINDS else kind
+
+
+def lowest(mask: int) -> int:
+    """Return the lowest rank of a mask."""
+    return (mask & -mask).bit_length() - 1

@@ -70,6 +70,13 @@ class LineBuffer:
         self.held = ""
         self._begin_line()
 
+    def copy(self) -> LineBuffer:
+        """Return one in the same state."""
+        copied = LineBuffer()
+        copied.text, copied.held = self.text, self.held
+        copied._column, copied._replaces = self._column, self._replaces
+        return copied
+
     def _begin_line(self) -> None:
         self.text, self._column, self._replaces = "", None, False
 

@@ -1,16 +1,16 @@
-"""Feeds one rank's outputs of one execution to the fold: decoding, lines, displays, and limits."""
+"""Feeds outputs of a rank, or of ranks that say the same, to the fold: decoding, lines, displays, and limits."""
 
 from __future__ import annotations
 
 import codecs
 import json
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jupyter_dist.protocol import models
 
-from .fold import ID_RANKS, STREAM_KINDS, Fold
+from .fold import ID_RANKS, STREAM_KINDS, Fold, lowest
 from .lines import LineBuffer
 from .rows import Row
 
@@ -70,13 +70,29 @@ class Decoders:
             decoder = self.by_name[name] = codecs.getincrementaldecoder("utf-8")("replace")
         return decoder.decode(data, final)
 
+    @property
+    def hold_nothing(self) -> bool:
+        """Whether no character has come in part."""
+        return not any(decoder.getstate()[0] for decoder in self.by_name.values())
+
+    def copy(self) -> Decoders:
+        """Return some in the same state."""
+        copied = Decoders()
+        for name, decoder in self.by_name.items():
+            copied.decode(name, b"")
+            copied.by_name[name].setstate(decoder.getstate())
+        return copied
+
 
 class RankFeed:
-    """Feeds one rank's outputs to the fold until its head is full, then keeps only the last ones."""
+    """Feeds the outputs of ranks that say the same to the fold until its head is full, then keeps only the last ones.
 
-    def __init__(self, rank: int, fold: Fold, limits: Limits) -> None:
-        self.rank = rank
-        self.bit = 1 << rank
+    `mask` has a bit for each of the ranks.
+    """
+
+    def __init__(self, mask: int, fold: Fold, limits: Limits) -> None:
+        self.mask = mask
+        self.rank = lowest(mask)  # which gives outputs their ids
         self.elided = Elided()
         self.head_full = False
         self.tail: deque[Unit] = deque()
@@ -91,6 +107,38 @@ class RankFeed:
         self._tail_bytes = 0
         self._head: list[tuple[Row, Unit]] = []
         self._clear_pending = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no line, and no character, is unfinished."""
+        return not (self._line.text or self._line.held) and self._decoders.hold_nothing
+
+    def split(self, mask: int) -> RankFeed:
+        """Let go of some of its ranks, but not of all; return their feed, which has been fed the same."""
+        new = RankFeed(mask, self._fold, self._limits)
+        before, self.mask = self.rank, self.mask ^ mask
+        self.rank = lowest(self.mask)
+        if self._kind or self._ordinal or self._clear_pending or self._decoders.by_name:  # was fed
+            self._fold.split(self.mask | mask, mask)
+            new._take_over(self)
+            for feed in (self, new):
+                feed._renumber(feed.rank - before)
+        return new
+
+    def _take_over(self, other: RankFeed) -> None:
+        self.elided = Elided(other.elided.bytes, other.elided.lines)
+        self.head_full, self._clear_pending = other.head_full, other._clear_pending
+        self._decoders, self._line = other._decoders.copy(), other._line.copy()
+        self._kind, self._ordinal = other._kind, other._ordinal
+        self._head_bytes, self._head_lines, self._tail_bytes = other._head_bytes, other._head_lines, other._tail_bytes
+        self._head = [(row, replace(unit)) for row, unit in other._head]
+        self.tail = deque(map(replace, other.tail))
+
+    def _renumber(self, difference: int) -> None:
+        """Give its outputs the ids that they would have had from its first rank."""
+        if difference:
+            for unit in (*(unit for _, unit in self._head), *self.tail):
+                unit.id += difference
 
     def stream(self, name: str, data: bytes, seq: int) -> None:
         """Add text of a stream."""
@@ -115,7 +163,7 @@ class RankFeed:
         for row, unit in self._head:
             if unit.display_id == display_id:
                 unit.text = _rich_text({**json.loads(unit.text), **data})[0]
-                self._fold.replace(row, self.bit, unit.text, unit.id, seq)
+                self._fold.replace(row, self.mask, unit.text, unit.id, seq)
         for unit in self.tail:
             if unit.display_id == display_id:
                 unit.text = _rich_text({**json.loads(unit.text), **data})[0]
@@ -125,7 +173,7 @@ class RankFeed:
         self._clear_pending = wait
         if wait:
             return
-        self._fold.clear(self.bit, [row for row, _ in self._head], seq)
+        self._fold.clear(self.mask, [row for row, _ in self._head], seq)
         self._head.clear()
         self.tail.clear()
         self._line.reset()
@@ -166,7 +214,7 @@ class RankFeed:
 
     def _show_unfinished(self, seq: int) -> None:
         text = "" if self.head_full else self._line.text
-        self._fold.show_provisional(self.bit, self._kind, text, self._next_id(), seq)
+        self._fold.show_provisional(self.mask, self._kind, text, self._next_id(), seq)
 
     def _next_id(self) -> int:
         return (self._ordinal + 1) * ID_RANKS + self.rank
@@ -175,7 +223,7 @@ class RankFeed:
         unit = Unit(kind, text, self._next_id(), size, display_id)
         self._ordinal += 1
         if not self.head_full:
-            row = self._fold.append(self.bit, kind, text, unit.id, seq)
+            row = self._fold.append(self.mask, kind, text, unit.id, seq)
             self._head.append((row, unit))
             self._head_bytes += _weight(unit)
             self._head_lines += 1

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jupyter_dist.journal.wide import each_rank
+from jupyter_dist.journal.wide import alike, each_rank
 from jupyter_dist.protocol import models
 
 from .content import DamagedContentError, read_content
-from .fold import Fold
+from .feeds import Feeds
+from .fold import Fold, lowest
 from .profiles import Summary, compare, profile_output, read_summary
-from .rankfeed import Limits, RankFeed
+from .rankfeed import RankFeed
 from .rows import Row
 from .snapshots import EMPTY, Piece, Snapshot, build_snapshot
 
 _ELIDED_IDS = 1 << 46
+
+Ranks = Sequence[int]
 
 
 class View:
@@ -29,8 +32,7 @@ class View:
         self.began = False
         self.ended = False
         self._fold = Fold()
-        self._limits = Limits.for_ranks(len(ranks))
-        self._feeds = {rank: RankFeed(rank, self._fold, self._limits) for rank in ranks}
+        self._feeds = Feeds(ranks, self._fold)
         self._profiles: dict[int, Summary] = {}  # of a profiled cell, by rank
         self._snapshot = EMPTY
         self._tail_seq = 0
@@ -41,11 +43,17 @@ class View:
         if seq <= self.seq:
             return
         self.seq = seq
-        method = _METHODS.get(record["kind"])
-        if method is not None:
-            for said, part in each_rank(record, payload):
+        kind = record["kind"]
+        if kind in _OF_FEEDS:
+            for ranks, part in alike(record, payload):
                 with contextlib.suppress(DamagedContentError):
-                    method(self, said, part)
+                    _OF_FEEDS[kind](self, ranks, record, part)
+        elif kind == "begin":
+            self.began = True
+        elif kind == "profile":
+            self._profile(record, payload)
+        elif kind == "end":
+            self._end()
 
     def snapshot(self) -> Snapshot:
         """Return the current items; the same object until the next record."""
@@ -59,41 +67,44 @@ class View:
 
     # -- records --
 
-    def _begin(self, record: dict[str, Any], payload: bytes) -> None:
-        self.began = True
-
-    def _stream(self, record: dict[str, Any], payload: bytes) -> None:
-        feed = self._feed(record)
-        feed.stream(record["name"], payload, self.seq)
-        self._note_tail(feed)
-
-    def _rich(self, record: dict[str, Any], payload: bytes) -> None:
-        content = read_content(payload)
-        feed = self._feed(record)
-        feed.output(record["kind"], rich_output(record["kind"], content), content["display_id"], self.seq)
-        self._note_tail(feed)
-
-    def _update(self, record: dict[str, Any], payload: bytes) -> None:
-        content = read_content(payload)
-        if content["display_id"] is not None:
-            feed = self._feed(record)
-            feed.update(content["display_id"], {name: content[name] for name in ("data", "metadata")}, self.seq)
+    def _stream(self, ranks: Ranks, record: dict[str, Any], payload: bytes) -> None:
+        for feed in self._feeds.of(ranks):
+            feed.stream(record["name"], payload, self.seq)
             self._note_tail(feed)
 
-    def _clear(self, record: dict[str, Any], payload: bytes) -> None:
-        self._feed(record).clear(read_content(payload)["wait"], self.seq)
+    def _rich(self, ranks: Ranks, record: dict[str, Any], payload: bytes) -> None:
+        content = read_content(payload)
+        output = rich_output(record["kind"], content)
+        for feed in self._feeds.of(ranks):
+            feed.output(record["kind"], output, content["display_id"], self.seq)
+            self._note_tail(feed)
+
+    def _update(self, ranks: Ranks, record: dict[str, Any], payload: bytes) -> None:
+        content = read_content(payload)
+        if content["display_id"] is not None:
+            for feed in self._feeds.of(ranks):
+                feed.update(content["display_id"], {name: content[name] for name in ("data", "metadata")}, self.seq)
+                self._note_tail(feed)
+
+    def _clear(self, ranks: Ranks, record: dict[str, Any], payload: bytes) -> None:
+        wait = read_content(payload)["wait"]
+        for feed in self._feeds.of(ranks):
+            feed.clear(wait, self.seq)
         self._tail_seq = self.seq
 
+    def _rank_end(self, ranks: Ranks, record: dict[str, Any], payload: bytes) -> None:
+        for feed in self._feeds.unsettled(ranks):
+            feed.settle(self.seq)
+        for feed in self._feeds.within(ranks):
+            self._note_tail(feed)
+
     def _profile(self, record: dict[str, Any], payload: bytes) -> None:
-        self._profiles[record["rank"]] = read_summary(payload)
+        for said, part in each_rank(record, payload):
+            with contextlib.suppress(DamagedContentError):
+                self._profiles[said["rank"]] = read_summary(part)
 
-    def _rank_end(self, record: dict[str, Any], payload: bytes) -> None:
-        feed = self._feed(record)
-        feed.settle(self.seq)
-        self._note_tail(feed)
-
-    def _end(self, record: dict[str, Any], payload: bytes) -> None:
-        for feed in self._feeds.values():
+    def _end(self) -> None:
+        for feed in self._feeds:
             feed.settle(self.seq)
         if self._profiles and not self.ended:
             self._show_profile()
@@ -102,18 +113,10 @@ class View:
 
     def _show_profile(self) -> None:
         """Show what all ranks have told, as an output of each: equal ones are shown once."""
-        output = profile_output(compare(self.execution_id, self._profiles, sorted(self._feeds)))
-        for feed in self._feeds.values():
+        output = profile_output(compare(self.execution_id, self._profiles, self._feeds.ranks()))
+        for feed in self._feeds:
             feed.output("display_data", output, None, self.seq)
         self._profiles.clear()
-
-    def _feed(self, record: dict[str, Any]) -> RankFeed:
-        rank = record["rank"]
-        feed = self._feeds.get(rank)
-        if feed is None:
-            # A thread of an earlier cell can write on a rank that is not part of this execution.
-            feed = self._feeds[rank] = RankFeed(rank, self._fold, self._limits)
-        return feed
 
     def _note_tail(self, feed: RankFeed) -> None:
         if feed.head_full:
@@ -124,7 +127,7 @@ class View:
     def _pieces(self) -> Iterator[Piece]:
         for row in self._fold.rows():
             yield from _row_pieces(row, row.seq)
-        feeds = [feed for _, feed in sorted(self._feeds.items()) if feed.head_full]
+        feeds = [feed for feed in self._feeds if feed.head_full]
         if feeds:
             yield from self._elided_pieces(feeds)
             for row in _folded_tails(feeds).rows():
@@ -136,11 +139,10 @@ class View:
         for feed in feeds:
             amount = (feed.elided.bytes, feed.elided.lines)
             if any(amount):
-                masks[amount] = masks.get(amount, 0) | feed.bit
+                masks[amount] = masks.get(amount, 0) | feed.mask
         for (size, lines), mask in masks.items():
-            lowest = (mask & -mask).bit_length() - 1
             text = json.dumps({"bytes": size, "lines": lines})
-            yield Piece(_ELIDED_IDS + lowest, self._tail_seq, mask, "elided", text)
+            yield Piece(_ELIDED_IDS + lowest(mask), self._tail_seq, mask, "elided", text)
 
 
 def rich_output(kind: str, content: dict[str, Any]) -> models.Output:
@@ -161,19 +163,16 @@ def _folded_tails(feeds: list[RankFeed]) -> Fold:
     fold = Fold()
     for feed in feeds:
         for unit in feed.tail_units():
-            fold.append(feed.bit, unit.kind, unit.text, unit.id, 0)
+            fold.append(feed.mask, unit.kind, unit.text, unit.id, 0)
     return fold
 
 
-_METHODS = {
-    "begin": View._begin,
+_OF_FEEDS = {
     "stream": View._stream,
     "display_data": View._rich,
     "execute_result": View._rich,
     "error": View._rich,
     "update_display_data": View._update,
     "clear_output": View._clear,
-    "profile": View._profile,
     "rank_end": View._rank_end,
-    "end": View._end,
 }
