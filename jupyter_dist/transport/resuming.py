@@ -1,15 +1,19 @@
 """A conversation that outlives its connections: what is cut off is sent again, and nothing arrives twice.
 
 Every message has a number. The sender keeps it until the other side has acknowledged that number; after a new
-connection it sends all that it keeps, and the receiver drops what it has had.
+connection it sends all that it keeps, and the receiver drops what it has had. Every message acknowledges, and there is
+one at least every few moments, so only a flood needs some that do nothing else.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 
 from .frames import Header, encode_frame
+
+MAX_UNACKNOWLEDGED_BYTES = 1 << 20  # then the other side is told at once, or it would stop for want of room
 
 Transmit = Callable[[bytes], None]
 
@@ -25,7 +29,8 @@ class Conversation:
             on_room: called when it is not full any more.
         """
         self.received = 0  # number of the last message that was taken; acknowledged with every frame that is sent
-        self._told = 0  # what the other side knows of that
+        self._unacknowledged = 0  # bytes that were taken since
+        self._told_at = 0.0  # monotonic time of the last frame that was sent
         self._max_bytes = max_bytes
         self._on_room = on_room
         self._transmit: Transmit | None = None
@@ -43,10 +48,19 @@ class Conversation:
         """Return how much is not acknowledged."""
         return self._kept_bytes
 
-    @property
-    def owes_acknowledgement(self) -> bool:
-        """Whether the other side does not know yet how much was taken."""
-        return self.received > self._told
+    def is_due(self, seconds: float) -> bool:
+        """Whether to acknowledge: much was taken, or the other side has heard nothing for so many seconds."""
+        is_late = time.monotonic() - self._told_at >= seconds
+        return is_late or self._unacknowledged >= MAX_UNACKNOWLEDGED_BYTES
+
+    def take(self, header: Header, payload: bytes) -> bool:
+        """Take what arrived; return whether it is the next message, and not one that was taken before."""
+        self.acknowledged(int(header.get("ack") or 0))
+        if int(header.get("n") or 0) != self.received + 1:
+            return False
+        self.received += 1
+        self._unacknowledged += len(payload)
+        return True
 
     def send(self, header: Header, payload: bytes = b"") -> None:
         """Send a message, now or as soon as there is a connection."""
@@ -80,5 +94,5 @@ class Conversation:
 
     def _send(self, number: int, header: Header, payload: bytes) -> None:
         if self._transmit is not None:
-            self._told = self.received
+            self._told_at, self._unacknowledged = time.monotonic(), 0
             self._transmit(encode_frame({**header, "n": number, "ack": self.received}, payload))

@@ -237,7 +237,7 @@ class Nodes:
         welcome = {
             "t": "welcome",
             "node": node.node,
-            "received": node.expected,
+            "received": node.conversation.received,
             "cwd": self._spec.cwd,
             "ranks": format_ranks(node.ranks),
         }
@@ -276,8 +276,7 @@ class Nodes:
     def _look_at(self, node: RemoteNode, silent_seconds: float) -> None:
         if node.state not in ("joined", "unreachable"):
             return
-        if node.conversation.owes_acknowledgement or time.monotonic() - node.told_at >= BEAT_SECONDS:
-            node.told_at = time.monotonic()
+        if node.conversation.is_due(BEAT_SECONDS):
             node.conversation.acknowledge()
         if silent_seconds > self._lease_seconds + LEASE_MARGIN_SECONDS:
             self._gone(node, f"its machine could not be reached for {self._lease_seconds:g} s, and ends its ranks then")

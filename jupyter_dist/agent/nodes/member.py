@@ -70,7 +70,6 @@ class NodeAgent:
         self._session = session
         self._folder = Path(tempfile.mkdtemp(prefix="jupyter-dist-node-"))
         self._conversation = Conversation(MAX_KEPT_BYTES, self._listen_all)
-        self._expected = 0
         self._ranks: dict[int, LocalRank] = {}
         self._sayings = Sayings(self._conversation.send)  # in this turn of the event loop
         self._by_born: dict[Born, LocalRank] = {}
@@ -82,7 +81,7 @@ class NodeAgent:
         self._num_refused = 0  # how often the head's machine has said that its port is closed
         self._is_welcome = False  # on this connection
         self._was_welcome = False
-        self._heard_at = self._dialled_at = self._told_at = time.monotonic()
+        self._heard_at = self._dialled_at = time.monotonic()
         self._address = ""
         self._devices: list[NodeDevice] = []
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -135,8 +134,7 @@ class NodeAgent:
             if (is_over or silent > SILENT_SECONDS) and is_due and (dialling is None or dialling.done()):
                 self._dialled_at = now
                 dialling = self._begin(self._dial(), "dial")
-            if self._is_welcome and (self._conversation.owes_acknowledgement or now - self._told_at > BEAT_SECONDS):
-                self._told_at = now
+            if self._is_welcome and self._conversation.is_due(BEAT_SECONDS):
                 self._conversation.acknowledge()
             self._reap()
             await asyncio.sleep(TICK_SECONDS)
@@ -165,7 +163,7 @@ class NodeAgent:
         self._is_welcome = False
         self._conversation.disconnected()
         self._sock = NodeSocket(endpoint, self._join.server_key, self._join.client_secret, self._hear)
-        self._sock.send(encode_frame({"t": "hello", "received": self._expected, **self._about()}))
+        self._sock.send(encode_frame({"t": "hello", "received": self._conversation.received, **self._about()}))
 
     def _about(self) -> Header:
         return {
@@ -193,12 +191,8 @@ class NodeAgent:
             self._dialled_at = 0.0
             if self._sock is not None:
                 self._sock.is_over = True
-        elif self._is_welcome:
-            self._conversation.acknowledged(int(header.get("ack") or 0))
-            if int(header.get("n") or 0) == self._expected + 1:
-                self._expected += 1
-                self._conversation.received = self._expected
-                self._take(*unpack(header, payload))
+        elif self._is_welcome and self._conversation.take(header, payload):
+            self._take(*unpack(header, payload))
 
     def _welcome(self, header: Header) -> None:
         assert self._sock is not None

@@ -115,7 +115,6 @@ class RemoteNode:
         self.told: Header = {}  # what its agent said of its machine
         self.identity = b""
         self.heard_at = 0.0  # monotonic
-        self.told_at = 0.0  # when it was last told that the head lives
         self._on_exit = on_exit
         self._stores = stores
         self._files = files
@@ -165,16 +164,8 @@ class RemoteNode:
     def hear(self, header: Header, payload: bytes) -> None:
         """Take a message, each once and in order."""
         self.heard_at = time.monotonic()
-        self.conversation.acknowledged(int(header.get("ack") or 0))
-        number = int(header.get("n") or 0)
-        if number == self.conversation.received + 1:
-            self.conversation.received = number
+        if self.conversation.take(header, payload):
             self._take(*unpack(header, payload))
-
-    @property
-    def expected(self) -> int:
-        """Return the number of the last message that arrived."""
-        return self.conversation.received
 
     def tell(self, number: int, frame: bytes) -> None:
         """Tell a rank something, and in one message all ranks that are told the same in this turn of the event loop."""
