@@ -83,3 +83,17 @@ def client(runtime_folder):
         yield client
         for group in client.groups():
             group.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def groups_of_the_test(request):
+    """End the groups that a test began and did not end: one that fails halfway must not fail the next, or its own second run."""
+    if "client" not in request.fixturenames:
+        yield
+        return
+    client = request.getfixturevalue("client")
+    before = {group.id for group in client.groups()}
+    yield
+    for group in client.groups():
+        if group.id not in before:
+            group.shutdown()

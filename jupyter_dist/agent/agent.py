@@ -65,7 +65,6 @@ class Agent:
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._progress: dict[str, Execution] = {}  # executions on many ranks, of which some have ended their part
-        self._told: tuple[Any, ...] = ()
         self._link = ServerLink(directory / "agent.sock", Requests(self).handlers())
 
     async def run(self) -> None:
@@ -269,20 +268,19 @@ class Agent:
     def _push_group(self) -> None:
         if self._group_push is not None:
             self._group_push.cancel()
-        self._group_push, self._told = None, self._news()
+        self._group_push = None
         self._link.push("group", "group", lambda: {"group": self.status()}, at_once=True)
         progress, self._progress = self._progress, {}
         for execution in progress.values():
             self._tell_execution(execution)
 
-    def _news(self) -> tuple[Any, ...]:
-        """What a cell may have changed of its group besides who is busy."""
-        group = self.need_group()
-        return group.state, group.note, [rank.process_group for rank in group.ranks]
-
     def _execution_changed(self, execution: Execution) -> None:
-        if execution.is_final and self._news() != self._told:
-            self._push_group()  # whoever waits for the cell may look at its group next
+        # Queued cells are part of the group's status, and no rank reports them. Whoever waits for the end of a cell may
+        # look at its group next: the idle ranks are told before it.
+        if execution.is_final:
+            self._push_group()
+        else:
+            self._group_changed()
         if self._hangs is not None:
             self._hangs.changed(execution)
         if self._is_progress(execution):
@@ -290,7 +288,6 @@ class Agent:
         else:
             self._progress.pop(execution.id, None)
             self._tell_execution(execution)
-        self._group_changed()  # queued cells are part of the group's status, and no rank reports them
 
     @staticmethod
     def _is_progress(execution: Execution) -> bool:

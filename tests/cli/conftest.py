@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from ownserver import client, own_runtime, runtime_folder  # noqa: F401  (fixtures)
+from ownserver import client, groups_of_the_test, own_runtime, runtime_folder  # noqa: F401  (fixtures)
 from waits import PATIENCE
 
 MAIN = "from jupyter_dist.cli.main import main; main()"

@@ -2,7 +2,7 @@
 
 import pytest
 from magickernel import kernel_of
-from ownserver import client, own_runtime, runtime_folder, variables  # noqa: F401  (fixtures)
+from ownserver import client, groups_of_the_test, own_runtime, runtime_folder, variables  # noqa: F401  (fixtures)
 
 
 @pytest.fixture(scope="session")

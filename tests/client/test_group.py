@@ -30,6 +30,12 @@ def test_outputs_values_and_text_by_rank(group):
         result[5]
 
 
+def test_who_waited_for_a_cell_finds_its_ranks_idle(group):
+    for _ in range(3):
+        group.run("import time; time.sleep(0.1 + rank * 0.005)")
+        assert [rank["state"] for rank in group.status()["ranks"]] == ["idle", "idle"]
+
+
 def test_ranks_are_chosen_by_expression(group):
     assert group.run("rank", "!0").values == {1: "1"}
     with pytest.raises(JupyterDistError, match="no rank 7"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import start_new_kernel
 from magickernel import Kernel
-from ownserver import client, own_runtime, runtime_folder  # noqa: F401  (fixtures)
+from ownserver import client, groups_of_the_test, own_runtime, runtime_folder  # noqa: F401  (fixtures)
 from waits import PATIENCE
 
 ROOT = Path(__file__).parents[2]
