@@ -34,10 +34,12 @@ test: .venv/ready browser slurm  ## All tests: unit, real ranks, TypeScript, rea
 JOBS ?= 3
 # How often a failed test is run again. The summary names what passed only then: a fault too, but one that comes seldom.
 export RERUNS ?= 1
+# Where a fixture is broken, each of its tests waits to its limit, and a run that is cut off after an hour names none.
+MAXFAIL ?= 10
 
 test-python: .venv/ready
 	$(BIN)/python -m pytest tests -m "not ray" --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
-		--max-worker-restart 1 --reruns $(RERUNS) -rR
+		--max-worker-restart 1 --maxfail $(MAXFAIL) --reruns $(RERUNS) -rR
 
 test-ray: .venv/ready  ## Launchers on a real Ray; its cluster takes 20 s to start, and is started once
 	$(BIN)/python -m pytest tests/launchers -m ray --reruns $(RERUNS) -rR

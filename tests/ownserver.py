@@ -87,8 +87,11 @@ def client(runtime_folder):
 
 @pytest.fixture(autouse=True)
 def groups_of_the_test(request):
-    """End the groups that a test began and did not end: one that fails halfway must not fail the next, or its own second run."""
-    if "client" not in request.fixturenames:
+    """End the groups that a test began and did not end: one that fails halfway must not fail the next, or its own second run.
+
+    The group of a kernel's notebook is as old as the kernel, which most modules share.
+    """
+    if "client" not in request.fixturenames or "kernel" in request.fixturenames:
         yield
         return
     client = request.getfixturevalue("client")
