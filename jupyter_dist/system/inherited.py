@@ -34,12 +34,12 @@ _FILES = (
 )
 # Variables that name a shell, a terminal, a session or a running test, not what a program should do. A process that has
 # imported modules under other values of these is as good as a new one; it gets the right values before it runs a cell.
-# The last two lines are what kernels set for themselves: a group of theirs shares the import with those of programs and
-# of the server.
+# Those of Jupyter and of this package are for servers and clients. The last two lines are what kernels set for
+# themselves: a group of theirs shares the import with those of programs and of the server.
 _OF_A_SESSION = re.compile(
     r"_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|WINDOWID|GPG_TTY|TERM_\w+|SSH_\w+|XDG_SESSION_ID|DBUS_SESSION_BUS_ADDRESS"
     r"|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID|STY|TMUX\w*|VSCODE_\w+|JPY_\w+|KERNEL_\w+|PYTEST_\w+"
-    r"|JUPYTER_(?:RUNTIME|CONFIG|DATA)_DIR"
+    r"|JUPYTER_(?:(?:RUNTIME|CONFIG|DATA)_DIR|PATH)|JUPYTER_DIST_(?:GROUP|RANKS|PREPARE|GRACE_SECONDS)"
     r"|TERM|CLICOLOR|CLICOLOR_FORCE|FORCE_COLOR|PAGER|GIT_PAGER|PYDEVD_USE_FRAME_EVAL"
     r"|MPLBACKEND"  # which ranks apply to a matplotlib that was imported before (rank/cells/shell.py)
 )
