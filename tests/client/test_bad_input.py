@@ -17,6 +17,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.fixture(scope="module")
 def cell(client, shared_group, tmp_path_factory):
     """Runs a cell; returns its error as the notebook shows it, or its text."""
+    shared_group.restart()  # ranks without names of other files' tests, such as Config
     manager, kernel = start_new_kernel(cwd=str(tmp_path_factory.mktemp("kernel")))
     said = []
 

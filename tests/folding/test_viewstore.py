@@ -54,6 +54,32 @@ def test_a_cell_that_more_ranks_got_while_no_view_was_kept_is_rebuilt_from_its_b
     assert (item.ranks, item.text) == ("0-1", "begun\n")
 
 
+def test_a_view_is_complete_when_the_end_of_its_execution_was_told_before_its_records():
+    records = recorded(3).records
+    asked = []
+
+    async def fetch(execution_id):
+        asked.append(execution_id)
+        return records
+
+    store = ViewStore(fetch)
+    store.expect("e-1", "0")
+
+    async def main():
+        shown = await store.get("e-1", "0")  # a page's, while it runs
+        assert (shown.snapshot().items, asked) == ((), [])
+        assert await store.get("e-1", "0", is_final=True) is shown
+        (item,) = shown.snapshot().items
+        assert item.text == "line 0\nline 1\nline 2\n"
+        for record in records:  # now they come
+            store.feed(*record)
+        assert shown.snapshot().items == (item,)
+        assert await store.get("e-1", "0", is_final=True) is shown
+        assert asked == ["e-1"]
+
+    asyncio.run(main())
+
+
 def test_two_who_ask_get_one_view():
     async def fetch(execution_id):
         await asyncio.sleep(0)

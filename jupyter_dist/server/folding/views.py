@@ -55,6 +55,11 @@ class View:
         elif kind == "end":
             self._end()
 
+    def close(self) -> None:
+        """Take it as ended: all records have been fed, and some executions have no record of their end. Idempotent."""
+        if not self.ended:
+            self._end()
+
     def snapshot(self) -> Snapshot:
         """Return the current items; the same object until the next record."""
         if self._snapshot.seq != self.seq:

@@ -58,35 +58,45 @@ class ViewStore:
             self._views[execution_id] = View(execution_id, expand_ranks(ranks))
             self._forget_open()
 
+    def open(self) -> list[str]:
+        """Return the executions in memory whose end has not been fed."""
+        return [execution_id for execution_id, view in self._views.items() if not view.ended]
+
     def peek(self, execution_id: str) -> View | None:
         """Return the view if it is in memory."""
         return None if execution_id in self._waiting else self._views.get(execution_id)
 
-    async def get(self, execution_id: str, ranks: str) -> View:
-        """Return the view; rebuild it from the journal if needed.
+    async def get(self, execution_id: str, ranks: str, *, is_final: bool = False) -> View:
+        """Return the view; build or complete it from the journal if needed.
+
+        The view of an execution that is final has all of its output, also where the end was told before the records of
+        it: by an agent that this server has just reached again.
 
         Raises:
             JupyterDistError: the agent cannot be reached.
         """
         view = self.peek(execution_id)
-        if view is not None:
+        while view is None or (is_final and not view.ended):
+            building = self._building.get(execution_id)  # maybe begun while the execution was running
+            if building is None:
+                building = asyncio.ensure_future(self._build(execution_id, ranks, is_final))
+                self._building[execution_id] = building
+                building.add_done_callback(lambda done: done.cancelled() or done.exception())  # its caller may be gone
+            view = await asyncio.shield(building)
+        if execution_id in self._views:
             self._views.move_to_end(execution_id)
-            return view
-        building = self._building.get(execution_id)
-        if building is None:
-            building = asyncio.ensure_future(self._build(execution_id, ranks))
-            self._building[execution_id] = building
-            building.add_done_callback(lambda done: done.cancelled() or done.exception())  # its caller may be gone
-        return await asyncio.shield(building)
+        return view
 
-    async def _build(self, execution_id: str, ranks: str) -> View:
-        view = View(execution_id, expand_ranks(ranks))
+    async def _build(self, execution_id: str, ranks: str, is_final: bool) -> View:
+        view = self._views.get(execution_id) or View(execution_id, expand_ranks(ranks))  # the one that pages show
         self._waiting[execution_id] = []
         try:
             await _feed_all(view, await self._fetch(execution_id))
             while waiting := self._waiting[execution_id]:
                 self._waiting[execution_id] = []
                 await _feed_all(view, waiting)
+            if is_final:
+                view.close()
             self._views[execution_id] = view
         finally:
             del self._waiting[execution_id], self._building[execution_id]

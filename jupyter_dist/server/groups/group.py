@@ -342,13 +342,8 @@ class ManagedGroup(FollowedGroup):
         return list(answer["stacks"])
 
     async def view(self, execution_id: str) -> View:
-        """Return the view of an execution."""
-        model = self.executions.get(execution_id)
-        return await self._views.get(execution_id, model["ranks"])
-
-    def peek_view(self, execution_id: str) -> View | None:
-        """Return the view if it is in memory."""
-        return self._views.peek(execution_id)
+        """Return the view of an execution: complete, if it has ended."""
+        return await self._view(execution_id)
 
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> models.LogPage:
         """Return a page of a rank's log: the newest records, or those before the given one."""

@@ -17,6 +17,7 @@ from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.server.devices.samples import MemorySamples
+from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.folding.viewstore import ViewStore
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.server.spawner.process import AgentProcess
@@ -122,6 +123,7 @@ class FollowedGroup:
         # After a lost connection from the same record, even if none had arrived: views that are expected miss none.
         since = int(self.status.fields["seq"]) if self._since is None else max(self._seq, self._since)
         await self._follow(since)
+        await self._complete_views()
         if self._watchers:
             await self._link.request("watch", seconds=WATCH_SECONDS)
         self._notify(("comms", self.id))
@@ -268,6 +270,18 @@ class FollowedGroup:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _complete_views(self) -> None:
+        """Read what is missing of executions that have ended while this server could not follow them."""
+        for execution_id in self._views.open():
+            with contextlib.suppress(JupyterDistError):  # forgotten meanwhile, or the connection is lost again
+                if is_final(self.executions.get(execution_id)):
+                    await self._view(execution_id)
+                    self._notify(("view", self.id, execution_id))
+
+    async def _view(self, execution_id: str) -> View:
+        model = self.executions.get(execution_id)
+        return await self._views.get(execution_id, model["ranks"], is_final=is_final(model))
 
     async def _follow(self, since: int) -> None:
         self._since = since

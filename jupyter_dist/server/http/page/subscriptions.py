@@ -21,6 +21,7 @@ from jupyter_dist.server.folding.snapshots import EMPTY, Snapshot, difference
 from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.mirror.executions import is_final
 from jupyter_dist.server.mirror.following import Topic
 
 DEVICES_SECONDS = 3.0
@@ -155,7 +156,9 @@ class ExecutionSubscription(Subscription):
         if (notices := self._group.status.notices) is not None:
             execution = {**execution, "notices": notices}
         messages: list[TopicMessage] = [*self._view_messages(snapshot)]
-        if execution != self._sent_execution:
+        # Who reads that it has ended may leave: after its agent was reached again, the last of its output comes later.
+        is_late = is_final(execution) and self._view.began and not self._view.ended and self._group.is_attached
+        if execution != self._sent_execution and not is_late:
             self._sent_execution = execution
             messages.append({"type": "execution", "group": self._group.id, "execution": execution})
         return messages
