@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from records import Recorder
 
 from jupyter_dist.server.folding import viewstore
@@ -78,6 +79,27 @@ def test_a_view_is_complete_when_the_end_of_its_execution_was_told_before_its_re
         assert asked == ["e-1"]
 
     asyncio.run(main())
+
+
+def test_records_that_come_while_a_view_could_not_be_completed_are_not_lost():
+    records = recorded(3).records
+
+    async def fetch(execution_id):
+        for record in records[2:]:
+            store.feed(*record)
+        raise ConnectionError
+
+    store = ViewStore(fetch)
+    for record in records[:2]:
+        store.feed(*record)
+
+    async def main():
+        with pytest.raises(ConnectionError):
+            await store.get("e-1", "0", is_final=True)
+        return await store.get("e-1", "0")
+
+    (item,) = asyncio.run(main()).snapshot().items
+    assert item.text == "line 0\nline 1\nline 2\n"
 
 
 def test_two_who_ask_get_one_view():

@@ -176,6 +176,7 @@ def test_a_lost_node_is_said_once_in_the_output_of_the_running_cell(servers, nod
 
         try:
             with Cut(nodes[1], servers[-1]):  # without a display it is a warning of Python
+                until(lambda: servers[-1].ask("GET", "groups/wide")["nodes"][1]["state"] == "unreachable")
                 ((category, message),) = until(warned)
             assert category is RuntimeWarning
             assert "Group 'wide': Node 1" in message

@@ -99,7 +99,9 @@ class ViewStore:
                 view.close()
             self._views[execution_id] = view
         finally:
-            del self._waiting[execution_id], self._building[execution_id]
+            for record, payload in self._waiting.pop(execution_id):  # of a fetch that failed: pages may show the view
+                view.feed(record, payload)
+            del self._building[execution_id]
         if view.ended:
             self._forget_some(view)
         return view

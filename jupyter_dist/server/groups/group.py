@@ -19,7 +19,6 @@ from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.specs import CALL_PROTOCOL, COMM_PROTOCOL, ROAD_PROTOCOL, ExecutionSpec, GroupSpec
-from jupyter_dist.server.folding.views import View
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
 from jupyter_dist.server.mirror.following import FollowedGroup
 from jupyter_dist.server.mirror.history import Printed
@@ -340,10 +339,6 @@ class ManagedGroup(FollowedGroup):
         self._check_speaks(ROAD_PROTOCOL, "show stacks")
         answer, _ = await self._ask("stacks")
         return list(answer["stacks"])
-
-    async def view(self, execution_id: str) -> View:
-        """Return the view of an execution: complete, if it has ended."""
-        return await self._view(execution_id)
 
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> models.LogPage:
         """Return a page of a rank's log: the newest records, or those before the given one."""

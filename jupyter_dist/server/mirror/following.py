@@ -104,6 +104,11 @@ class FollowedGroup:
         running, queued = self.executions.in_state("running"), self.executions.in_state("queued")
         return self.status.model(self.id, running, queued)
 
+    async def view(self, execution_id: str) -> View:
+        """Return the view of an execution: complete, if it has ended."""
+        model = self.executions.get(execution_id)
+        return await self._views.get(execution_id, model["ranks"], is_final=is_final(model))
+
     # -- the connection ---------------------------------------------------------------------------------
 
     async def attach(self, hello_seconds: float = HELLO_SECONDS) -> None:
@@ -276,12 +281,8 @@ class FollowedGroup:
         for execution_id in self._views.open():
             with contextlib.suppress(JupyterDistError):  # forgotten meanwhile, or the connection is lost again
                 if is_final(self.executions.get(execution_id)):
-                    await self._view(execution_id)
+                    await self.view(execution_id)
                     self._notify(("view", self.id, execution_id))
-
-    async def _view(self, execution_id: str) -> View:
-        model = self.executions.get(execution_id)
-        return await self._views.get(execution_id, model["ranks"], is_final=is_final(model))
 
     async def _follow(self, since: int) -> None:
         self._since = since
