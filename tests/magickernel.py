@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_client.manager import start_new_kernel
-from waits import PATIENCE
+from waits import PATIENCE, PATIENCE_WITH_A_START
 
 from jupyter_dist.client.results.bundle import without_ansi
 from jupyter_dist.protocol.models import PART_MIME, RANKS_MIME
@@ -64,7 +64,7 @@ class Kernel:
                 question = self.client.get_stdin_msg(timeout=PATIENCE)["content"]
                 cell.asked.append((question["prompt"], question["password"]))
                 self.client.input(answers.pop(0))
-            message = self.client.get_iopub_msg(timeout=PATIENCE)
+            message = self.client.get_iopub_msg(timeout=PATIENCE_WITH_A_START)
             if message["parent_header"].get("msg_id") != request:
                 continue
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from waits import PATIENCE
+from waits import PATIENCE_WITH_A_START
 
 LOAD = re.compile(r"^%load_ext (?:Ddip|nbdistributed)\b", re.MULTILINE)
 
@@ -27,7 +27,7 @@ def replay(notebook: nbformat.NotebookNode, folder: Path) -> list[str]:
         cell.source = LOAD.sub("%load_ext jupyter_dist", cell.source)
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     client = NotebookClient(
-        notebook, timeout=PATIENCE, allow_errors=True, resources={"metadata": {"path": str(folder)}}
+        notebook, timeout=PATIENCE_WITH_A_START, allow_errors=True, resources={"metadata": {"path": str(folder)}}
     )
     client.execute()
     return [

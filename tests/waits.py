@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 
 # Many times what a busy machine needs; only a fault waits this long. Cells that must be ended sleep longer than this.
 PATIENCE = 90.0
+# For a cell, a command or a block of a page that may start a group: a server, its import of torch and the ranks are
+# waited for one after the other.
+PATIENCE_WITH_A_START = 3 * PATIENCE
 
 T = TypeVar("T")
 

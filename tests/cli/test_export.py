@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from libraries import EXAMPLES as LIBRARIES  # noqa: F401 (of the zygote of `group`)
-from waits import PATIENCE
+from waits import PATIENCE_WITH_A_START
 
 DIGITS = Path(__file__).parents[2] / "examples" / "ddp_digits.ipynb"
 
@@ -31,7 +31,9 @@ def test_the_script_of_a_notebook_has_its_losses(dist, group, tmp_path):
     assert "# left = 'in the kernel'" in script
     assert "if rank in (1,):\n    print('alone')\n" in script
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=3 * PATIENCE, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_WITH_A_START, check=False
+    )
     assert done.returncode == 0, done.stderr
     losses = re.findall(r"epoch 11: mean loss \S+", results["train"].text)
     assert len(losses) == 1  # both ranks have the same

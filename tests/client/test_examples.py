@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from libraries import EXAMPLES as LIBRARIES  # noqa: F401 (of the groups that the notebooks start)
 from nbclient import NotebookClient
-from waits import PATIENCE
+from waits import PATIENCE_WITH_A_START
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -50,7 +50,7 @@ def text_of(cell):
 )
 def test_an_example_runs(client, tmp_path, name, lines):
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=PATIENCE_WITH_A_START, resources={"metadata": {"path": str(tmp_path)}}).execute()
     text = "\n".join(text_of(cell) for cell in notebook.cells if cell.cell_type == "code")
     for line in lines:
         assert line in text

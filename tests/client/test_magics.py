@@ -12,7 +12,7 @@ import pytest
 from magickernel import kernel_of
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from waits import PATIENCE, until
+from waits import PATIENCE, PATIENCE_WITH_A_START, until
 
 from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.results.bundle import RANKS_MIME
@@ -292,7 +292,9 @@ def test_a_notebook_runs_where_there_is_no_server_or_it_ends(tmp_path, monkeypat
     notebook.cells[3].metadata.tags = ["raises-exception"]
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
-        NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        NotebookClient(
+            notebook, timeout=PATIENCE_WITH_A_START, resources={"metadata": {"path": str(tmp_path)}}
+        ).execute()
     (output,) = notebook.cells[2].outputs
     assert output["data"][RANKS_MIME]["state"] == "ok"
     assert output["data"]["text/plain"] == "[rank 0]\nfrom 0\n[rank 1]\nfrom 1"
@@ -334,7 +336,9 @@ def test_nbconvert_executes_cells_on_ranks_and_those_that_may_fail(tmp_path, mon
     made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(made, tmp_path / "in.ipynb")
     command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output", "out.ipynb", "in.ipynb"]
-    ended = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=2 * PATIENCE)
+    ended = subprocess.run(
+        command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_WITH_A_START
+    )
     assert ended.returncode == 0, ended.stderr
     _, _, failed, printed, _ = nbformat.read(tmp_path / "out.ipynb", 4).cells
     assert failed.outputs[-1]["ename"] == "RankError"

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from waits import PATIENCE
+from waits import PATIENCE_WITH_A_START
 
 pytestmark = pytest.mark.skipif(not find_spec("accelerate"), reason="needs accelerate")
 
@@ -56,7 +56,7 @@ def test_it_runs_with_another_first_line(client, tmp_path):
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
     cells[0].source = "%load_ext jupyter_dist"
     notebook = nbformat.v4.new_notebook(cells=cells)
-    NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=PATIENCE_WITH_A_START, resources={"metadata": {"path": str(tmp_path)}}).execute()
     said = {source: text_of(cell) for source, cell in zip(CELLS, cells, strict=True)}
     text = "\n".join(said.values())
     for line in (
@@ -90,7 +90,7 @@ def test_the_gpus_that_it_names_are_those_that_it_gets(client, tmp_path):
         "from accelerate import Accelerator\ntorch.cuda.get_device_properties(Accelerator().device).uuid, gpu_id",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=PATIENCE_WITH_A_START, resources={"metadata": {"path": str(tmp_path)}}).execute()
     import torch
 
     text = text_of(notebook.cells[2])

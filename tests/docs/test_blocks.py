@@ -11,7 +11,7 @@ from blocks import PAGES, SKIPPED, blocks_of, missing_line
 from libraries import EXAMPLES as LIBRARIES  # noqa: F401 (of the groups that pages start)
 from magickernel import kernel_of
 from traitlets.config import Config
-from waits import PATIENCE, until
+from waits import PATIENCE, PATIENCE_WITH_A_START, until
 
 from jupyter_dist.server.extension import DistApp
 
@@ -87,7 +87,7 @@ class Reader:
         # Only where they are read: groups with different environments share no import of torch.
         server = {name: value for name, value in server.items() if name in code}
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=self.folder, timeout=PATIENCE, env=os.environ | server
+            command, capture_output=True, text=True, check=False, cwd=self.folder, timeout=PATIENCE_WITH_A_START, env=os.environ | server
         )  # fmt: skip
         assert done.returncode == 0, (done.stdout, done.stderr)
         return done.stdout

@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from ownserver import has_ended
-from waits import PATIENCE, read_until, running, until
+from waits import PATIENCE, PATIENCE_WITH_A_START, read_until, running, until
 
 from jupyter_dist.client.results.bundle import RANKS_MIME, without_ansi
 
@@ -42,7 +42,7 @@ world_size * 10
 def test_nbclient_runs_a_notebook_with_streams_displays_results_and_a_choice_of_ranks(group):
     made = notebook(FIRST, "%%rank [1]\nmine = rank", "1 / 0 if rank == 1 else None", "rank + 7")
     made.cells[2].metadata.tags = ["raises-exception"]
-    NotebookClient(made, kernel_name="ranks", timeout=PATIENCE).execute()
+    NotebookClient(made, kernel_name="ranks", timeout=PATIENCE_WITH_A_START).execute()
     first, chosen, failed, last = made.cells
     assert "Cells run on group 'shared' (2 ranks), which keeps its variables." in text_of(first)
     assert "[ranks 0-1]\nsame\n" in text_of(first)
@@ -69,7 +69,7 @@ def test_nbclient_runs_a_notebook_with_streams_displays_results_and_a_choice_of_
 def test_a_notebook_stops_at_an_error_which_names_all_ranks_that_failed(group):
     made = notebook("raise ValueError(rank) if rank else KeyError('first')", "never = 1")
     with pytest.raises(CellExecutionError) as caught:
-        NotebookClient(made, kernel_name="ranks", timeout=PATIENCE).execute()
+        NotebookClient(made, kernel_name="ranks", timeout=PATIENCE_WITH_A_START).execute()
     shown = without_ansi(str(caught.value))  # of the one that failed first the traceback, of the other this line
     assert "KeyError: 'first'" in shown
     assert "ValueError: 1" in shown
@@ -80,7 +80,7 @@ def test_a_notebook_stops_at_an_error_which_names_all_ranks_that_failed(group):
 def test_a_cell_that_is_tagged_may_fail_and_the_notebook_continues(group):
     made = notebook("tolerated = 1\n1 / 0", "after_it = tolerated + rank")
     made.cells[0].metadata.tags = ["raises-exception"]
-    NotebookClient(made, kernel_name="ranks", timeout=PATIENCE).execute()
+    NotebookClient(made, kernel_name="ranks", timeout=PATIENCE_WITH_A_START).execute()
     assert [output.ename for output in made.cells[0].outputs if output.output_type == "error"] == ["ZeroDivisionError"]
     assert group.gather("after_it") == {0: 1, 1: 2}
 
