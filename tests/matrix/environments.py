@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".matrix"
 # What the tests need of the extra "test"; the rest is for linters and for JupyterLab.
 TEST_PACKAGES = {
-    "hypothesis", "ipykernel", "jupyter_client", "matplotlib", "nbformat", "openapi-spec-validator",
-    "pandas", "pexpect", "pytest", "pytest-jupyter", "pytest-timeout", "tqdm",
+    "hypothesis", "ipykernel", "ipywidgets", "jupyter_client", "matplotlib", "nbclient", "nbformat",
+    "openapi-spec-validator", "pandas", "pexpect", "pytest", "pytest-jupyter", "pytest-timeout", "scikit-learn", "tqdm",
 }  # fmt: skip
 
 

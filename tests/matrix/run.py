@@ -28,6 +28,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 IPYTHONS = ("ipython==8.6.0", "ipython<9", "ipython==9.0.0", None)
 WITH_TORCH = ("compat", "rank", "agent", "client")
 WITHOUT_TORCH = ("protocol", "folding", "journal")
+NOTHING_RAN = {"result": "failed", "passed": 0, "skipped": 0}
 VERSIONS = """
 import json, platform
 from importlib import metadata
@@ -49,6 +50,8 @@ def main() -> int:
         try:
             run = _run(environments.python_of(combination), rooms)
         except NotHere as err:
+            if options.quick:
+                raise SystemExit(f"{combination}: {err}") from err  # every run of the tests has these
             run = _not_run(combination, rooms, str(err))
         print(f"   {table.result(run)}", flush=True)
         is_good = is_good and run["result"] != "failed"
@@ -96,17 +99,17 @@ def _run(python: str, rooms: tuple[str, ...]) -> dict[str, Any]:
         env = {**os.environ, "PYTHONPATH": str(environments.ROOT), "PYTHONDONTWRITEBYTECODE": ""}
         command = [python, "-m", "pytest", *options, *tests]
         done = subprocess.run(command, cwd=environments.ROOT, env=env, capture_output=True, text=True, check=False)
-        if not report.exists() or done.returncode not in (0, 1):
-            raise NotHere(f"pytest ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
         if done.returncode:
-            print(done.stdout[-20_000:])
-        suite = ElementTree.parse(report).getroot().find("testsuite")
-    return {**_versions(python), "tests": " ".join(rooms), **_outcome(suite), "date": _today()}
+            print(done.stdout[-20_000:], done.stderr[-20_000:])
+        outcome = _outcome(ElementTree.parse(report).getroot().find("testsuite")) if report.exists() else {}
+    if done.returncode not in (0, 1) or not outcome:  # for example, a test file that cannot be imported
+        outcome = {**NOTHING_RAN, "failed": outcome.get("failed") or [f"pytest (exit status {done.returncode})"]}
+    return {**_versions(python), "tests": " ".join(rooms), **outcome, "date": _today()}
 
 
 def _outcome(suite: Any) -> dict[str, Any]:
     failed = [
-        f"{case.get('classname').replace('.', '/')}.py::{case.get('name')}"
+        f"{(case.get('classname') or case.get('name')).replace('.', '/')}.py::{case.get('name')}"
         for case in suite.iter("testcase")
         if case.find("failure") is not None or case.find("error") is not None
     ]
@@ -122,7 +125,13 @@ def _versions(python: str) -> dict[str, Any]:
 
 def _not_run(combination: Combination, rooms: tuple[str, ...], reason: str) -> dict[str, Any]:
     versions = {"python": combination.python, "torch": combination.torch, "ipython": combination.ipython}
-    return {**versions, "tests": " ".join(rooms), "result": "not run", "reason": reason, "date": _today()}
+    return {
+        **versions,
+        "tests": " ".join(rooms),
+        "result": "not run",
+        "reason": reason.splitlines()[0],
+        "date": _today(),
+    }
 
 
 def _today() -> str:

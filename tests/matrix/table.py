@@ -39,12 +39,18 @@ def load() -> list[dict[str, Any]]:
 
 
 def record(run: dict[str, Any]) -> None:
-    """Replace an earlier run of the same versions, and write the table again."""
-    key = [run[name] for name in KEY]
-    runs = [each for each in load() if [each[name] for name in KEY] != key] + [run]
+    """Replace an earlier run of the same versions, or that there was none, and write the table again."""
+    runs = [each for each in load() if not _is_replaced(each, run)] + [run]
     runs.sort(key=lambda each: [_sortable(each[name]) for name in KEY])
     RECORD.write_text(json.dumps(runs, indent=1) + "\n")
     TABLE.write_text(render(runs))
+
+
+def _is_replaced(earlier: dict[str, Any], run: dict[str, Any]) -> bool:
+    """What was not run is known by the Python's minor version alone; what ran, by the versions that were there."""
+    if earlier["result"] == "not run" and run["result"] != "not run":
+        return f"{run['python']}.".startswith(f"{earlier['python']}.")
+    return all(earlier[name] == run[name] for name in KEY)
 
 
 def render(runs: list[dict[str, Any]]) -> str:
