@@ -67,7 +67,9 @@ def test_there_is_no_pickle_on_any_channel_of_ours():
 
 
 RANK = ROOT / "jupyter_dist" / "rank"
-COMPAT = {RANK / "collectives" / "torch_compat.py", RANK / "cells" / "ipython_compat.py"}
+COMPAT = {RANK / "collectives" / "torch_compat.py", RANK / "ipython" / "ipython_compat.py"}
+# Beside them, in what kernels share with ranks; tests/compat/test_names.py looks for them in each version.
+OF_OBJECTS = {"_untyped_storage"}
 # Private names of Python itself, which tests/compat/test_names.py looks for in each version.
 OF_PYTHON = {
     "_getframe",
@@ -114,8 +116,10 @@ def private_names_of_others(tree, own):
 def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
     """`rank/frameworks` has its own way for those of other frameworks: a fix asks for what it needs."""
     others = {RANK / "frameworks" / f"{name}.py" for name in ("accelerate", "fastai", "lightning")}
-    trees = {path: ast.parse(path.read_text()) for path in RANK.rglob("*.py") if path not in others}
-    own = set(own_private_names(trees.values())) | OF_PYTHON | OF_PROTOCOLS
+    assert all(path.exists() for path in COMPAT | others)
+    paths = [path for room in (RANK, ROOT / "jupyter_dist" / "objects") for path in room.rglob("*.py")]
+    trees = {path: ast.parse(path.read_text()) for path in paths if path not in others}
+    own = set(own_private_names(trees.values())) | OF_PYTHON | OF_PROTOCOLS | OF_OBJECTS
     for path in trees.keys() - COMPAT:
         found = set(private_names_of_others(trees[path], own))
         assert not found, f"{path.relative_to(ROOT)}: {sorted(found)} belongs in torch_compat.py or ipython_compat.py"

@@ -127,6 +127,43 @@ def test_nccl_groups_of_torch_without_abort_are_aborted_by_their_backend(monkeyp
     assert calls == ["shutdown", "shutdown"]
 
 
+@pytest.mark.parametrize(
+    ("version", "has_old_name"), [("2.5.1+cu124", True), ("2.6.0", True), ("2.7.0", False), ("2.13.0+cpu", False)]
+)
+def test_the_recorder_is_on_where_torch_has_it_off(version, has_old_name, monkeypatch, torch_compat):
+    monkeypatch.setattr(torch_compat.torch, "__version__", version)
+    monkeypatch.setenv("TORCH_FR_BUFFER_SIZE", "300")
+    monkeypatch.setenv("TORCH_NCCL_TRACE_BUFFER_SIZE", "")
+    monkeypatch.delenv("TORCH_NCCL_TRACE_BUFFER_SIZE")  # what the call sets is taken back after the test
+    torch_compat.keep_records()
+    assert os.environ.get("TORCH_NCCL_TRACE_BUFFER_SIZE") == ("300" if has_old_name else None)
+
+
+@pytest.mark.parametrize("without", ["", "delattr(c10d, '_abort_process_group')"])
+def test_process_groups_are_dropped_with_and_without_the_abort_of_torch(without):
+    """Torch before 2.6 has none: their communicators were aborted before, so that destroying does not wait."""
+    code = (
+        "import torch.distributed as dist, torch.distributed.distributed_c10d as c10d\n"
+        "from jupyter_dist.rank.collectives import torch_compat\n"
+        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+        f"hasattr(c10d, '_abort_process_group') and {without or None}\n"
+        "dist.new_group([0])\n"
+        "torch_compat.drop_process_groups()\n"
+        "assert not dist.is_initialized()"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=PATIENCE).returncode == 0
+
+
+def test_torch_has_the_names_that_tensors_of_clients_travel_by(torch_compat):
+    """Of jupyter_dist/objects/pickling.py, which ranks and kernels have in common."""
+    storage = torch_compat.torch.ones(2)._typed_storage()
+    assert storage._untyped_storage.nbytes() == 8
+    again = torch_compat.torch.storage.TypedStorage(
+        wrap_storage=storage._untyped_storage, dtype=storage.dtype, _internal=True
+    )
+    assert again.dtype == storage.dtype
+
+
 def test_a_module_of_ipython_that_is_not_there_ends_no_start():
     code = (
         "from jupyter_dist.rank.start import preload\n"
