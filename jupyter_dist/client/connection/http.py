@@ -16,7 +16,7 @@ from tornado.netutil import Resolver
 from tornado.simple_httpclient import HTTPTimeoutError, SimpleAsyncHTTPClient
 
 from jupyter_dist.client.servers import Server
-from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
+from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_request
 from jupyter_dist.system.processes import read_process
 
 CONNECT_SECONDS = 10.0
@@ -188,7 +188,7 @@ class Api:
     def _request(
         self, method: str, path: tuple[str, ...], body: Any, params: dict[str, Any] | None, timeout: float
     ) -> HTTPRequest:
-        url = f"{_address(self.server)}/jupyter-dist/api/" + "/".join(quote(part, safe="") for part in path)
+        url = f"{_address(self.server)}/jupyter-dist/api/" + "/".join(map(_segment, path))
         if params:
             url += "?" + urlencode({name: value for name, value in params.items() if value is not None})
         headers = {"Content-Type": "application/json"}
@@ -236,6 +236,13 @@ class UnixResolver(Resolver):
 def as_timeout(error: JupyterDistError) -> JupyterDistError:
     """Return the error as Python's TimeoutError, too, if it is about a time limit."""
     return TimedOutError(error.message, error.hint) if error.code == "timed_out" else error
+
+
+def _segment(part: str) -> str:
+    """One segment of a path, also where an id or a name is of a file or of a language model: never another path."""
+    if part in ("", ".", ".."):
+        raise bad_request(f"'{part}' is not a valid id or name.", "Take one that the server lists.")
+    return quote(part, safe="")
 
 
 def _address(server: Server) -> str:
