@@ -87,7 +87,7 @@ class Requests:
                 del self._done[next(iter(self._done))]
             try:
                 return await handler(header, payload)
-            except JupyterDistError:  # nothing was done
+            except Exception:  # it was not carried out; the next try must be
                 self._done.pop(asked, None)
                 raise
 

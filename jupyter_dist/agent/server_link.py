@@ -22,6 +22,7 @@ from jupyter_dist.transport.tasks import start_task
 Answer = tuple[Header, bytes]
 # Delay before output and ended ranks are sent, so that one message carries many.
 GATHER_SECONDS = 0.01
+READ_AGAIN_SECONDS = 1.0  # after the log could not be read
 DRAIN_SECONDS = 5.0  # at the end, for what the server has not read yet
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class ServerLink:
         self._server: asyncio.AbstractServer | None = None
         self._stream: FrameStream | None = None
         self._cursor: JournalCursor | None = None
+        self._is_unreadable = False
         # The latest state of each object, in order of last change, and the record after which it may be sent.
         self._changes: dict[str, tuple[int, str, MakeMessage]] = {}
         self._something = asyncio.Event()
@@ -196,18 +198,20 @@ class ServerLink:
         return answered
 
     async def _send_changes(self, stream: FrameStream) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                await self._something.wait()
-                self._something.clear()
-                if self._soon is not None:
-                    self._soon.cancel()
-                    self._soon = None
-                while frames := self._next_frames():
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            if self._soon is not None:
+                self._soon.cancel()
+                self._soon = None
+            while frames := self._next_frames():
+                try:
                     stream.send_encoded(frames)
                     await stream.drain()
-                if not self._something.is_set() and self._soon is None:
-                    self._all_sent.set()
+                except OSError:  # the connection was lost: its reader notices, too
+                    return
+            if not self._something.is_set() and self._soon is None:
+                self._all_sent.set()
 
     def _next_frames(self) -> list[bytes]:
         """Return the next records, and every change that depends only on records up to these."""
@@ -228,8 +232,24 @@ class ServerLink:
     def _next_records(self) -> list[bytes]:
         if self._cursor is None or self._journal is None:
             return []
+        try:
+            records = self._cursor.read(self._journal.last_seq)
+        except OSError as err:  # no descriptors are left, or the disk fails: states must be sent all the same
+            asyncio.get_running_loop().call_later(READ_AGAIN_SECONDS, self._something.set)
+            return self._say_unreadable(err)
+        self._is_unreadable = False
         # Records that the full disk did not take are sent from memory, in order.
-        return self._journal.overflow.merge(self._cursor.read(self._journal.last_seq))
+        return self._journal.overflow.merge(records)
+
+    def _say_unreadable(self, err: OSError) -> list[bytes]:
+        """Return a message about it, once until the log can be read again."""
+        if self._is_unreadable:
+            return []
+        self._is_unreadable = True
+        log.error("Cannot read the group's log; output is held until it can be read", exc_info=err)
+        words = f"The agent cannot read the group's log: {err.strerror}. Output is held until it can."
+        error = JupyterDistError("internal", words)
+        return [encode_frame(*pack({"t": "dropped"}, {"about": "records", "key": "log", "error": error.to_dict()}))]
 
 
 def answer(**fields: Any) -> Answer:

@@ -12,8 +12,7 @@ from traitlets import Unicode
 
 from jupyter_dist.client import Client, Group, JupyterDistError
 from jupyter_dist.protocol.accelerators import ACCELERATOR_CHOICES, BACKEND_CHOICES
-
-from .terminal import guarded_terminal
+from jupyter_dist.system.terminal import guarded_terminal
 
 INTERRUPTED = 130
 

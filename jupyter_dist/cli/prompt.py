@@ -11,7 +11,7 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_core.paths import jupyter_data_dir
 
-from .terminal import for_terminal
+from jupyter_dist.system.terminal import for_terminal
 
 CONTINUATION = "... "
 INDENT = " " * 4

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from .cells.debugging.dap import DebugSession
 
 
+def _in_words(err: BaseException) -> str:
+    """Return what an exception says, which a class of the user may have written."""
+    try:
+        return f"{type(err).__name__}: {err}"[:500]
+    except Exception:
+        return type(err).__name__
+
+
 @dataclass
 class Control:
     """The messages of docs/messaging.md, "Agent to rank", one method each."""
@@ -78,12 +86,8 @@ class Control:
 
     def _refuse(self, header: Header, err: BaseException) -> None:
         if "id" in header:
-            told = (
-                err
-                if isinstance(err, JupyterDistError)
-                else JupyterDistError("internal", f"{type(err).__name__}: {err}")
-            )
-            self.outbox.send({"t": "answer", "id": header["id"], "ok": False, "error": told.to_dict()})
+            told = err if isinstance(err, JupyterDistError) else JupyterDistError("internal", _in_words(err))
+            self.outbox.send(*pack({"t": "answer", "id": header["id"], "ok": False}, {"error": told.to_dict()}))
 
     def _on_execute(self, header: Header, payload: bytes) -> None:
         code = payload.decode("utf-8", "replace")

@@ -260,13 +260,15 @@ class Ending:
 
     def step(self) -> bool:
         """Kill all; return True if there were none twice in a row, because reading /proc can miss orphans."""
-        left = [process.pid for process in below(self._root) if process.pid not in self._spare]
+        left = [process for process in below(self._root) if process.pid not in self._spare]
         patient = time.monotonic() < self._cleaners_until
-        victims = [pid for pid in left if pid in self.killed or not (patient and removes_shared_memory(pid))]
-        for pid in victims:
+        victims = [
+            each for each in left if each.pid in self.killed or not (patient and removes_shared_memory(each.pid))
+        ]
+        for pid, started in ((each.pid, each.started) for each in victims):
             if not is_exiting(pid):  # else it ends by itself: a rank's shim does so after its last report
                 self.killed.setdefault(pid, name_of(pid))
-            send_signal(pid, signal.SIGKILL)
+            signal_same(pid, started, signal.SIGKILL)
         self._num_empty = 0 if left else self._num_empty + 1
         self._num_without_victims = 0 if victims else self._num_without_victims + 1
         return self._num_empty >= 2
@@ -279,13 +281,10 @@ class Ending:
 
 def end_orphans(known: Collection[int]) -> None:
     """Kill adopted orphans and all processes below them; `known` are own children. Cleaners exit by themselves."""
-    orphans = set(children()) - set(known)
-    if not orphans:
-        return
-    for orphan in orphans:
-        for pid in (orphan, *descendants(orphan)):
-            if not removes_shared_memory(pid):
-                send_signal(pid, signal.SIGKILL)
+    for orphan in map(read_process, set(children()) - set(known)):
+        for process in () if orphan is None else (orphan, *below(orphan.pid)):
+            if not removes_shared_memory(process.pid):
+                signal_same(process.pid, process.started, signal.SIGKILL)
 
 
 def end_below(root: int, spare: Collection[int] = (), reap_known: Collection[int] | None = None) -> dict[int, str]:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
+import os
 
 from waits import PATIENCE
 
@@ -62,6 +64,29 @@ async def test_a_message_that_cannot_be_made_costs_only_itself(tmp_path, caplog)
         assert "no such thing" in dropped["error"]["message"]
         assert group["group"] == {"state": "ready"}
         assert "no such thing" in caplog.text
+        stream.abort()
+
+
+async def test_a_log_that_cannot_be_read_holds_no_state_and_comes_when_it_can(tmp_path, monkeypatch, caplog):
+    async with listening(tmp_path) as link:
+        stream = await connected(link)
+        await told(stream, "answer", count=2)
+        pread = os.pread
+
+        def no_disk(*_):
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(os, "pread", no_disk)
+        link._journal.append("stream", b"kept", rank=0, execution_id="e-1", name="stdout")
+        link.push("group", "group", lambda: {"group": {"state": "ready"}}, at_once=True)
+        dropped, group = await told(stream, "dropped", "group", count=2)
+        assert dropped["about"] == "records"
+        assert "Input/output error" in dropped["error"]["message"]
+        assert group["group"] == {"state": "ready"}
+        assert "Input/output error" in caplog.text
+        monkeypatch.setattr(os, "pread", pread)
+        (record,) = await told(stream, "record", count=1)  # without anything else that is new
+        assert record["seq"] == 1
         stream.abort()
 
 

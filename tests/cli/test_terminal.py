@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pexpect
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waits import PATIENCE
 
-from jupyter_dist.cli.terminal import for_terminal
+from jupyter_dist.system.terminal import for_terminal
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
 
@@ -52,6 +53,16 @@ def test_nothing_that_acts_is_left_whatever_is_said(said):
         assert colour[0] == "["
         assert set(colour[1:]) <= set("0123456789;:")
     assert not set(shown) & {*map(chr, range(9)), "\x0b", "\x0c", "\x7f", *map(chr, range(0x80, 0xA0))}
+
+
+def test_the_client_in_a_terminal_filters_too_and_a_pipe_gets_it_as_it_was_printed():
+    code = "from jupyter_dist.client.results.display import show_table; show_table({!r})"
+    process = pexpect.spawn(sys.executable, ["-c", code.format(CLIPBOARD + "\x1b[31mred")], encoding="utf-8")
+    process.expect(pexpect.EOF, timeout=PATIENCE)
+    process.close()
+    assert process.before == "\x1b[31mred\r\n"
+    command = [sys.executable, "-c", code.format(CLIPBOARD)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{CLIPBOARD}\n"
 
 
 def in_a_terminal(*arguments):

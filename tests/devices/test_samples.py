@@ -90,6 +90,13 @@ def test_a_time_in_which_nobody_looked_is_a_gap_and_stays_one():
     assert not any(1.0 < at < 100.0 for at in page["times"])
 
 
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_number_that_is_none_is_null_and_fails_no_page(value):
+    ring = MemorySamples()
+    ring.add(sample(1.0, [5], allocated=value))
+    assert ring.latest() == sample(1.0, [5], allocated=None)
+
+
 def test_a_rank_that_was_not_there_has_null():
     ring = MemorySamples()
     ring.add(sample(1.0, [1, 2]))

@@ -8,6 +8,7 @@ import pytest
 from waits import PATIENCE
 
 from jupyter_dist.server.http.page.page import MAX_WAITING, Page
+from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
 
 WAIT_SECONDS = PATIENCE
 
@@ -47,6 +48,23 @@ async def test_every_message_that_cannot_be_obeyed_is_answered_however_many(open
             assert "padding" not in message["request"]
             answered.append(message["request"]["group"])
     assert answered == [f"none-{number}" for number in range(10 * MAX_WAITING)]
+
+
+@pytest.mark.parametrize("method", ["load", "messages"])
+async def test_a_topic_that_fails_cuts_the_page_off_from_no_other(open_channel, monkeypatch, caplog, method):
+    def fail(_):
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr(SUBSCRIPTIONS["devices"], method, fail)
+    channel = await open_channel()
+    channel.write_message(json.dumps({"type": "subscribe", "topic": "devices"}))
+    while (message := await read(channel))["type"] != "error":
+        pass
+    assert message["request"]["topic"] == "devices"
+    assert message["error"]["code"] == "internal"
+    assert "ZeroDivisionError: of ours" in caplog.text
+    channel.write_message(json.dumps({"type": "subscribe", "topic": "log", "group": "none", "rank": 0}))
+    assert (await read(channel))["request"]["topic"] == "log"
 
 
 async def test_what_a_page_sends_and_does_not_read_stays_in_its_socket(jp_serverapp):

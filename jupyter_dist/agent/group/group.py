@@ -118,7 +118,9 @@ class Group:
             # Concurrently: the zygote forks one while this process handles the one before.
             gate = asyncio.Semaphore(STARTS_AT_ONCE)
             starts = (self._start_rank(starter, rank, gate) for rank in ranks)
-            for outcome in await asyncio.gather(*starts, return_exceptions=True):
+            # A fresh Python may hang before its first line (site, a network drive).
+            all_started = asyncio.gather(*starts, return_exceptions=True)
+            for outcome in await within(self.spec.start_timeout_seconds, all_started):
                 if isinstance(outcome, BaseException):
                     raise outcome
             await within(self.spec.start_timeout_seconds, self._formed)

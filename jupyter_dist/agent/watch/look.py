@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
@@ -22,12 +22,19 @@ ANSWER_SECONDS = 2.0
 MAX_MEMBERS = 8192
 MAX_TEXT = 200
 MAX_LINE = 500
+MAX_NUMBER = 1 << 62
 
 Asked = tuple[str | None, Header | None]  # which execution a rank has, and its answer
 
 _CELL = re.compile(r"<ipython-input-(\d+)-")
 _DEBUGGED_CELL = re.compile(r"/cells/\d+\.py$")  # rank/cells/debugging/dap.py
 _LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "jupyter_dist/")
+
+
+def finite(value: object) -> float | None:
+    """Return a number that a rank has told, which may be anything."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and -MAX_NUMBER < value < MAX_NUMBER
+    return cast("float", value) if is_number else None
 
 
 async def look_at(group: Group) -> Facts:
@@ -91,7 +98,7 @@ def _fact(group: Group, rank: RankProcess, asked: Asked) -> Fact:
     if rank.execution_id != execution_id:  # it went on while it answered
         return Fact(rank.rank, "runs")
     threads = bool(answer.get("threads"))
-    begun, cpu_seconds = answer.get("begun"), float(answer.get("cpu_seconds") or 0.0)
+    begun, cpu_seconds = answer.get("begun"), finite(answer.get("cpu_seconds")) or 0.0
     if execution_id is None:
         may_start = threads or _has_queued(group, rank)
         return Fact(rank.rank, "idle", None, _last_cell(group, rank), begun, None, cpu_seconds, may_start)

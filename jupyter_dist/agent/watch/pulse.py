@@ -14,6 +14,8 @@ from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
+from .look import MAX_TEXT
+
 ASK_EVERY_SECONDS = 5.0
 ANSWER_SECONDS = 2.0
 IDLE_AT_ONCE = 256  # of more idle ranks than these, a part is asked at a time
@@ -107,7 +109,8 @@ class Pulse:
         place = (rank.execution_id, does, str(answer.get("collective")))
         if does is None:
             self._waiting.pop(rank.rank, None)
-            still = f"Still in {answer['call']}" if answer.get("call") else "Still runs"
+            call = str(answer.get("call") or "")[:MAX_TEXT]
+            still = f"Still in {call}" if call else "Still runs"
             rank.set_state("busy", self._with_interrupt(rank, still) if _is_ignored(rank) else None)
             return
         if self._waiting.get(rank.rank, ((), 0.0))[0] != place:
@@ -140,7 +143,7 @@ def collective_of(answer: Header) -> str | None:
     """Return the collective that a rank waits in, from its answer to `stack`."""
     for frame in answer.get("stack") or ():
         if str(frame.get("file", "")).endswith("torch/distributed/distributed_c10d.py"):
-            return str(frame.get("function"))
+            return str(frame.get("function"))[:MAX_TEXT]
     # Not in torch's Python: in backward(), in Work.wait(), or waiting for a device that runs the collective.
     outstanding = answer.get("collective")
-    return str(outstanding["name"]) if outstanding else None
+    return str(outstanding["name"])[:MAX_TEXT] if outstanding else None

@@ -16,6 +16,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.tasks import start_task
 
+from .look import finite
 from .verdict import Facts, waits_in
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Sampler:
             # A rank stuck in C code does not answer in time; the other numbers are still shown.
             with contextlib.suppress(JupyterDistError):
                 answer = await rank.request("sample", ASK_SECONDS)
-                row.update({name: answer.get(name) for name in DEVICE_FIELDS})
+                row.update({name: finite(answer.get(name)) for name in DEVICE_FIELDS})
         return cast("machine.RankMemory", row)
 
     def _used(self, born: Born, usage: tuple[int, float] | None) -> dict[str, Any]:

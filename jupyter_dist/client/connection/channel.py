@@ -33,6 +33,11 @@ SUBMIT_SECONDS = 20.0  # the server answers for an agent that does not
 RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
 
 
+def _not_understood(err: Exception) -> JupyterDistError:
+    message = f"A message of the server cannot be understood: {type(err).__name__}: {err!s:.300}"
+    return JupyterDistError("internal", message, "Client and server may have different versions of jupyter_dist.")
+
+
 class Channel:
     """Opened by the first subscription, then kept open for the next cell."""
 
@@ -150,9 +155,10 @@ class Channel:
                 self._lose()
                 if socket.close_code == TRY_AGAIN_LATER:
                     raise JupyterDistError("too_many", socket.close_reason or "The server accepts no more pages.")
-        except JupyterDistError as err:
+        except Exception as err:  # outermost level of the reader: whoever waits for a feed must not wait for ever
+            error = err if isinstance(err, JupyterDistError) else _not_understood(err)
             for feed in self._all_feeds():
-                feed.fail(err)
+                feed.fail(error)
         finally:
             self._lose()
 

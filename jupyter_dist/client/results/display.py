@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.system.terminal import filtered
 
 from .bundle import item_text, rank_label
 from .outputs import BundleOutputs, emit_display, in_notebook
@@ -20,7 +21,7 @@ TOGETHER_SECONDS = 0.2
 
 def show_live(*, states: bool = True) -> Callable[[Result], None]:
     """Return the display for one execution; without `states`, an execution without output shows nothing."""
-    return NotebookDisplay(states) if in_notebook() else TextDisplay(sys.stdout)
+    return NotebookDisplay(states) if in_notebook() else TextDisplay(filtered(sys.stdout))
 
 
 def show_table(table: object) -> None:
@@ -30,7 +31,7 @@ def show_table(table: object) -> None:
 
         display(table)
     else:
-        sys.stdout.write(f"{table}\n")
+        filtered(sys.stdout).write(f"{table}\n")
 
 
 class NotebookDisplay:

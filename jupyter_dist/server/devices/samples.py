@@ -183,7 +183,7 @@ def _row_of(sample: machine.MemorySample, before: _Row | None) -> _Row:
 
 
 def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    return math.nan if value is None or not math.isfinite(value) else float(value)
 
 
 def _sample_of(row: _Row) -> machine.MemorySample:

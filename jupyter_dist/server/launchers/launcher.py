@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from traitlets.config import Configurable
 from .allocation import Allocation, Wanted
 from .nodefiles import NodeFiles
 from .options import Option, checked
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,15 @@ class Launcher(Configurable):
 
     async def _follow(self) -> None:
         while self._followed:
-            await self.look(list(self._followed))
-            for allocation in list(self._followed):
-                await asyncio.to_thread(allocation.files.read)
-                allocation.publish_node_events()
-            self._followed = {allocation for allocation in self._followed if not allocation.has_ended}
+            try:
+                await self._follow_once()
+            except Exception:  # outermost level: the next look must come, or the end of a job is never told
+                log.exception("Cannot look at the jobs of %s; trying again in %s s", self.name, self.poll_seconds)
             await asyncio.sleep(self.poll_seconds)
+
+    async def _follow_once(self) -> None:
+        await self.look(list(self._followed))
+        for allocation in list(self._followed):
+            await asyncio.to_thread(allocation.files.read)
+            allocation.publish_node_events()
+        self._followed = {allocation for allocation in self._followed if not allocation.has_ended}

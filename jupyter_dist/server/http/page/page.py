@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -26,6 +27,8 @@ BUSY_SHARE = 0.25
 SHORT_SECONDS = 0.002
 
 GROUPS: Topic = ("groups",)
+
+log = logging.getLogger(__name__)
 
 Send = Callable[[ServerMessage], Awaitable[None]]
 Run = Callable[[Request], Awaitable[models.Execution]]
@@ -79,8 +82,8 @@ class Page:
             execution = await run(request)
             self._follow(SUBSCRIPTIONS["execution"].from_request(self._manager, _topic_of(execution)))
             self._submitted.append({"type": "submitted", "key": request["key"], "execution": execution})
-        except JupyterDistError as err:
-            self._errors.append({"type": "error", "error": err.to_dict(), "request": known_fields(request)})
+        except Exception as err:  # outermost level of a message: whatever failed, the page gets an answer
+            self._errors.append({"type": "error", "error": _told(err), "request": known_fields(request)})
         self._taken.set()
         self._something.set()
         self._urgent.set()
@@ -102,8 +105,8 @@ class Page:
     async def _pass_on(self, request: Request, run: Callable[[Request], Awaitable[object]]) -> None:
         try:
             await run(request)
-        except JupyterDistError as err:
-            self._errors.append({"type": "error", "error": err.to_dict(), "request": known_fields(request)})
+        except Exception as err:  # as above
+            self._errors.append({"type": "error", "error": _told(err), "request": known_fields(request)})
             self._something.set()
             self._urgent.set()
         self._taken.set()
@@ -231,12 +234,20 @@ class Page:
             began = time.monotonic()
             messages += subscription.messages()
             return time.monotonic() - began
-        except JupyterDistError as err:
+        except Exception as err:  # one topic that fails must not cut the page off from all others
             if self._subscriptions.get(key) is subscription:
                 del self._subscriptions[key]
                 self._closing.append(subscription)
-            messages.append({"type": "error", "error": err.to_dict(), "request": subscription.request})
+            messages.append({"type": "error", "error": _told(err), "request": subscription.request})
             return 0.0
+
+
+def _told(err: Exception) -> models.ErrorBody:
+    """What a page is told of an error; the log has the traceback of one that is our fault."""
+    if not isinstance(err, JupyterDistError):
+        log.error("A message of a page failed", exc_info=err)
+        err = JupyterDistError("internal", f"The server failed: {type(err).__name__}.", "See the Jupyter server's log.")
+    return err.to_dict()
 
 
 def _topic_of(execution: models.Execution) -> Request:

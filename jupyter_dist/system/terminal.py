@@ -39,12 +39,18 @@ class TerminalFile:
         return getattr(self._file, name)
 
 
+def filtered(file: Any) -> Any:
+    """Return the file, or where it is a terminal one that filters what is written to it."""
+    is_terminal = getattr(file, "isatty", lambda: False)()  # programs replace stdout by whatever has `write`
+    return TerminalFile(file) if is_terminal and not isinstance(file, TerminalFile) else file
+
+
 @contextmanager
 def guarded_terminal(*, is_raw: bool = False) -> Iterator[None]:
     """Filter stdout and stderr if they are terminals; pipes and files get the unchanged output."""
     before = sys.stdout, sys.stderr
     if not is_raw:
-        sys.stdout, sys.stderr = (TerminalFile(file) if file.isatty() else file for file in before)
+        sys.stdout, sys.stderr = map(filtered, before)
     try:
         yield
     finally:
