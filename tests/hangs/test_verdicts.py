@@ -42,17 +42,21 @@ def verdict_of(group, execution_id):
     return group.executions[execution_id].get("verdict")
 
 
+def cannot_end(verdict, waiting):
+    return verdict is not None and verdict["kind"] == "cannot_end" and ranks_in(verdict["waiting"]) == waiting
+
+
 @pytest.mark.parametrize("kind", HANGS, ids=lambda kind: kind.name.replace(" ", "-"))
 def test_a_hang_is_named(group, kind):
     if kind.first:
         group.run(kind.first, [0, 1, 2, 3])
     hung = group.submit(kind.code, ranks_of(kind.ranks))
     try:
-        group.wait(lambda: (verdict_of(group, hung) or {}).get("kind") == "cannot_end")
+        # On a busy machine the first ranks that wait are told before the last has come to its collective.
+        group.wait(lambda: cannot_end(verdict_of(group, hung), ranks_of(kind.waiting)))
         verdict = verdict_of(group, hung)
         print(verdict["message"])
         assert verdict["reason"] == kind.reason
-        assert ranks_in(verdict["waiting"]) == ranks_of(kind.waiting)
         assert ranks_in(verdict["needed"]) == ranks_of(kind.needed)
         assert kind.says in verdict["message"]
     finally:

@@ -1,4 +1,4 @@
-"""Looking at jobs goes on, whatever an engine does."""
+"""Jobs are looked at again, whatever an engine does."""
 
 import asyncio
 

@@ -113,19 +113,17 @@ class Group:
         Raises:
             JupyterDistError: `start_failed`, naming the rank and the cause.
         """
-        self._formed = asyncio.get_running_loop().create_future()
-        try:
+        seconds, self._formed = self.spec.start_timeout_seconds, asyncio.get_running_loop().create_future()
+        try:  # with a limit for processes, too: a fresh Python may hang before its first line (site, a network drive)
             # Concurrently: the zygote forks one while this process handles the one before.
             gate = asyncio.Semaphore(STARTS_AT_ONCE)
             starts = (self._start_rank(starter, rank, gate) for rank in ranks)
-            # A fresh Python may hang before its first line (site, a network drive).
-            all_started = asyncio.gather(*starts, return_exceptions=True)
-            for outcome in await within(self.spec.start_timeout_seconds, all_started):
+            for outcome in await within(seconds, asyncio.gather(*starts, return_exceptions=True)):
                 if isinstance(outcome, BaseException):
                     raise outcome
-            await within(self.spec.start_timeout_seconds, self._formed)
+            await within(seconds, self._formed)
         except asyncio.TimeoutError as err:
-            raise _too_late(self.ranks, self.spec.start_timeout_seconds) from err
+            raise _too_late(self.ranks, seconds) from err
         finally:
             self._formed = None
 

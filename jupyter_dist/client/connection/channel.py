@@ -155,7 +155,7 @@ class Channel:
                 self._lose()
                 if socket.close_code == TRY_AGAIN_LATER:
                     raise JupyterDistError("too_many", socket.close_reason or "The server accepts no more pages.")
-        except Exception as err:  # outermost level of the reader: whoever waits for a feed must not wait for ever
+        except Exception as err:  # outermost level of the reader: nothing that waits for a feed may wait forever
             error = err if isinstance(err, JupyterDistError) else _not_understood(err)
             for feed in self._all_feeds():
                 feed.fail(error)

@@ -83,7 +83,7 @@ class Page:
             self._follow(SUBSCRIPTIONS["execution"].from_request(self._manager, _topic_of(execution)))
             self._submitted.append({"type": "submitted", "key": request["key"], "execution": execution})
         except Exception as err:  # outermost level of a message: whatever failed, the page gets an answer
-            self._errors.append({"type": "error", "error": _told(err), "request": known_fields(request)})
+            self._errors.append({"type": "error", "error": _reported(err), "request": known_fields(request)})
         self._taken.set()
         self._something.set()
         self._urgent.set()
@@ -106,7 +106,7 @@ class Page:
         try:
             await run(request)
         except Exception as err:  # as above
-            self._errors.append({"type": "error", "error": _told(err), "request": known_fields(request)})
+            self._errors.append({"type": "error", "error": _reported(err), "request": known_fields(request)})
             self._something.set()
             self._urgent.set()
         self._taken.set()
@@ -238,12 +238,12 @@ class Page:
             if self._subscriptions.get(key) is subscription:
                 del self._subscriptions[key]
                 self._closing.append(subscription)
-            messages.append({"type": "error", "error": _told(err), "request": subscription.request})
+            messages.append({"type": "error", "error": _reported(err), "request": subscription.request})
             return 0.0
 
 
-def _told(err: Exception) -> models.ErrorBody:
-    """What a page is told of an error; the log has the traceback of one that is our fault."""
+def _reported(err: Exception) -> models.ErrorBody:
+    """Return the error as a page gets it; the log has the traceback of one that is our fault."""
     if not isinstance(err, JupyterDistError):
         log.error("A message of a page failed", exc_info=err)
         err = JupyterDistError("internal", f"The server failed: {type(err).__name__}.", "See the Jupyter server's log.")
