@@ -7,6 +7,11 @@ scope.ResizeObserver ??= class {
   unobserve(): void {}
   disconnect(): void {}
 };
+scope.IntersectionObserver ??= class {
+  observe(): void {}
+  unobserve(): void {}
+  disconnect(): void {}
+};
 scope.matchMedia ??= () => ({
   matches: false,
   addEventListener() {},

@@ -50,16 +50,19 @@ export async function uninstall(page: Page): Promise<void> {
   });
 }
 
-/** Have one plugin of ours throw as it starts. */
-export async function breakPlugin(page: Page, id: string): Promise<void> {
+/** Have one plugin of ours throw as it starts; with a member, what it provides throws when that one is read. */
+export async function breakPlugin(page: Page, id: string, member: string | null = null): Promise<void> {
   await page.addInitScript(broken => {
     interface IPlugin {
       id: string;
-      activate(): void;
+      activate(...services: unknown[]): object;
     }
     interface IContainer {
       get(module: string): Promise<() => { default: IPlugin[] }>;
     }
+    const fail = (): never => {
+      throw new Error('broken by a test');
+    };
     const containers: Record<string, IContainer> = {};
     const wrap = ({ get, ...rest }: IContainer): IContainer => ({
       ...rest,
@@ -67,11 +70,11 @@ export async function breakPlugin(page: Page, id: string): Promise<void> {
         const factory = await get(name);
         return () => {
           const module = factory();
-          const plugin = [module.default].flat().find(each => each?.id === broken);
+          const plugin = [module.default].flat().find(each => each?.id === broken.id);
           if (plugin) {
-            plugin.activate = () => {
-              throw new Error('broken by a test');
-            };
+            const { activate } = plugin;
+            plugin.activate = (...services) =>
+              broken.member === null ? fail() : Object.defineProperty(activate(...services), broken.member, { get: fail });
           }
           return module;
         };
@@ -83,7 +86,7 @@ export async function breakPlugin(page: Page, id: string): Promise<void> {
         return true;
       }
     });
-  }, id);
+  }, { id, member });
 }
 
 /** An extension that provides JupyterLab's cell executor, and is registered after ours. */

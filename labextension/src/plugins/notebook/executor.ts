@@ -1,7 +1,7 @@
 /**
  * Runs the cells of this page. JupyterLab has one executor per page and cannot
- * open notebooks without one, so nothing here may fail: even if our other
- * plugins do, kernel cells run, and a rank cell never runs anywhere else.
+ * open notebooks without one, so activation never throws: whatever fails in our
+ * plugins, kernel cells run, and a rank cell never runs anywhere else.
  */
 import type {
   JupyterFrontEnd,
@@ -34,14 +34,8 @@ export const executorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> = {
     notebooks: IDistNotebooks | null,
     translator: ITranslator | null
   ): INotebookCellExecutor => {
-    const trans = (translator ?? nullTranslator).load('jupyter_dist');
-    const guard = new CellGuard(notebooks?.executor ?? failed(trans));
-    void findKernelExecutor(app).then(executor => {
-      if (executor) {
-        guard.runOnKernel = options => executor.runCell(options);
-        notebooks?.runKernelCellsBy(executor);
-      }
-    });
+    const guard = newGuard(translator, trans => notebooks?.executor ?? failed(trans));
+    void runKernelCells(app, guard, notebooks);
     return guard;
   }
 };
@@ -54,13 +48,8 @@ export const kernelExecutorPlugin: JupyterFrontEndPlugin<INotebookCellExecutor> 
   optional: [ITranslator],
   provides: INotebookCellExecutor,
   activate: (app: JupyterFrontEnd, translator: ITranslator | null): INotebookCellExecutor => {
-    const trans = (translator ?? nullTranslator).load('jupyter_dist');
-    const guard = new CellGuard(disabled(trans));
-    void findKernelExecutor(app).then(executor => {
-      if (executor) {
-        guard.runOnKernel = options => executor.runCell(options);
-      }
-    });
+    const guard = newGuard(translator, disabled);
+    void runKernelCells(app, guard, null);
     return guard;
   }
 };
@@ -79,7 +68,7 @@ export const guardPlugin: JupyterFrontEndPlugin<IDistGuard> = {
     tracker: INotebookTracker | null,
     translator: ITranslator | null
   ): IDistGuard => {
-    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    const trans = loadTranslation(translator);
     if (executor instanceof CellGuard) {
       warnOnce(trans, tracker, executor.trouble);
       return { trouble: executor.trouble };
@@ -90,6 +79,41 @@ export const guardPlugin: JupyterFrontEndPlugin<IDistGuard> = {
     return { trouble };
   }
 };
+
+/** The page's executor; if `inner` throws, it refuses rank cells. */
+function newGuard(
+  translator: ITranslator | null,
+  inner: (trans: TranslationBundle) => INotebookCellExecutor | IErrorBody
+): CellGuard {
+  const trans = loadTranslation(translator);
+  try {
+    return new CellGuard(inner(trans));
+  } catch (reason) {
+    console.error('jupyter_dist: cells cannot run on ranks, because the executor of this page failed to start', reason);
+    return new CellGuard(failed(trans));
+  }
+}
+
+/** The texts of this extension; in English if the translator fails. */
+function loadTranslation(translator: ITranslator | null): TranslationBundle {
+  try {
+    const trans = (translator ?? nullTranslator).load('jupyter_dist');
+    trans.__('Ranks'); // a bundle that cannot translate throws here, not where an error is shown
+    return trans;
+  } catch (reason) {
+    console.error('jupyter_dist: the texts of cells are in English, because the translator failed', reason);
+    return nullTranslator.load('jupyter_dist');
+  }
+}
+
+/** Run kernel cells by the executor of another extension, if one is installed. */
+async function runKernelCells(app: JupyterFrontEnd, guard: CellGuard, notebooks: IDistNotebooks | null): Promise<void> {
+  const executor = await findKernelExecutor(app);
+  if (executor) {
+    guard.runOnKernel = options => executor.runCell(options);
+    notebooks?.runKernelCellsBy(executor);
+  }
+}
 
 /** Warn when the first notebook on ranks is opened; refused cells show it again. */
 function warnOnce(trans: TranslationBundle, tracker: INotebookTracker | null, trouble: IErrorBody | null): void {
