@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 from agent.harness import AgentProcess  # noqa: E402
+from waits import PATIENCE  # noqa: E402
 
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 
@@ -27,7 +28,7 @@ def stranger(pid: int) -> subprocess.Popen[bytes]:
         if process.pid == pid:
             return process
         process.kill()
-        process.wait(15)
+        process.wait(PATIENCE)
     sys.exit(f"number {pid} did not come back")
 
 
@@ -57,12 +58,12 @@ def main(folder: Path) -> None:
     client.wait_group("dead")
     others += [stranger(pid) for pid in ranks]
     client.request("shutdown")
-    process.process.wait(15)
+    process.process.wait(PATIENCE)
     time.sleep(0.2)
     assert [other.poll() for other in others] == [None] * 4, [other.poll() for other in others]
     for other in others:
         other.kill()
-        other.wait(15)
+        other.wait(PATIENCE)
     process.__exit__()
     print(f"{len(others)} strangers with the numbers of dead ranks were left alone")
 

@@ -34,8 +34,14 @@ def test_c_code_that_holds_the_interpreter_is_named(pair):
     assert pair.text(0, execution["id"]) == "2.0 0\n"
 
 
-def test_a_stopped_rank_is_not_dead(pair, request):
-    code = "import time\nfor i in range(60):\n    print(i, flush=True); time.sleep(0.02)"
+def test_a_stopped_rank_is_not_dead(pair, request, tmp_path):
+    go = tmp_path / "go"
+    code = f"""
+import os, time
+for i in range(60):
+    while i == 59 and rank == 1 and not os.path.exists({str(go)!r}): time.sleep(0.02)
+    print(i, flush=True); time.sleep(0.02)
+"""
     running = pair.submit(code, [0, 1])
     pair.wait(lambda: pair.text(1, running) != "")
     pair.kill_rank(1, signal.SIGSTOP)
@@ -47,6 +53,7 @@ def test_a_stopped_rank_is_not_dead(pair, request):
     assert pair.executions[running]["state"] == "running"
     assert pair.group["ranks"][1]["state_at"] == since
     pair.kill_rank(1, signal.SIGCONT)
+    go.touch()
     assert pair.ended(running)["state"] == "ok"
     assert pair.text(1, running) == "".join(f"{i}\n" for i in range(60))
     pair.wait(lambda: pair.group["ranks"][1]["state"] == "idle")
@@ -152,19 +159,28 @@ def jumping_clock(tmp_path):
     return jumping(tmp_path)
 
 
-def test_a_clock_that_jumps_a_day_ends_frees_and_times_out_nothing(make_agent, jumping_clock):
+def test_a_clock_that_jumps_a_day_ends_frees_and_times_out_nothing(make_agent, jumping_clock, tmp_path):
     """Fault 15: agent, zygote and ranks see their wall clock go forward a day, and back two, in the middle of a cell."""
     offset, env = jumping_clock
     client = make_agent(env=env).client()
-    client.start(2, lease_seconds=30.0)
-    code = "import time\nbegan = time.time()\nfor i in range(60): time.sleep(0.03)\nprint(int(time.time() - began) // 1000)"
+    client.start(2, lease_seconds=PATIENCE)
+    code = """
+import os, time
+began = time.time()
+print("began", flush=True)
+while not os.path.exists({jumped!r}): time.sleep(0.03)
+for i in range(40): time.sleep(0.03)
+print(int(time.time() - began) // 1000)
+"""
     for days, said in ((1, "86"), (-1, "-173"), (0, "86")):
-        running = client.submit(code, [0, 1])
-        client.wait(lambda r=running: client.executions[r]["state"] == "running")
-        time.sleep(0.5)
+        jumped = tmp_path / f"jumped to {days}"
+        running = client.submit(code.format(jumped=str(jumped)), [0, 1])
+        client.wait(lambda r=running: all(client.text(rank, r) == "began\n" for rank in (0, 1)))
         offset.write_text(str(days * 86_400))
+        jumped.touch()
         assert client.ended(running)["state"] == "ok"
-        assert client.text(0, running).startswith(said), client.text(0, running)  # the clock did jump for them
+        text = client.text(0, running)
+        assert text.startswith(f"began\n{said}"), text  # the clock did jump for them
         looping = client.submit("while True: pass", [0, 1])
         client.wait(lambda r=looping: client.executions[r]["state"] == "running")
         client.request("interrupt", ranks=[0, 1])

@@ -8,11 +8,11 @@ import os
 import re
 import subprocess
 import tempfile
-import time
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from waits import until
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.wide import each_rank
@@ -129,8 +129,8 @@ def test_a_page_goes_on_while_the_disk_is_full(small_disk, tmp_path):
         view = server.view("g", execution)
         assert view["execution"]["state"] == "ok"
         assert view["items"][0]["output"]["text"] == "".join(lines)
-        time.sleep(0.1)  # states are batched before they are sent
-        note = server.ask("GET", "groups/g")["note"]
+        # States are batched before they are sent.
+        note = until(lambda: server.ask("GET", "groups/g")["note"])
         # A short record may have fit after the last long one: then the disk was full.
         assert re.search(r"disk (is|was) full: \d+ bytes of output were not kept", note), note
         (small_disk / "ballast").unlink()

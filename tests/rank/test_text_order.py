@@ -3,6 +3,8 @@
 import socket
 import threading
 
+from waits import PATIENCE
+
 from jupyter_dist.rank.output.outbox import BATCH_BYTES, Outbox
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.rank.output.wire import Wire
@@ -26,14 +28,15 @@ def test_a_flush_that_is_held_up_is_not_overtaken():
     side = threading.Thread(target=streams.flush, args=(False,))
     print("first", file=streams.stdout)
     side.start()
-    assert is_flushing.wait(5)
+    assert is_flushing.wait(PATIENCE)
     print("second" * (BATCH_BYTES // 6 + 1), file=streams.stdout)
     printed.set()
-    side.join(5)
+    side.join(PATIENCE)
+    assert not side.is_alive()
     streams.flush()
     outbox.flush_text()
     with agent, channel:
-        agent.settimeout(5)
+        agent.settimeout(PATIENCE)
         text, decoder = b"", FrameDecoder()
         while b"second" not in text:
             text += b"".join(payload for _, payload in decoder.feed(agent.recv(1 << 20)))
