@@ -107,7 +107,17 @@ export default defineConfig([
   },
   {
     files: ['**/*.spec.ts', '**/*.spec.tsx'],
-    rules: { 'max-lines-per-function': 'off' }
+    rules: {
+      'max-lines-per-function': 'off',
+      'no-restricted-properties': [
+        'error',
+        ...['waitFor', 'waitUntil'].map(property => ({
+          object: 'vi',
+          property,
+          message: 'Its limit is a second: use expect.poll, whose limit vitest.config.mts sets.'
+        }))
+      ]
+    }
   },
   {
     // Tests read the interface as it is.

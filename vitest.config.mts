@@ -5,8 +5,9 @@ export default defineConfig({
     environment: 'jsdom',
     // Loading jsdom and JupyterLab's packages again for each file takes four times as long as all tests.
     isolate: false,
-    // A safety net, many times what a busy machine needs.
-    testTimeout: 60000,
+    // Safety nets, many times what a busy machine needs. Tests wait for states with expect.poll (eslint.config.mjs).
+    testTimeout: 120000,
+    expect: { poll: { timeout: 60000 } },
     include: ['labextension/src/**/*.spec.ts?(x)'],
     setupFiles: ['./vitest.setup.ts'],
     server: {

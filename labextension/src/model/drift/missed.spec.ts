@@ -57,7 +57,7 @@ it('asks once after a replacement, and says who has missed it', async () => {
   const changed = vi.fn();
   missed.changed.connect(changed);
   expect(missed.by(run(6))).toBe('');
-  await vi.waitFor(() => expect(changed).toHaveBeenCalledTimes(1));
+  await expect.poll(() => changed).toHaveBeenCalledTimes(1);
   expect(missed.by(run(6))).toBe('1');
   expect(missed.by(run(15, { execution_id: 'e-2' }))).toBe('');
   expect(service.drift).toHaveBeenCalledTimes(1);
@@ -66,13 +66,13 @@ it('asks once after a replacement, and says who has missed it', async () => {
 it('asks again when cells have run, and after another replacement', async () => {
   const missed = begin(group([[10, 20]]));
   missed.by(run(6));
-  await vi.waitFor(() => expect(missed.by(run(6))).toBe('1'));
+  await expect.poll(() => missed.by(run(6))).toBe('1');
   service.drift.mockResolvedValue(answer());
   become(group([[10, 20]], { running: ['e-7'] }, 60));
   expect(service.drift).toHaveBeenCalledTimes(1);
   expect(missed.by(run(6))).toBe('1');
   become(group([[10, 20]], {}, 61)); // also if it was so short that the page has not seen it run
-  await vi.waitFor(() => expect(missed.by(run(6))).toBe(''));
+  await expect.poll(() => missed.by(run(6))).toBe('');
   become(group([[10, 20]], {}, 61));
   expect(service.drift).toHaveBeenCalledTimes(2);
   become(group([[10, 20], [30, 40]]));
@@ -99,7 +99,7 @@ it('says nothing when the server does not answer', async () => {
   const said = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
   const missed = begin(group([[10, 20]]));
   missed.by(run(6));
-  await vi.waitFor(() => expect(said).toHaveBeenCalled());
+  await expect.poll(() => said).toHaveBeenCalled();
   expect(missed.by(run(6))).toBe('');
   expect(service.drift).toHaveBeenCalledTimes(1);
   said.mockRestore();

@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { IExecution, IGroup, RankState } from '../../services/protocol';
 import { awaited, WaitingModel } from './waiting';
 
@@ -52,6 +52,6 @@ it('requests the cells of a group once, when a cell waits', async () => {
   };
   const model = new WaitingModel({ find: () => busy }, service);
   expect(model.of(mine)).toMatchObject({ kind: 'busy' });
-  await vi.waitFor(() => expect(model.of(mine)).toMatchObject({ kind: 'cell', execution: { id: 'e-1' } }));
+  await expect.poll(() => model.of(mine)).toMatchObject({ kind: 'cell', execution: { id: 'e-1' } });
   expect(asked).toBe(1);
 });

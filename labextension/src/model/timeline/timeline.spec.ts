@@ -1,5 +1,5 @@
 import { Signal } from '@lumino/signaling';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { IExecution, IGroup, IPastSamples, TopicMessage } from '../../services/protocol';
 import type { IDistGroups } from '../../tokens';
 import { Clock } from '../format/clock';
@@ -43,12 +43,12 @@ test('the past is read page by page, and what comes meanwhile follows it', async
   model.setVisible(true);
   receive(live(102));
   receive(live(103));
-  await vi.waitFor(() => expect(model.isLoaded).toBe(true));
+  await expect.poll(() => model.isLoaded).toBe(true);
   expect(asked).toEqual([0, 101]);
   expect(model.columns.times).toEqual([100, 101, 102, 103]);
   receive(live(104));
   expect(model.columns.last).toBe(104);
-  await vi.waitFor(() => expect(model.bands(0)).toHaveLength(1));
+  await expect.poll(() => model.bands(0)).toHaveLength(1);
   expect(model.full().from).toBe(20);
 });
 
@@ -57,11 +57,11 @@ test('nothing is followed while it is hidden, and only what is new is read after
   expect(topics).toEqual([]);
   model.setVisible(true);
   model.setVisible(true);
-  await vi.waitFor(() => expect(model.isLoaded).toBe(true));
+  await expect.poll(() => model.isLoaded).toBe(true);
   model.setVisible(false);
   expect(topics).toEqual(['+memory', '-memory']); // CPU ranks have no devices to follow
   model.setVisible(true);
-  await vi.waitFor(() => expect(asked).toEqual([0, 100]));
+  await expect.poll(() => asked).toEqual([0, 100]);
   model.dispose();
   expect(topics).toEqual(['+memory', '-memory', '+memory', '-memory']);
 });
