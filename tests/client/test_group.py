@@ -65,7 +65,7 @@ def test_streaming_hands_out_what_is_there_so_far(group):
 
 
 def test_a_future_is_submitted_awaited_and_cancelled(group):
-    running = group.submit("import time\ntime.sleep(60)")
+    running = group.submit("import time\ntime.sleep(1000)")
     queued = group.submit("'after'", stop_on_error=False)
     assert not running.done()
     with pytest.raises(TimeoutError) as raised:
@@ -181,7 +181,7 @@ def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
     while "destroyed the process group" not in (group.status()["note"] or ""):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    running = group.submit("import time\ntime.sleep(60)")
+    running = group.submit("import time\ntime.sleep(1000)")
     with pytest.raises(JupyterDistError, match="A cell is running"):
         group.reform()
     running.cancel()

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import nbformat
 import pytest
@@ -218,8 +217,7 @@ while True:
 def test_what_an_interrupt_could_not_do_is_said(kernel, interrupt):
     cell = kernel.run(STUBBORN.format(then="if rank == 1: os._exit(3)\n        raise"), after=interrupt)
     assert cell.error.startswith("KeyboardInterrupt: rank 1 died; the other ranks keep their variables")
-    while "degraded" not in kernel.run("%dist_status").text:
-        time.sleep(0.1)
+    until(lambda: "degraded" in kernel.run("%dist_status").text)
     attached = kernel.run("%dist_init").text
     assert "Group 'train-it': degraded, 2 ranks" in attached
     assert "rank 1: dead" in attached

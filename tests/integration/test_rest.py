@@ -6,7 +6,7 @@ from apiclient import texts
 from waits import PATIENCE
 
 from jupyter_dist.server.groups import warm
-from jupyter_dist.system.processes import read_process
+from jupyter_dist.system.processes import below, read_process
 
 STUCK = "import ctypes\nprint('stuck', flush=True)\nctypes.PyDLL(None).sleep(1000)"
 
@@ -254,27 +254,32 @@ async def test_a_rank_that_cannot_answer_is_named(shared_api):
     assert (await shared_api.refused("POST", "groups/g/ranks/0/complete", {"code": "s"}))[1]["code"] == "rank_dead"
 
 
-async def test_warming_makes_the_next_start_quick(api):
+async def waiting_agents(api):
+    return [each for each in (await api.ask("GET", "prepared"))["processes"] if each["what"] == "agent"]
+
+
+async def warmed(api):
+    """An agent that waits for a group."""
     name = (await api.ask("GET", "environments"))["default"]
     await api.ask("POST", f"environments/{name}/warm")
-    await asyncio.sleep(0.1)
+    for _ in range(int(PATIENCE / 0.1)):
+        if agents := await waiting_agents(api):
+            break
+        await asyncio.sleep(0.1)
+    (agent,) = agents
+    return agent
+
+
+async def test_a_start_takes_the_agent_that_waits(api):
+    agent = await warmed(api)
     group = await api.start(name="g")
-    assert group["ready_seconds"] is not None
+    assert {rank["pid"] for rank in group["ranks"]} <= {process.pid for process in below(agent["pid"])}
+    assert agent not in await waiting_agents(api)
 
 
 async def test_what_waits_for_a_group_is_shown_and_ends_when_memory_is_short(api, monkeypatch):
     monkeypatch.setattr(warm, "LOOK_SECONDS", 0.1)
-    name = (await api.ask("GET", "environments"))["default"]
-    await api.ask("POST", f"environments/{name}/warm")
-
-    async def waiting():
-        return [each for each in (await api.ask("GET", "prepared"))["processes"] if each["what"] == "agent"]
-
-    for _ in range(int(PATIENCE / 0.1)):
-        if agents := await waiting():
-            break
-        await asyncio.sleep(0.1)
-    (agent,) = agents
+    agent = await warmed(api)
     assert agent["memory_bytes"] > 1 << 20
     monkeypatch.setattr(warm, "is_short", lambda: True)
     for _ in range(int(PATIENCE / 0.1)):
@@ -282,7 +287,7 @@ async def test_what_waits_for_a_group_is_shown_and_ends_when_memory_is_short(api
             break
         await asyncio.sleep(0.1)
     assert read_process(agent["pid"]) is None
-    assert await waiting() == []
+    assert await waiting_agents(api) == []
 
 
 async def test_ranks_ask_and_are_answered(shared_api):

@@ -36,4 +36,4 @@ if action.startswith("exit"):
     print("no such torch", file=sys.stderr)
     sys.exit(int(action.partition(":")[2]))
 while True:
-    time.sleep(60)
+    time.sleep(1000)

@@ -114,7 +114,7 @@ class SlurmCluster:
         daemon = self._daemons.pop(name)
         daemon.send_signal(signum)
         try:
-            daemon.wait(20)
+            daemon.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             daemon.kill()
             daemon.wait(PATIENCE)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 import torch
-from waits import until
+from waits import PATIENCE, until
 
 from jupyter_dist.client.calls.exchange import exchange_folders
 from jupyter_dist.objects import files
@@ -20,7 +20,7 @@ LEASE_SECONDS = 10.0
 
 
 def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=20)
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=PATIENCE)
 
 
 class Network:
@@ -67,7 +67,7 @@ class Network:
 
     def remove(self):
         for words in [*(("netns", "del", f"{self.tag}n{node}") for node in range(2)), ("link", "del", self.bridge)]:
-            subprocess.run(["ip", *words], check=False, capture_output=True, timeout=20)
+            subprocess.run(["ip", *words], check=False, capture_output=True, timeout=PATIENCE)
 
 
 class SixOnly(Network):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rankclient import RankClient
+from waits import PATIENCE
 
 CAUGHT = """
 try:
@@ -91,7 +92,7 @@ def test_a_thread_that_a_cell_leaves_asking_is_freed(shared: RankClient, tmp_pat
     shared.asked(cell)
     go.touch()
     shared.result(cell)
-    assert shared.run("thread.join(30); print(thread.is_alive())").text().endswith("False\n")
+    assert shared.run(f"thread.join({PATIENCE}); print(thread.is_alive())").text().endswith("False\n")
 
 
 def test_a_child_process_cannot_ask(shared: RankClient) -> None:
