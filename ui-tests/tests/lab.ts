@@ -94,7 +94,7 @@ async function chooseKernel(page: Page, kernel: string | null): Promise<void> {
 
 /** The notebook is open, and JupyterLab has asked for no kernel and will not: its session waits for the answer. */
 export async function sessionReady(page: Page): Promise<void> {
-  await expect(page.locator('.jp-Notebook .jp-Cell').first()).toBeVisible();
+  await expect(page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell').first()).toBeVisible();
   await page.evaluate(async () => {
     const { currentWidget } = (window as unknown as ILabWindow).jupyterapp.shell;
     await currentWidget!.context.ready;

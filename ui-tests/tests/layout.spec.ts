@@ -82,7 +82,7 @@ test('a long set of ranks is chosen, named and read where there is little room',
 });
 
 test('a queued cell says which ranks of which cell it waits for', async ({ page, request }) => {
-  await run(request, 'two', 'import time; time.sleep(60)');
+  await run(request, 'two', 'import time; time.sleep(1000)');
   lab.writeNotebook('waits.ipynb', ['print("at last")'], lab.onRanks('all', 'two'));
   await lab.openNotebook(page, 'waits.ipynb');
   const cell = lab.cell(page, 0);

@@ -36,7 +36,7 @@ test('a kernel with the magics: folded output, progress, errors, interrupt, rest
       'from tqdm import tqdm\nimport time\nfor i in tqdm(range(25), mininterval=0): time.sleep(0.1)',
       'time.sleep(1)\n1 / 0 if rank == 1 else "fine"',
       'print("must not run")',
-      'print("begun", flush=True)\ntime.sleep(60)',
+      'print("begun", flush=True)\ntime.sleep(1000)',
       '%dist_mode -d',
       'from jupyter_dist.client import attach\nattach("magics").run("print(f\'run on {rank}\'); x")',
       '%load_ext jupyter_dist',

@@ -61,7 +61,7 @@ test('two browsers on one notebook see the same, and one may go', async ({ page,
 });
 
 test('cells of two notebooks queue, and an interrupt stops the one that runs', async ({ page, context }) => {
-  lab.writeNotebook('a.ipynb', ['import time\nprint("from a", rank)\ntime.sleep(60)']);
+  lab.writeNotebook('a.ipynb', ['import time\nprint("from a", rank)\ntime.sleep(1000)']);
   lab.writeNotebook('b.ipynb', ['print("from b", rank)']);
   const other = await context.newPage();
   await lab.openNotebook(page, 'a.ipynb');

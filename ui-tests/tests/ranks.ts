@@ -1,5 +1,5 @@
 /** What the tests of the sidebar and of the rank output share: a page with JupyterLab, and groups by REST. */
-import { APIRequestContext, expect, Page } from '@playwright/test';
+import { APIRequestContext, expect, Page, test } from '@playwright/test';
 
 const API = '/jupyter-dist/api';
 
@@ -76,6 +76,25 @@ export async function command(page: Page, id: string, args: object = {}): Promis
     },
     [id, args] as const
   );
+}
+
+/**
+ * The seconds that the page's thread computes meanwhile. Not how long that takes, nor how long the page does not answer:
+ * on a busy machine it waits for other programs as well, for as long as they like.
+ */
+export async function computed(page: Page, meanwhile: () => Promise<void>): Promise<number> {
+  const session = await page.context().newCDPSession(page);
+  const seconds = async (): Promise<number> => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    return metrics.find(({ name }) => name === 'TaskDuration')!.value;
+  };
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const before = await seconds();
+  await meanwhile();
+  const found = (await seconds()) - before;
+  await session.detach();
+  test.info().annotations.push({ type: 'computed (s)', description: found.toFixed(1) });
+  return found;
 }
 
 /** Nothing runs. */

@@ -56,7 +56,7 @@ for (const saved of [true, false]) {
 }
 
 test('after a reload the toolbar interrupts', async ({ page }) => {
-  lab.writeNotebook('again.ipynb', ['import time\nprint("begun")\ntime.sleep(60)']);
+  lab.writeNotebook('again.ipynb', ['import time\nprint("begun")\ntime.sleep(1000)']);
   await lab.openNotebook(page, 'again.ipynb');
   const cell = lab.cell(page, 0);
   await cell.editor.click();
