@@ -28,6 +28,9 @@ need some gigabytes, by hand: `python tests/matrix/run.py --python 3.10 --torch 
 collective, completion, objects, DDP, DataLoader workers, replacing a dead rank), and where the table says so those of
 the ranks, the agent and the client. `make test` runs `tests/compat` with IPython 8.6.0 and the newest 8 as well.
 
+With torch before 2.9, gloo is not in torch's flight recorder and its threads have no names. So on CPU a collective that waits inside C++
+(`backward()`) is not named there, a collective whose end gloo lost is not left, and an idle group wakes its processor up more often.
+
 | Python | torch | IPython | tests | result | date |
 |---|---|---|---|---|---|
 """

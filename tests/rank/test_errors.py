@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from rankclient import RankClient, Result
@@ -91,6 +92,7 @@ def test_chained_errors(shared: RankClient) -> None:
     assert text.index("ZeroDivisionError") < text.index("direct cause") < text.index("KeyError: 'k'")
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 has exception groups")
 def test_exception_group(shared: RankClient) -> None:
     result = shared.run("raise ExceptionGroup('several', [ValueError('a'), TypeError('b')])")
     assert "ValueError: a" in result.traceback

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from rankclient import RankClient
 from waits import until
+
+# Before, gloo neither writes into the flight recorder nor names its threads (seen with 2.5.1 and 2.7.1).
+TORCH = tuple(map(int, metadata.version("torch").split(".")[:2]))
+records_gloo = pytest.mark.skipif(TORCH < (2, 9), reason="gloo of this torch is not in the flight recorder")
 
 MakeGroup = Callable[..., list[RankClient]]
 
@@ -149,6 +154,7 @@ def test_rejoin_that_fails_is_told(rank: RankClient) -> None:
     assert rank.run("print(1)").text() == "1\n"
 
 
+@records_gloo
 def test_a_collective_that_is_not_complete_is_known_from_the_flight_recorder(make_group: MakeGroup) -> None:
     """Where the stack does not tell: in C++, here in backward()."""
     group = make_group(2)
@@ -177,6 +183,7 @@ def test_aborting_and_forgetting_find_all_they_need_in_this_torch(make_group: Ma
     run_all(group, "dist.barrier()")
 
 
+@records_gloo
 def test_a_collective_whose_end_gloo_lost_is_left_and_a_new_group_formed_beside_it(
     make_group: MakeGroup, tmp_path: Path
 ) -> None:
@@ -215,6 +222,7 @@ after, seconds = wakeups(), time.monotonic() - began
 """
 
 
+@records_gloo
 def test_an_idle_process_group_seldom_wakes_up(shared: RankClient) -> None:
     """gloo's event loop wakes up every 10 ms by itself; all ranks together were most of what an idle group costs."""
     assert shared.run(WAKEUPS).status == "ok"

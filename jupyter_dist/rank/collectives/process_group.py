@@ -53,16 +53,20 @@ class Membership:
         store = linkstore.store_at(store_path, self._spec)
         if timeout_seconds is not None:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
-        dist.init_process_group(
-            self._spec.backend,
-            store=store,
-            rank=self._spec.rank,
-            world_size=self._spec.world_size,
-            timeout=datetime.timedelta(seconds=self._connect_seconds(timeout_seconds)),
-        )
+        timeout = datetime.timedelta(seconds=self._connect_seconds(timeout_seconds))
+        if not torch_compat.can_change_timeout(self._spec.backend):
+            if timeout_seconds is not None:  # find out first whether all are there; at a start, the agent's limit does
+                self._init(dist.PrefixStore("meeting", store), timeout)
+                dist.destroy_process_group()
+            timeout = torch_compat.default_timeout(self._spec.backend)
+        self._init(store, timeout)
         # That timeout was for joining; collectives of cells get torch's default.
         torch_compat.restore_default_timeout(store, self._spec.backend)
         self._broken_since = None
+
+    def _init(self, store: dist.Store, timeout: datetime.timedelta) -> None:
+        world = {"rank": self._spec.rank, "world_size": self._spec.world_size}
+        dist.init_process_group(self._spec.backend, store=store, timeout=timeout, **world)
 
     def _connect_seconds(self, rejoin_seconds: float | None) -> float:
         if rejoin_seconds is None:

@@ -75,12 +75,16 @@ def missing() -> list[str]:
     ]
 
 
+def _version() -> tuple[int, ...]:
+    return tuple(map(int, torch.__version__.split(".")[:2]))
+
+
 def keep_records() -> None:
     """Enable the flight recorder in torch before 2.7, where it is off by default.
 
     Later versions use TORCH_FR_BUFFER_SIZE, which the agent sets, and warn about the old name in every rank's log.
     """
-    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7):
+    if _version() < (2, 7):
         os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", os.environ.get("TORCH_FR_BUFFER_SIZE", "256"))
 
 
@@ -89,15 +93,24 @@ def keep_records() -> None:
 
 def restore_default_timeout(store: dist.Store, backend: str) -> None:
     """Set torch's default timeout on the default process group and its store."""
-    timeout = _default_timeout(backend)
+    timeout = default_timeout(backend)
     store.set_timeout(timeout)
     if hasattr(c10d, "_set_pg_timeout"):
         c10d._set_pg_timeout(timeout, dist.group.WORLD)
 
 
-def _default_timeout(backend: str) -> timedelta:
+def default_timeout(backend: str) -> timedelta:
+    """Return torch's default timeout of collectives."""
     find: Callable[[Any], timedelta] = getattr(c10d, "_get_default_timeout", lambda _: _TIMEOUT)
     return find(dist.Backend(backend))
+
+
+def can_change_timeout(backend: str) -> bool:
+    """Whether a timeout that is set later counts; gloo before torch 2.9 keeps the one that it was created with.
+
+    Seen with 2.5.1 and 2.7.1 (kept) and 2.9.1 (changed); 2.8 was not tried.
+    """
+    return backend != "gloo" or _version() >= (2, 9)
 
 
 def timeout_of(group: Any) -> timedelta:
@@ -106,8 +119,8 @@ def timeout_of(group: Any) -> timedelta:
     try:
         timeout = group._get_backend(torch.device("cpu")).options._timeout
     except (AttributeError, RuntimeError):
-        return _default_timeout("gloo")
-    return timeout if isinstance(timeout, timedelta) else _default_timeout("gloo")
+        return default_timeout("gloo")
+    return timeout if isinstance(timeout, timedelta) else default_timeout("gloo")
 
 
 def forget_failed_init() -> None:

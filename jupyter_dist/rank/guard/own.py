@@ -36,6 +36,8 @@ else:
         "traceback",
     ):
         globals()[_name] = SimpleNamespace(**vars(importlib.import_module(_name)))
+    # Since Python 3.14 asyncio makes a lock for each call_soon_threadsafe(), by which the side thread wakes the main one.
+    importlib.import_module("asyncio.events").threading = threading
 
 __all__ = [
     "asyncio",
