@@ -36,7 +36,7 @@ else:
         "traceback",
     ):
         globals()[_name] = SimpleNamespace(**vars(importlib.import_module(_name)))
-    # Since Python 3.14 asyncio makes a lock for each call_soon_threadsafe(), by which the side thread wakes the main one.
+    # asyncio of Python 3.14 makes a lock for each call_soon_threadsafe(): the side thread wakes the main thread by it.
     importlib.import_module("asyncio.events").threading = threading
 
 __all__ = [
