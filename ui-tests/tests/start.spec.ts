@@ -1,14 +1,24 @@
 // Groups that are started from a notebook, in one step.
 import { APIRequestContext, Page } from '@playwright/test';
+import * as fs from 'fs';
+import * as path from 'path';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { openLab, shutdownAll } from './ranks';
 
 test.describe.configure({ mode: 'serial' });
 test.afterEach(({ request }) => shutdownAll(request));
+test.afterAll(() => fs.rmSync(COLD, { recursive: true, force: true }));
+
+/** The kernelspec of an environment in which nothing has imported torch. */
+const COLD = path.join(process.env.JUPYTER_DATA_DIR!, 'kernels', 'cold');
 
 interface ICounting {
   jpdClicks: number;
+}
+
+interface IListening {
+  jpdSaid: string[];
 }
 
 async function groups(request: APIRequestContext): Promise<{ name: string; world_size: number; state: string }[]> {
@@ -21,6 +31,29 @@ async function run(page: Page, index: number): Promise<ReturnType<typeof lab.cel
   await cell.editor.click();
   await page.keyboard.press('Control+Enter');
   return cell;
+}
+
+/** Record in `jpdSaid` what the headers of cells say, however briefly. */
+async function listen(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    const window_ = window as unknown as IListening;
+    window_.jpdSaid = [];
+    const listen = (): void => {
+      const nodes = [...document.querySelectorAll('.jpd-Ranks-summary')];
+      window_.jpdSaid.push(...nodes.map(node => node.textContent ?? ''));
+    };
+    const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)')!;
+    new MutationObserver(listen).observe(panel, { childList: true, subtree: true, characterData: true });
+  });
+}
+
+/** Have groups of that environment import torch themselves: an import that is shared is over before the page sees the group. */
+function writeCold(): void {
+  const argv = ['python', '-m', 'ipykernel_launcher', '-f', '{connection_file}'];
+  const env = { PYTHONPATH: COLD, JUPYTER_DIST_OPTIONAL_PRELOAD: 'numpy' }; // for a shorter import (tests/libraries.py)
+  fs.mkdirSync(COLD, { recursive: true });
+  fs.writeFileSync(path.join(COLD, 'sitecustomize.py'), 'import sys\nif "forkserver" in sys.orig_argv:\n    sys.exit("not here")\n');
+  fs.writeFileSync(path.join(COLD, 'kernel.json'), JSON.stringify({ argv, display_name: 'cold', language: 'python', env }));
 }
 
 test('from a fresh JupyterLab to the first cell on all ranks: at most two clicks, and Shift+Enter', async ({ page, request }) => {
@@ -107,4 +140,18 @@ test('a hostile notebook starts nothing and sets nothing that was not seen', asy
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect.poll(() => lab.shownText(cell)).toBe(`by the user None ${process.env.JUPYTERLAB_GALATA_ROOT_DIR}\n`);
   expect(await page.evaluate(() => 'pwned' in window)).toBe(false);
+});
+
+test('a cell that is run while its group imports torch says so, and then runs', async ({ page }) => {
+  writeCold();
+  const start = { num_ranks: 2, environment: 'cold' };
+  lab.writeNotebook('cold.ipynb', ['print("one of", dist.get_world_size())'], { jupyter_dist: { group: 'slow', ranks: 'all', start } });
+  await lab.openNotebook(page, 'cold.ipynb');
+  await listen(page);
+  await page.locator('.jp-NotebookPanel-toolbar').getByRole('button', { name: /^Start slow \(2 ranks, env cold/ }).click();
+  const cell = await run(page, 0);
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(cell.items).toHaveText(/one of 2/);
+  const said = await page.evaluate(() => (window as unknown as IListening).jpdSaid);
+  expect(said).toContainEqual(expect.stringMatching(/^slow \u00b7 2 ranks \u00b7 queued \u00b7 importing torch \(\d.* m?s\)$/));
 });

@@ -30,7 +30,9 @@ export function awaited(
     return { kind: 'ranks', state: slowest, since: since(mine, slowest) };
   }
   const at = group.queued.indexOf(execution.id);
-  const before = [...group.running, ...group.queued.slice(0, Math.max(0, at))];
+  // Its group may report that it runs before its view does.
+  const running = group.running.filter(id => id !== execution.id);
+  const before = [...running, ...group.queued.slice(0, Math.max(0, at))];
   const holds = (other: IExecution | undefined): boolean => {
     if (!other || FINAL_STATES.has(other.state) || !own.some(rank => includesRank(other.ranks, rank))) {
       return false;

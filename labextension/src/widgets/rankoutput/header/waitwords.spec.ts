@@ -1,8 +1,8 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { expect, it } from 'vitest';
-import type { Awaited } from '../../../model/executions/waiting';
-import type { IExecution, RankState } from '../../../services/protocol';
+import { Awaited, awaited } from '../../../model/executions/waiting';
+import type { IExecution, IGroup, RankState } from '../../../services/protocol';
 import { waitWords } from './waitwords';
 
 const trans = nullTranslator.load('jupyter_dist');
@@ -51,6 +51,13 @@ it.each<[string, Partial<IExecution>, number]>([
   ['after cell [5]', { state: 'running', execution_count: 5 }, 0]
 ])('a cell before it: "%s"', (text, execution, more) => {
   expect(words(after(execution, more))).toBe(text);
+});
+
+it('is nothing for a cell that has begun, if its group reports that first', () => {
+  const own = { id: 'e-1', ranks: '0-1', state: 'queued', notebook: 'work/own.ipynb' } as IExecution;
+  const ranks = [0, 1].map(rank => ({ rank, state: 'idle', execution_id: null }));
+  const group = { state: 'ready', running: ['e-1'], queued: [], ranks } as unknown as IGroup;
+  expect(awaited(own, group, new Map([['e-1', own]]))).toBeNull();
 });
 
 it('is translated as a whole, with singular and plural', () => {
