@@ -55,9 +55,9 @@ class Membership:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
         timeout = datetime.timedelta(seconds=self._connect_seconds(timeout_seconds))
         if not torch_compat.can_change_timeout(self._spec.backend):
-            if timeout_seconds is not None:  # find out first whether all are there; at a start, the agent's limit does
-                self._init(dist.PrefixStore("meeting", store), timeout)
-                dist.destroy_process_group()
+            # Meet first with that timeout: once all are there, joining again does not wait.
+            self._init(dist.PrefixStore("meeting", store), timeout)
+            dist.destroy_process_group()
             timeout = torch_compat.default_timeout(self._spec.backend)
         self._init(store, timeout)
         # That timeout was for joining; collectives of cells get torch's default.
