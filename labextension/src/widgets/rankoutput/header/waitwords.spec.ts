@@ -67,8 +67,8 @@ it('is translated as a whole, with singular and plural', () => {
     'joining the process group (%1)': 'Beitritt zur Prozessgruppe (%1)',
     'rank %1': 'Rang %1',
     'ranks %1': 'Ränge %1',
-    '%1 is busy': '%1 ist belegt',
-    '%1 are busy': '%1 sind belegt',
+    '%1 is busy': '%1 arbeitet',
+    '%1 are busy': '%1 arbeiten',
     'cell [%1]': 'Zelle [%1]',
     'cell [%1] of %2': 'Zelle [%1] in %2',
     'a cell of %1': 'einer Zelle in %1',
@@ -86,8 +86,8 @@ it('is translated as a whole, with singular and plural', () => {
   expect(said({ kind: 'ranks', state: 'starting', since: NOW - 1 })).toBe('Start der Ränge (1.0 s)');
   expect(said({ kind: 'ranks', state: 'importing', since: NOW - 1 })).toBe('Import von torch (1.0 s)');
   expect(said({ kind: 'ranks', state: 'joining', since: NOW - 1 })).toBe('Beitritt zur Prozessgruppe (1.0 s)');
-  expect(said({ kind: 'busy', ranks: '1' })).toBe('Rang 1 ist belegt');
-  expect(said({ kind: 'busy', ranks: '1-2' })).toBe('Ränge 1-2 sind belegt');
+  expect(said({ kind: 'busy', ranks: '1' })).toBe('Rang 1 arbeitet');
+  expect(said({ kind: 'busy', ranks: '1-2' })).toBe('Ränge 1-2 arbeiten');
   expect(said(after({ execution_count: 5 }, 1))).toBe('nach Zelle [5], und 1 weitere');
   expect(said(after({ execution_count: 5, notebook: 'b.ipynb' }, 2))).toBe('nach Zelle [5] in b.ipynb, und 2 weitere Zellen');
   expect(said(after({ notebook: 'b.ipynb', state: 'running', started_at: NOW - 20 }))).toBe('nach einer Zelle in b.ipynb, läuft seit 20 s');
