@@ -22,7 +22,6 @@ from jupyter_dist.system.processes import (
     command_line,
     descendants,
     removes_shared_memory,
-    send_signal,
 )
 
 SETTLE_SECONDS = 30.0  # on a busy machine; what has not ended by then, never will
@@ -46,10 +45,16 @@ def pytest_sessionfinish(session):
 def end_all(pids: Iterable[int]) -> None:
     """Kill these, and what they start meanwhile; what removes shared memory ends by itself."""
     for pid in pids:
-        send_signal(pid, signal.SIGKILL)
+        kill(pid)
         for below_it in descendants(pid):
             if not removes_shared_memory(below_it):
-                send_signal(below_it, signal.SIGKILL)
+                kill(below_it)
+
+
+def kill(pid: int) -> None:
+    """Kill it, if it is there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def children_of(root: int) -> dict[int, str]:

@@ -213,12 +213,6 @@ def reap(known: Collection[int] = ()) -> None:
 # -- ending ---------------------------------------------------------------------------------------------------
 
 
-def send_signal(pid: int, sig: signal.Signals) -> None:
-    """Signal one of our processes; ignored if it is gone."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, sig)
-
-
 def signal_same(pid: int, started: int, sig: signal.Signals) -> bool:
     """Signal a process only if it is still the one that started then; return whether it was."""
     try:

@@ -124,6 +124,8 @@ export interface IDistStarter {
   readonly changed: ISignal<IDistStarter, void>;
   /** Whether the groups are known and none of that name runs. */
   isMissing(name: string): boolean;
+  /** Whether this page has asked for a group of that name, and the server has not answered yet. */
+  isStarting(name: string): boolean;
   /** What the notebook wants to run under that name: from its metadata, or as it was when it last ran. */
   wantedBy(notebook: INotebookModel, name: string): IReadWanted;
   /** What starts a group like that one again. */
@@ -196,6 +198,8 @@ export interface IDistNotebooks {
   readonly changed: ISignal<IDistNotebooks, void>;
   /** Emitted when a cell could not run on its group, or was lost with it. */
   readonly refused: ISignal<IDistNotebooks, IRefusedCell>;
+  /** Emitted when a cell begins to wait for the server's answer to the start of its group. */
+  readonly awaitsStart: ISignal<IDistNotebooks, IAwaitingCell>;
   /** Whether cells empty the device cache of the ranks whose memory they changed. */
   emptyCache: boolean;
   /** Asks what to do with a cell that needs all ranks and is for some; null: such cells run, and do not ask. */
@@ -225,6 +229,16 @@ export interface IRefusedCell {
   readonly cellId: string;
   /** The code of the error. */
   readonly code: string;
+}
+
+/** A cell whose group is not known to the server yet: the first start in an environment imports torch before it is. */
+export interface IAwaitingCell {
+  readonly notebook: INotebookModel;
+  readonly cellId: string;
+  /** The name of the group. */
+  readonly group: string;
+  /** Resolves when the start has succeeded or failed. */
+  readonly answered: Promise<void>;
 }
 
 /** A deleted cell that is still running. */

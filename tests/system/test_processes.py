@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import leaks
 import pytest
 import waits
 
@@ -34,7 +35,7 @@ def family():
         yield parent
     finally:
         for pid in [*descendants(parent.pid), parent.pid]:
-            processes.send_signal(pid, processes.signal.SIGKILL)
+            leaks.kill(pid)
         parent.communicate()
 
 

@@ -8,10 +8,9 @@ import { openLab, shutdownAll } from './ranks';
 
 test.describe.configure({ mode: 'serial' });
 test.afterEach(({ request }) => shutdownAll(request));
-test.afterAll(() => fs.rmSync(COLD, { recursive: true, force: true }));
+test.afterAll(() => ['cold', 'held'].forEach(name => fs.rmSync(path.join(KERNELS, name), { recursive: true, force: true })));
 
-/** The kernelspec of an environment in which nothing has imported torch. */
-const COLD = path.join(process.env.JUPYTER_DATA_DIR!, 'kernels', 'cold');
+const KERNELS = path.join(process.env.JUPYTER_DATA_DIR!, 'kernels');
 
 interface ICounting {
   jpdClicks: number;
@@ -47,13 +46,26 @@ async function listen(page: Page): Promise<void> {
   });
 }
 
-/** Have groups of that environment import torch themselves: an import that is shared is over before the page sees the group. */
-function writeCold(): void {
+/**
+ * Write the kernelspec of an environment in which nothing has imported torch. In `cold`, groups import it themselves;
+ * in `held`, the forkserver does, before the page sees the group, once the returned function is called.
+ */
+function writeEnvironment(name: 'cold' | 'held'): () => void {
+  const folder = path.join(KERNELS, name);
+  const hold = path.join(folder, 'hold');
+  // The server waits for a forkserver that computes.
+  const begin = {
+    cold: ['sys.exit("not here")'],
+    held: ['import os, time', `while os.path.exists(${JSON.stringify(hold)}):`, '    sum(range(1_000_000)); time.sleep(0.1)']
+  };
+  const lines = ['import sys', 'if "forkserver" in sys.orig_argv:', ...begin[name].map(line => `    ${line}`)];
   const argv = ['python', '-m', 'ipykernel_launcher', '-f', '{connection_file}'];
-  const env = { PYTHONPATH: COLD, JUPYTER_DIST_OPTIONAL_PRELOAD: 'numpy' }; // for a shorter import (tests/libraries.py)
-  fs.mkdirSync(COLD, { recursive: true });
-  fs.writeFileSync(path.join(COLD, 'sitecustomize.py'), 'import sys\nif "forkserver" in sys.orig_argv:\n    sys.exit("not here")\n');
-  fs.writeFileSync(path.join(COLD, 'kernel.json'), JSON.stringify({ argv, display_name: 'cold', language: 'python', env }));
+  const env = { PYTHONPATH: folder, JUPYTER_DIST_OPTIONAL_PRELOAD: 'numpy' }; // for a shorter import (tests/libraries.py)
+  fs.mkdirSync(folder, { recursive: true });
+  fs.writeFileSync(hold, '');
+  fs.writeFileSync(path.join(folder, 'sitecustomize.py'), `${lines.join('\n')}\n`);
+  fs.writeFileSync(path.join(folder, 'kernel.json'), JSON.stringify({ argv, display_name: name, language: 'python', env }));
+  return () => fs.rmSync(hold);
 }
 
 test('from a fresh JupyterLab to the first cell on all ranks: at most two clicks, and Shift+Enter', async ({ page, request }) => {
@@ -142,8 +154,28 @@ test('a hostile notebook starts nothing and sets nothing that was not seen', asy
   expect(await page.evaluate(() => 'pwned' in window)).toBe(false);
 });
 
+test('a cell that is run while the server imports torch for all groups says so, and then runs', async ({ page, request }) => {
+  const release = writeEnvironment('held');
+  const start = { num_ranks: 2, environment: 'held' };
+  lab.writeNotebook('shared-import.ipynb', ['print("one of", dist.get_world_size())'], { jupyter_dist: { group: 'first', ranks: 'all', start } });
+  await lab.openNotebook(page, 'shared-import.ipynb');
+  const select = page.getByLabel('Run cells on');
+  await expect(select.locator('option:checked')).toHaveText('first (not running)');
+  await page.locator('.jp-NotebookPanel-toolbar').getByRole('button', { name: /^Start first \(2 ranks, env held/ }).click();
+  await expect(select.locator('option:checked')).toHaveText('first (starting\u2026)');
+  const cell = await run(page, 0);
+  const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for first to start.' });
+  await expect(note).toContainText('imports torch');
+  const other = await request.get('/jupyter-dist/api/groups/first');
+  expect((await other.json()).error.message).toBe("There is no group 'first' yet: it is about to start.");
+  release();
+  await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+  await expect(cell.items).toHaveText(/one of 2/);
+  await expect(note).toHaveCount(0);
+});
+
 test('a cell that is run while its group imports torch says so, and then runs', async ({ page }) => {
-  writeCold();
+  writeEnvironment('cold');
   const start = { num_ranks: 2, environment: 'cold' };
   lab.writeNotebook('cold.ipynb', ['print("one of", dist.get_world_size())'], { jupyter_dist: { group: 'slow', ranks: 'all', start } });
   await lab.openNotebook(page, 'cold.ipynb');

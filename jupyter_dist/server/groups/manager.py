@@ -128,6 +128,10 @@ class GroupManager:
         named = [group for group in self._groups.values() if group.name == id_or_name]
         for group in sorted(named, key=lambda group: group.status.is_gone):
             return group
+        if id_or_name in self._starting:
+            message = f"There is no group '{id_or_name[:60]}' yet: it is about to start."
+            hint = "The first start in an environment imports torch. Try again in some seconds."
+            raise JupyterDistError("unknown_group", message, hint)
         raise JupyterDistError("unknown_group", f"There is no group '{id_or_name[:60]}'.", self._names_hint(id_or_name))
 
     def rank_of_pid(self, pid: int) -> tuple[str, int] | None:

@@ -5,7 +5,7 @@ import { ChangingModel } from './changing';
 
 const DEFAULT_RANK = 100;
 
-/** Do what another extension adds: an error of its must not take away what is around it. `what` names it in the console. */
+/** Do what another extension adds, or what is added to JupyterLab: an error there must not take away what is around it. `what` names it in the console. */
 export function guarded<R>(what: string, act: () => R, otherwise: R): R {
   try {
     return act();

@@ -4,7 +4,7 @@ import type { INotebookCellExecutor, INotebookModel, KernelError } from '@jupyte
 import { DistError } from '../../services/errors';
 import { IExecution, IGroup, IRunRequest, ROAD_PROTOCOL } from '../../services/protocol';
 import { translation } from '../../services/translation';
-import type { IDistExecutions, IDistGroups, IRefusedCell } from '../../tokens';
+import type { IAwaitingCell, IDistExecutions, IDistGroups, IRefusedCell } from '../../tokens';
 import { aborted, failure, refuse } from './cellerrors';
 import type { CellRun } from './cellrun';
 import { CellRuns, findCell } from './cellruns';
@@ -33,6 +33,8 @@ export interface IExecutorOptions {
   starting(name: string): Promise<void> | null;
   /** Called with a cell that the server refused, or that was lost. */
   onRefused(cell: IRefusedCell): void;
+  /** Called with a cell that waits for that answer. */
+  onAwaitsStart(cell: IAwaitingCell): void;
   /** The path of a notebook on the server. */
   pathOf(notebook: INotebookModel): string | undefined;
 }
@@ -178,9 +180,10 @@ export class RankCellExecutor implements INotebookCellExecutor {
     const { executions, askFirst } = this._options;
     const { group } = job.target;
     // A group that was started a moment ago may not be known to the server yet.
-    const starting = this._options.starting(group);
-    if (starting) {
-      await starting;
+    const answered = this._options.starting(group);
+    if (answered) {
+      this._options.onAwaitsStart({ notebook: job.notebook, cellId: job.cellId, group, answered });
+      await answered;
     }
     const ask = askFirst();
     const known = this._answers.get(job.notebook);

@@ -21,8 +21,8 @@ function replyOf(rank: number, command: string): object {
 }
 
 /** A page's debugger on ranks of which some are dead; `asked` has who was asked for what. */
-function debugged(states: string[]) {
-  const group = { id: 'g', name: 'train', world_size: states.length, ranks: states.map((state, rank) => ({ rank, state })) };
+function debugged(states: string[], state = 'ready') {
+  const group = { id: 'g', name: 'train', state, world_size: states.length, ranks: states.map((state, rank) => ({ rank, state })) };
   const asked: string[] = [];
   const debug = vi.fn(async (_: string, { ranks, message }: IDebugRequest): Promise<IDebugReplies> => {
     const command = String(message.command);
@@ -87,6 +87,15 @@ describe('a dead rank', () => {
       await ask(command);
     }
     expect(asked.slice(0, 3)).toEqual(['initialize 0,2', 'setBreakpoints 0,2', 'continue 0,2']);
+    connection.dispose();
+  });
+});
+
+describe('a group that cannot answer', () => {
+  it.each(['starting', 'restarting', 'dead', 'lost'])('is not asked while it is %s', async state => {
+    const { connection, asked, ask } = debugged(['starting', 'starting'], state);
+    await ask('debugInfo');
+    expect(asked).toEqual([]);
     connection.dispose();
   });
 });

@@ -36,7 +36,11 @@ export class GroupStarter extends ChangingModel implements IDistStarter {
 
   isMissing(name: string): boolean {
     const group = this._groups.find(name);
-    return this._isReady && (group === null || isGone(group)) && this._service.starting(name) === null;
+    return this._isReady && (group === null || isGone(group)) && !this.isStarting(name);
+  }
+
+  isStarting(name: string): boolean {
+    return this._service.starting(name) !== null;
   }
 
   wantedBy(notebook: INotebookModel, name: string): IReadWanted {

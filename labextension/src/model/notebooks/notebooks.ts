@@ -7,6 +7,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { DistError } from '../../services/errors';
 import { FINAL_STATES, GroupState, IExecution, IGroup } from '../../services/protocol';
 import type {
+  IAwaitingCell,
   IDeletedRun,
   IDistExecutions,
   IDistGroups,
@@ -56,6 +57,7 @@ export class NotebooksModel implements IDistNotebooks {
       askFirst: () => this.askFirst,
       starting: name => options.service.starting(name),
       onRefused: cell => this._refused.emit(cell),
+      onAwaitsStart: cell => this._awaitsStart.emit(cell),
       pathOf: notebook => this._files.get(notebook)?.path()
     });
   }
@@ -70,6 +72,10 @@ export class NotebooksModel implements IDistNotebooks {
 
   get refused(): ISignal<this, IRefusedCell> {
     return this._refused;
+  }
+
+  get awaitsStart(): ISignal<this, IAwaitingCell> {
+    return this._awaitsStart;
   }
 
   get executor(): INotebookCellExecutor {
@@ -237,6 +243,7 @@ export class NotebooksModel implements IDistNotebooks {
   private _joined = new Set<string>();
   private _kernel: INotebookCellExecutor = { runCell };
   private _refused = new Signal<this, IRefusedCell>(this);
+  private _awaitsStart = new Signal<this, IAwaitingCell>(this);
   private _runs: CellRuns;
   private _service: Pick<IDistService, 'executions'>;
 }

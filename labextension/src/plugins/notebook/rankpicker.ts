@@ -10,8 +10,8 @@ import {
   TranslationBundle
 } from '@jupyterlab/translation';
 import type { ReactiveToolbar } from '@jupyterlab/ui-components';
-import type { Widget } from '@lumino/widgets';
-import { Contributions } from '../../model/contributions';
+import { Widget } from '@lumino/widgets';
+import { Contributions, guarded } from '../../model/contributions';
 import type { IGroup } from '../../services/protocol';
 import { nameFor } from '../../model/groups/wanted';
 import { CommandIDs, ICellBadge, IDistCellBadges, IDistGroups, IDistGuard, IDistStarter } from '../../tokens';
@@ -47,7 +47,7 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
     const added = new Contributions<ICellBadge>();
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const models = new WeakMap<NotebookPanel, PickerModel>();
-    toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel => {
+    const picker = (panel: NotebookPanel): Widget => {
       const model = new PickerModel(panel, groups, starter);
       models.set(panel, model);
       const start = starts(app, panel, model, starter, trans);
@@ -62,7 +62,9 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
         void app.commands.execute(CommandIDs.openVariables, { group: model.group?.id ?? null });
       };
       return new TargetSelect({ model, trans, openConsole, openVariables, ...start });
-    });
+    };
+    // An error here would leave the notebook without a toolbar, or closed.
+    toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel => guarded('the rank picker', () => picker(panel), new Widget()));
     const current = (): PickerModel | null =>
       (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;
     addCommands(app, tracker, current, trans);

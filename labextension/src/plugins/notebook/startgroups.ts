@@ -15,6 +15,7 @@ import { notifyError } from '../../widgets/errornote';
 import { ReplaceButton } from '../../widgets/rankoutput/header/replacebutton';
 import { ranksIcon } from '../../widgets/icons';
 import { CellOffer } from '../../widgets/celloffer';
+import { StartNote } from '../../widgets/startnote';
 import { startDetails, startLabel } from '../../widgets/startwords';
 
 export const starterPlugin: JupyterFrontEndPlugin<IDistStarter> = {
@@ -26,7 +27,7 @@ export const starterPlugin: JupyterFrontEndPlugin<IDistStarter> = {
   activate: (_: JupyterFrontEnd, service: IDistService, groups: IDistGroups): IDistStarter => new GroupStarter(service, groups)
 };
 
-/** Offers a group in the cells that miss theirs, and new ranks in those that miss dead ones. */
+/** Offers a group in the cells that miss theirs, and new ranks in those that miss dead ones; says what starts. */
 export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:cell-offers',
   description: 'Offers to start the group of a cell that could not run because it is not there.',
@@ -50,6 +51,15 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
         const offers = all.get(panel) ?? new CellOffers({ app, starter, groups, panel, dialogs, trans });
         all.set(panel, offers);
         offers.add(cellId, code);
+      }
+    });
+    notebooks.awaitsStart.connect((_, { notebook, cellId, group, answered }) => {
+      const panel = tracker.find(({ content }) => content.model === notebook);
+      const widget = panel?.content.widgets.find(({ model }) => model.id === cellId);
+      if (widget) {
+        const note = new StartNote(trans, group);
+        widget.node.append(note.node);
+        void answered.then(() => note.dispose());
       }
     });
   }

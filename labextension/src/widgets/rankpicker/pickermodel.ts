@@ -70,6 +70,12 @@ export abstract class TargetModel extends ChangingModel {
       : null;
   }
 
+  /** Whether this page has asked for the group of the target, and does not know it yet. */
+  get isStarting(): boolean {
+    const { target } = this;
+    return target !== null && this._starter.isStarting(target.group);
+  }
+
   /** The numbers of ranks that a new group can be started with. */
   get sizes(): readonly number[] {
     return this._starter.sizes;

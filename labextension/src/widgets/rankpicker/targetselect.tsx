@@ -60,7 +60,7 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
   const hint = trans.__('Where cells run: the kernel, or a group of torch.distributed processes, called ranks');
   const selected = target ? (group?.name ?? target.group) : KERNEL;
   // The field has a fixed width and cuts off long names, so the title repeats the selection.
-  const shown = !target ? trans.__('Kernel') : group ? groupLabel(trans, group) : notRunning(trans, target.group);
+  const shown = !target ? trans.__('Kernel') : group ? groupLabel(trans, group) : absent(trans, target.group, model.isStarting);
   const select = (
     <HTMLSelect
       elementRef={element => (field.current = element)}
@@ -81,7 +81,7 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
         </option>
       ))}
       {target && !group && (
-        <option value={target.group}>{notRunning(trans, target.group)}</option>
+        <option value={target.group}>{absent(trans, target.group, model.isStarting)}</option>
       )}
       {group && (
         <optgroup label={group.name}>
@@ -139,8 +139,9 @@ function StartOptions({ model, trans }: Pick<ITargetSelectProps, 'model' | 'tran
   );
 }
 
-function notRunning(trans: TranslationBundle, name: string): string {
-  return trans.__('%1 (not running)', name);
+/** A group that the server does not have: it was asked for a moment ago, or it is not running. */
+function absent(trans: TranslationBundle, name: string, isStarting: boolean): string {
+  return isStarting ? trans.__('%1 (starting\u2026)', name) : trans.__('%1 (not running)', name);
 }
 
 function groupLabel(trans: TranslationBundle, { name, state, world_size: size }: IGroup): string {
