@@ -1,4 +1,4 @@
-"""Bad days: how long until a rank's death is named at a page, and until a hung collective is free."""
+"""Bad days: how long until a page knows of a rank's death or a stopped agent, and until a hung collective is free."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from benchmarks.ours import FINAL, Client, Json, Server
 from benchmarks.tables import Table, note_failure
 
 IDLE, BUSY = "jupyter_dist, an idle rank", "jupyter_dist, in a cell"
+FLOODED, STOPPED = "jupyter_dist, beside an endless `yes` of a rank", "jupyter_dist"
+FLOOD = "import subprocess; flood = subprocess.Popen(['yes'])"
 IPP = "ipyparallel, in a cell"
 ENDED, USABLE = "until its cell has ended", "until the next all_reduce has its result on all ranks"
 SLEEP = "import time; time.sleep(60)"
@@ -21,29 +23,36 @@ RANKS = 4
 
 
 def measure(options: Options) -> list[Table]:
-    """Both tables, at the WebSocket of a page."""
+    """All three tables, at the WebSocket of a page."""
     death = Table(f"`kill -9` of one of {RANKS} ranks, until it is named", "s", "")
     hang = Table("An interrupt of an all_reduce that 1 of 4 ranks is in, gloo", "s", "")
+    stop = Table("`kill -STOP` of a group's agent, until the group is shown as not responding", "s", "")
     if options.ours:
         with Server() as server:
             page = _Page(server)
             for _ in range(options.rounds):
                 death.row(IDLE).values.append(page.death())
                 death.row(BUSY).values.append(page.death(SLEEP))
+                stop.row(STOPPED).values.append(page.stop(server))
                 for name, seconds in page.hang().items():
                     hang.row(name).values.append(seconds)
+            page.begin_flood()
+            for _ in range(options.rounds):
+                death.row(FLOODED).values.append(page.death())
             page.close()
-        _aim(death, hang)
+        _aim(death, hang, stop)
     if options.rivals:
         _ask_rival(options, death)
-    return [death, hang]
+    return [death, hang, stop]
 
 
-def _aim(death: Table, hang: Table) -> None:
-    longest = max(death.row(IDLE).values + death.row(BUSY).values)
+def _aim(death: Table, hang: Table, stop: Table) -> None:
+    longest = max(death.row(IDLE).values + death.row(BUSY).values + death.row(FLOODED).values)
     death.aim(f"named within 1 s: at most {longest:.2f} s", longest <= 1)
     longest = max(hang.row(ENDED).values)
     hang.aim(f"free within 3 s: at most {longest:.2f} s", longest <= 3)
+    longest = max(stop.row(STOPPED).values)
+    stop.aim(f"shown within 5 s: at most {longest:.2f} s", longest <= 5)
 
 
 def _ask_rival(options: Options, death: Table) -> None:
@@ -79,6 +88,22 @@ class _Page(Client):
         self.wait_ready(self._group)
         return seconds
 
+    def begin_flood(self) -> None:
+        """Have rank 0 start a process that prints without an end."""
+        self._wait_end(self._submit(FLOOD, "0"))
+
+    def stop(self, server: Server) -> float:
+        """Stop the agent; seconds until the page knows. It continues."""
+        agent = server.agent_of(self._group)
+        began = time.perf_counter()
+        os.kill(agent, signal.SIGSTOP)
+        try:
+            self.receive(lambda message: message["type"] == "groups" and self._state_in(message) == "unresponsive")
+            return time.perf_counter() - began
+        finally:
+            os.kill(agent, signal.SIGCONT)
+            self.must("GET", f"/groups/{self._group}?wait=30&not_state=unresponsive")
+
     def hang(self) -> dict[str, float]:
         """Let rank 0 wait in a collective, and interrupt it."""
         execution = self._submit(HANG, "0")
@@ -109,6 +134,9 @@ class _Page(Client):
     def _ranks(self) -> list[Json]:
         ranks: list[Json] = self.must("GET", f"/groups/{self._group}")["ranks"]
         return ranks
+
+    def _state_in(self, message: Json) -> str:
+        return next((str(group["state"]) for group in message["groups"] if group["id"] == self._group), "")
 
     def _is_dead(self, message: Json, rank: int) -> bool:
         ranks = [group["ranks"][rank] for group in message["groups"] if group["id"] == self._group]

@@ -61,6 +61,17 @@ def test_a_cell_that_never_awaits_needs_no_loop():
         ipython_compat.run_to_end(waits())
 
 
+def test_an_ipython_with_other_transforms_of_cells_transforms_them_all(monkeypatch):
+    manager = ipython_compat.TransformerManager()
+    assert ipython_compat.transforms_as_it_comes(manager)
+    manager.line_transforms = [*manager.line_transforms, lambda lines: lines]
+    assert not ipython_compat.transforms_as_it_comes(manager)
+    del manager.line_transforms
+    assert not ipython_compat.transforms_as_it_comes(manager)
+    monkeypatch.setattr(ipython_compat, "_OWN_TRANSFORMS", None)
+    assert not ipython_compat.transforms_as_it_comes(manager)
+
+
 def test_fields_of_the_flight_recorder_that_changed_are_no_error(monkeypatch, torch_compat):
     def recorded(_):
         return {"pg_status": {"0": {"another": 1}}, "entries": [{"retired": False, "id": 3}]}

@@ -14,7 +14,6 @@ from typing import Any
 
 from IPython.core import page
 from IPython.core.error import UsageError
-from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShellABC
 from IPython.core.magics.script import ScriptMagics
 from traitlets import Type
@@ -50,13 +49,6 @@ def _no_store(_: str) -> None:
         "Ranks have no %store: all of them would write the same entry. Use torch.save() with a file for each rank."
     )
     raise UsageError(message)
-
-
-def _transforms(manager: TransformerManager) -> tuple[list[Any], ...]:
-    return manager.cleanup_transforms, manager.line_transforms, manager.token_transformers
-
-
-_IPYTHONS_OWN = _transforms(TransformerManager())
 
 
 class RankShell(CompatibleShell):
@@ -181,7 +173,7 @@ class RankShell(CompatibleShell):
 
     def _is_plain(self, cell: str) -> bool:
         """Whether IPython would return the cell unchanged; False if that is not certain."""
-        if self.autocall or _transforms(self.input_transformer_manager) != _IPYTHONS_OWN:
+        if self.autocall or not ipython_compat.transforms_as_it_comes(self.input_transformer_manager):
             return False
         # Backslash: parsing may warn, and would warn twice. Leading blanks: IPython removes them.
         if len(cell) > _PLAIN_CHARACTERS or "\\" in cell or not cell or cell[0].isspace():

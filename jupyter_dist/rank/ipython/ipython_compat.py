@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import IPython
 from IPython.core import displayhook, displaypub, history, interactiveshell
+from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import observe
 
@@ -39,6 +40,7 @@ PARTS = [
     Part(InteractiveShell, ("save_sys_module_state", "init_traceback_handlers"), "tracebacks with colours"),
     Part(InteractiveShell, ("init_history", "history_manager"), "%history -g and -l"),
     Part(history.HistoryManager, ("search", "get_tail", "get_range"), "%history -g and -l"),
+    Part(TransformerManager(), ("cleanup_transforms", "line_transforms", "token_transformers"), "fast small cells"),
     Part(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
     Part(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
     Part(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
@@ -58,6 +60,21 @@ def missing() -> list[str]:
         if names and expected:
             sentences.append(f"IPython {IPython.__version__} has no {', '.join(names)}: ranks lack {part.lost}.")
     return sentences
+
+
+def _transforms(manager: TransformerManager) -> tuple[list[Any], ...] | None:
+    try:
+        return manager.cleanup_transforms, manager.line_transforms, manager.token_transformers
+    except AttributeError:
+        return None
+
+
+_OWN_TRANSFORMS = _transforms(TransformerManager())
+
+
+def transforms_as_it_comes(manager: TransformerManager) -> bool:
+    """Whether cells are transformed as a new IPython does; False if that is not certain."""
+    return _OWN_TRANSFORMS is not None and _transforms(manager) == _OWN_TRANSFORMS
 
 
 class RankHistory(history.HistoryManager):

@@ -253,7 +253,9 @@ class FollowedGroup:
     async def _ask_for_life(self) -> None:
         """Detect within seconds that the agent stopped responding, or responds again."""
         while self._is_unheard_since(math.inf):
-            await asyncio.sleep(ASK_EVERY_SECONDS)
+            quiet_seconds = time.monotonic() - self._link.heard_at
+            # At the moment at which it has been quiet for that long, not up to twice as late.
+            await asyncio.sleep(ASK_EVERY_SECONDS - (quiet_seconds if quiet_seconds < ASK_EVERY_SECONDS else 0.0))
             asked_at = time.monotonic()
             if asked_at - self._link.heard_at >= ASK_EVERY_SECONDS:
                 with contextlib.suppress(JupyterDistError):
