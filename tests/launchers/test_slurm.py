@@ -242,7 +242,7 @@ def test_a_requeued_job_says_so_and_starts_again(slurm, place):
 def test_a_failed_node_is_named_and_leaves_the_other(slurm, place):
     async def run():
         async with launched(place) as (_, allocation, followed):
-            await followed.until(AgentStarted, 2)
+            await followed.until_ready()
             failed = followed.of(AgentStarted)[-1]
             slurm.ask("scontrol", "update", f"NodeName={failed.host}", "State=DOWN", "Reason=test")
             (lost,) = await followed.until(AgentExited)
