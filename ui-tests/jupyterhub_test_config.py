@@ -25,6 +25,8 @@ c.Spawner.notebook_dir = os.environ["JUPYTERLAB_GALATA_ROOT_DIR"]  # noqa: F821
 c.Spawner.args = [  # noqa: F821
     "--allow-root",
     "--ServerApp.jpserver_extensions=jupyter_dist=True",
+    # A server that has opened a shared document does not end at the hub's SIGINT: a thread of its store waits.
+    "--ServerApp.jpserver_extensions=jupyter_server_ydoc=False",
     "--LabApp.expose_app_in_browser=True",
 ]
 c.Spawner.http_timeout = c.Spawner.start_timeout = 120  # noqa: F821

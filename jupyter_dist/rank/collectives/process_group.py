@@ -55,14 +55,21 @@ class Membership:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
         timeout = datetime.timedelta(seconds=self._connect_seconds(timeout_seconds))
         if not torch_compat.can_change_timeout(self._spec.backend):
-            # Meet first with that timeout: once all are there, joining again does not wait.
-            self._init(dist.PrefixStore("meeting", store), timeout)
-            dist.destroy_process_group()
+            self._meet(store, self._spec.join_timeout_seconds if timeout_seconds is None else timeout_seconds)
             timeout = torch_compat.default_timeout(self._spec.backend)
         self._init(store, timeout)
         # That timeout was for joining; collectives of cells get torch's default.
         torch_compat.restore_default_timeout(store, self._spec.backend)
         self._broken_since = None
+
+    def _meet(self, store: dist.Store, seconds: float) -> None:
+        """Wait until all ranks are there, so that joining with a long timeout does not wait for one that is not.
+
+        Not in a process group: a rank that leaves it closes connections that another one is still opening.
+        """
+        meeting = dist.PrefixStore("meeting", store)
+        meeting.set(str(self._spec.rank), "here")
+        meeting.wait([str(rank) for rank in range(self._spec.world_size)], datetime.timedelta(seconds=seconds))
 
     def _init(self, store: dist.Store, timeout: datetime.timedelta) -> None:
         world = {"rank": self._spec.rank, "world_size": self._spec.world_size}

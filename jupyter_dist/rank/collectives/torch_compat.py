@@ -108,7 +108,7 @@ def default_timeout(backend: str) -> timedelta:
 def can_change_timeout(backend: str) -> bool:
     """Whether a timeout that is set later counts; gloo before torch 2.9 keeps the one that it was created with.
 
-    Seen with 2.5.1 and 2.7.1 (kept) and 2.9.1 (changed); 2.8 was not tried.
+    Seen with 2.5.1, 2.7.1 and 2.8.0 (kept) and 2.9.1 (changed).
     """
     return backend != "gloo" or _version() >= (2, 9)
 
