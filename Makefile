@@ -5,6 +5,8 @@ TORCH ?= torch==2.13.0
 BIN := $(CURDIR)/.venv/bin
 # What is imported is compiled then, two thirds of what is installed never is: compiling all takes as long as the rest.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+# With the link that jupyter-builder develop makes, an earlier install left its own file in the build, which the next one then has twice.
+INSTALL := rm -f jupyter_dist/labextension/install.json && $(PIP) --constraint .venv/constraints.txt
 # Builds a grammar at each import of jupyter_server, for a second or more; without it jsonschema does not check IRIs.
 WITHOUT_IRIS := $(BIN)/pip uninstall --quiet --yes rfc3987-syntax
 export PATH := $(BIN):$(PATH)
@@ -66,7 +68,7 @@ test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release 
 	$(BIN)/python -m pytest tests/packaging
 
 .venv/package: .venv/ready pyproject.toml
-	$(PIP) --constraint .venv/constraints.txt --editable ".[test,package]"
+	$(INSTALL) --editable ".[test,package]"
 	$(WITHOUT_IRIS)
 	touch $@
 
@@ -76,7 +78,7 @@ test-beside: .venv/beside browser ui-tests/node_modules
 	cd ui-tests && npx playwright test --config nbmodel.config.ts
 
 .venv/beside: .venv/ready pyproject.toml
-	$(PIP) --constraint .venv/constraints.txt --editable ".[test,beside]"
+	$(INSTALL) --editable ".[test,beside]"
 	$(WITHOUT_IRIS)
 	touch $@
 
@@ -133,7 +135,7 @@ FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no
 	npm ci --silent --no-audit --no-fund & npm=$$!; \
 		$(PIP) "$(TORCH)" && wait $$npm
 	$(BIN)/pip list --disable-pip-version-check --format=freeze | grep '^torch==' > .venv/constraints.txt
-	$(PIP) --constraint .venv/constraints.txt \
+	$(INSTALL) \
 		--editable ".[test]" --requirement tests/frameworks/requirements.txt
 	$(PIP) --no-deps --requirement tests/frameworks/requirements-no-deps.txt
 	$(WITHOUT_IRIS)
