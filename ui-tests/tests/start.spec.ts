@@ -164,7 +164,7 @@ test('a cell that is run while the server imports torch for all groups says so, 
   await page.locator('.jp-NotebookPanel-toolbar').getByRole('button', { name: /^Start first \(2 ranks, env held/ }).click();
   await expect(select.locator('option:checked')).toHaveText('first (starting\u2026)');
   const cell = await run(page, 0);
-  const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for first to start.' });
+  const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for group first to start.' });
   await expect(note).toContainText('imports torch');
   const other = await request.get('/jupyter-dist/api/groups/first');
   expect((await other.json()).error.message).toBe("There is no group 'first' yet: it is about to start.");

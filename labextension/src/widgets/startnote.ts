@@ -6,7 +6,7 @@ export class StartNote {
     this.node.className = 'jpd-StartNote';
     this.node.setAttribute('role', 'status');
     this.node.textContent = trans.__(
-      'Waiting for %1 to start. The first start in an environment imports torch, which takes some seconds.',
+      'Waiting for group %1 to start. The first start in an environment imports torch, which takes some seconds.',
       group
     );
   }
