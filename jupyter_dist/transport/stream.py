@@ -55,7 +55,8 @@ class FrameStream:
 
     def send_encoded(self, frames: Iterable[bytes]) -> None:
         """Queue encoded frames, in one piece."""
-        self._writer.writelines(frames)
+        # Not `writelines`: that of Python 3.12 never pauses the writer, so `drain` would not wait for a slow reader.
+        self._writer.write(b"".join(frames))
 
     async def drain(self) -> None:
         """Wait until the peer has read most of what was sent. Raises OSError if the connection broke."""
