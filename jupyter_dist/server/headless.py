@@ -92,7 +92,7 @@ class HeadlessServer:
         open_ones = await asyncio.to_thread(_open_without_token, self._port)
         if open_ones or self._listens != [ADDRESS]:
             listens = ", ".join(self._listens)
-            raise SystemExit(f"The server listens on {listens} and answers without a token: {open_ones}.")
+            raise _given_up(f"The server listens on {listens} and answers without a token: {open_ones}.")
         url = f"http://{ADDRESS}:{self._port}/"
         self._write_info(url)
         with contextlib.suppress(BrokenPipeError), self._answer:  # that client was killed: others find the file
@@ -175,9 +175,16 @@ async def _serve(wanted: Mapping[str, Any], answer: Any, spawner: Spawner) -> No
     await HeadlessServer(wanted, answer, spawner).run()
 
 
+def _given_up(why: str) -> SystemExit:
+    """Say why now: Python says it when it may have closed the answer, at whose end the client reads what was said."""
+    sys.stderr.write(f"{why}\n")
+    sys.stderr.flush()
+    return SystemExit(1)
+
+
 def run(wanted: Mapping[str, Any], answer: Any, spawner: Spawner) -> None:
     """Serve until no client is left."""
     logging.basicConfig(level=logging.ERROR)
     if not os.path.isdir(wanted["root_dir"]):
-        raise SystemExit(f"There is no folder {wanted['root_dir']}.")
+        raise _given_up(f"There is no folder {wanted['root_dir']}.")
     asyncio.run(_serve(wanted, answer, spawner))

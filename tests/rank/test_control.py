@@ -175,7 +175,8 @@ def test_joining_rank_answers_and_ends(starting: Callable[..., RankClient]) -> N
 
 def test_cell_sent_before_ready_runs(starting: Callable[..., RankClient]) -> None:
     rank = starting()
-    assert rank.run("print('first')").text() == "first\n"
+    # gloo of torch 2.8 says by itself that it is connected.
+    assert [line for line in rank.run("print('first')").text().splitlines() if "[Gloo]" not in line] == ["first"]
 
 
 def test_environment_of_the_spec(starting: Callable[..., RankClient]) -> None:
