@@ -28,8 +28,14 @@ need some gigabytes, by hand: `python tests/matrix/run.py --python 3.10 --torch 
 collective, completion, objects, DDP, DataLoader workers, replacing a dead rank), and where the table says so those of
 the ranks, the agent and the client. `make test` runs `tests/compat` with IPython 8.6.0 and the newest 8 as well.
 
-With torch before 2.9, gloo is not in torch's flight recorder and its threads have no names. So on CPU a collective that waits inside C++
-(`backward()`) is not named there, a collective whose end gloo lost is not left, and an idle group wakes its processor up more often.
+`make test-beside` passed on 2026-11-25 with jupyter-collaboration 5.0.4, jupyter-server-nbmodel 0.2.9, Notebook 7.6.5 and JupyterHub 6.1.1, in JupyterLab 4.6.6.
+With the lowest versions that are declared of all dependencies at once (jupyter_server 2.13, jupyter_client 7.4.4, jupyter_core 5.1,
+tornado 6.3, pyzmq 24, traitlets 5.6, IPython 8.6 and the others), on Python 3.10 and torch 2.5.1, a server started a group that day, ran
+cells, and answered the Python client; the tests themselves need later packages.
+
+Up to torch 2.9 (2.10 and 2.11 were not tried), a collective over gloo that waits is not in torch's flight recorder. So on CPU one that
+waits inside C++ (`backward()`) is not named there, and one whose end gloo lost is not left. Before torch 2.13, gloo's thread has no name,
+and an idle group wakes its processor up more often.
 
 | Python | torch | IPython | tests | result | date |
 |---|---|---|---|---|---|

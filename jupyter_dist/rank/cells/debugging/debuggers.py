@@ -8,6 +8,7 @@ ends with the cell. All of them derive from `bdb.Bdb`, whose methods are replace
 from __future__ import annotations
 
 import bdb
+import pdb
 import sys
 from types import FrameType
 from typing import Any
@@ -44,10 +45,13 @@ class Debuggers:
         debugger, self._tracing, self._statement = self._tracing, None, None
         if debugger is None:
             return
-        if hasattr(debugger, "stop_trace"):  # Python 3.14
-            debugger.stop_trace()
-        elif getattr(sys.gettrace(), "__self__", None) is debugger:
+        if isinstance(getattr(sys.gettrace(), "__self__", None), bdb.Bdb):  # after pdb's `debug`, not the last one
             sys.settrace(None)
+        if getattr(debugger, "monitoring_tracer", None) is not None:  # Python 3.14, if the user chose that
+            debugger.stop_trace()
+        debugger.clear_all_breaks()  # those of functions would stop later cells from Python 3.14 on
+        if hasattr(pdb.Pdb, "_last_pdb_instance"):  # Python 3.14: the next `breakpoint()` would go on with it,
+            pdb.Pdb._last_pdb_instance = None  # be it ipdb, and it would keep this cell's variables alive
         frame: FrameType | None = sys._getframe()
         while frame is not None:
             frame.f_trace = None
@@ -57,6 +61,10 @@ class Debuggers:
 
     def _reset(self, debugger: Any) -> None:
         self._tracing, self._has_stopped = debugger, False
+        if getattr(debugger, "mode", None) == "inline":  # `breakpoint()` and `pdb.set_trace()` from Python 3.14 on
+            debugger.mode = None  # else `quit` asks whether to kill the process; here it ends the cell
+            # Traced as older Pythons do: sys.monitoring allows one debugger only, and JupyterLab's may be there.
+            debugger.backend, debugger.monitoring_tracer = "settrace", None
         self._original["reset"](debugger)
 
     def _stop_here(self, debugger: Any, frame: FrameType) -> bool:
