@@ -95,7 +95,9 @@ def test_where_nobody_answers_a_debugger_is_one_sentence(rank: RankClient) -> No
 
 
 def test_a_breakpoint_stops_until_the_cell_ends(rank: RankClient) -> None:
-    _, stops = debug(rank, "breakpoint()\ndebugged.inverse(1)\ndebugged.inverse(1)", "b debugged.inverse", "c", "c", "c")
+    _, stops = debug(
+        rank, "breakpoint()\ndebugged.inverse(1)\ndebugged.inverse(1)", "b debugged.inverse", "c", "c", "c"
+    )
     assert stops[1:] == ["debugged.py 7", "debugged.py 7"]
     assert rank.run("print(debugged.inverse(1))").text() == "1.0\n"
 
