@@ -20,7 +20,7 @@ FROM python:${PYTHON}-slim-bookworm
 ARG TORCH=torch==2.13.0
 # An index with torch's builds for the CPU; without one pip takes the CUDA build.
 ARG PIP_EXTRA_INDEX_URL=
-RUN pip install --no-cache-dir "jupyterlab>=4.6,<5" matplotlib scikit-learn "${TORCH}"
+RUN pip install --no-cache-dir "jupyterlab>=4.6.3,<5" matplotlib scikit-learn "${TORCH}"
 COPY --from=build /dist/*.whl /tmp/
 RUN pip install --no-cache-dir /tmp/*.whl && rm /tmp/*.whl && useradd --create-home ranks
 COPY binder/start binder/first_group.py /usr/local/bin/

@@ -44,8 +44,8 @@ def test_two_ranks_stop_in_a_cell_step_together_and_alone_and_are_let_go(agent):
     where = {"frameId": page.stack(1)[0]["id"], "context": "repl"}
     assert page.done(1, "evaluate", expression="x + 5", **where)["result"] == "15"
 
-    # It goes from the end of a statement to the next one; from Python 3.12 on, pydevd stops in the caller's statement
-    # once more. Rank 0 stays where it is.
+    # It goes from the end of a statement to the next one; from Python 3.12 on, pydevd stops in the statement of the
+    # caller first. Rank 0 stays where it is.
     for line in (3, 4, 5, 6) if sys.version_info >= (3, 12) else (3, 5, 6):
         page.done(1, "next", threadId=1)
         page.wait_stopped(1, line)
