@@ -29,7 +29,7 @@ from .comms import Comms
 from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
-from .rejoin import FileStores, Stores, give_up_waiting_for, rejoin
+from .rejoin import FileStores, Stores, give_up_waiting_for, rejoin, rejoin_with
 from .shortage import Shortage
 from .traces import Traces
 
@@ -148,7 +148,7 @@ class Group:
         survivors, store_path = self.living(), self.stores.new()
         fresh = self.renew_dead(store_path)
         numbers = format_ranks(rank.rank for rank in fresh)
-        rejoining = asyncio.create_task(rejoin(survivors, store_path), name="rejoin")
+        rejoining = asyncio.create_task(rejoin_with(fresh, survivors, store_path), name="rejoin")
         try:
             await self.start_ranks(starter, fresh)
         except JupyterDistError as err:

@@ -11,6 +11,7 @@ from typing import Protocol
 from jupyter_dist.agent.processes.rank_process import RankProcess
 
 REJOIN_SECONDS = 60.0
+POLL_SECONDS = 0.01
 
 
 class Stores(Protocol):
@@ -65,6 +66,17 @@ async def rejoin(ranks: list[RankProcess], store_path: str) -> int:
         if isinstance(outcome, BaseException):
             raise outcome
     return sum(revived for revived in outcomes if isinstance(revived, int))
+
+
+async def rejoin_with(new: list[RankProcess], ranks: list[RankProcess], store_path: str) -> None:
+    """Make these ranks join with new ones, as soon as those have imported what they need.
+
+    An import takes longer than ranks wait for each other. If a new one has died, there is nothing to join.
+    """
+    while any(rank.state in ("starting", "importing") for rank in new):  # noqa: ASYNC110 - at most as long as a start
+        await asyncio.sleep(POLL_SECONDS)
+    if all(rank.state != "dead" for rank in new):
+        await rejoin(ranks, store_path)
 
 
 def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], stores: Stores) -> None:

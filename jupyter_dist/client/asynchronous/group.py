@@ -295,9 +295,17 @@ class AsyncGroup:
         return await self.ready("restarting") if wait else self
 
     async def replace(self) -> AsyncGroup:
-        """Start new processes for dead ranks; the others keep theirs. Returns when they have joined."""
+        """Start new processes for dead ranks; the others keep theirs. Returns when they have joined.
+
+        Raises:
+            JupyterDistError: `start_failed`, if ranks are dead after that.
+        """
         self.model = await self._once("replace")
-        return await self.ready("restarting")
+        await self.ready("restarting")
+        if self.model["state"] == "degraded":
+            hint = self.model["note"] or "A rank has died again: see its log."
+            raise JupyterDistError("start_failed", f"Not all dead ranks of group '{self.name}' were replaced.", hint)
+        return self
 
     async def kill(self, rank: int) -> AsyncGroup:
         """Kill a rank that cannot be interrupted; the others keep their variables. Then `replace` it."""
