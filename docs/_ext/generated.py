@@ -146,7 +146,8 @@ def commands() -> Lines:
 def magics() -> Lines:
     """Each magic with its docstring, and its options where it has any."""
     for cls in OURS:
-        instance = cls(*[None] * (len(inspect.signature(cls).parameters)))
+        # Of `__init__`, not of the class: some Pythons (3.11.2) see the signature of traitlets there.
+        instance = cls(*[None] * (len(inspect.signature(cls.__init__).parameters) - 1))
         for kind, sign in (("line", "%"), ("cell", "%%")):
             for name, method in cls.magics[kind].items():
                 bound = getattr(instance, method if isinstance(method, str) else method.__name__)
