@@ -53,11 +53,13 @@ class Membership:
         store = linkstore.store_at(store_path, self._spec)
         if timeout_seconds is not None:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
-        timeout = datetime.timedelta(seconds=self._connect_seconds(timeout_seconds))
-        if not torch_compat.can_change_timeout(self._spec.backend):
+        if torch_compat.can_change_timeout(self._spec.backend):
+            timeout = datetime.timedelta(seconds=self._connect_seconds(timeout_seconds))
+        else:
             self._meet(store, self._spec.join_timeout_seconds if timeout_seconds is None else timeout_seconds)
             timeout = torch_compat.default_timeout(self._spec.backend)
-        self._init(store, timeout)
+        world = {"rank": self._spec.rank, "world_size": self._spec.world_size}
+        dist.init_process_group(self._spec.backend, store=store, timeout=timeout, **world)
         # That timeout was for joining; collectives of cells get torch's default.
         torch_compat.restore_default_timeout(store, self._spec.backend)
         self._broken_since = None
@@ -70,10 +72,6 @@ class Membership:
         meeting = dist.PrefixStore("meeting", store)
         meeting.set(str(self._spec.rank), "here")
         meeting.wait([str(rank) for rank in range(self._spec.world_size)], datetime.timedelta(seconds=seconds))
-
-    def _init(self, store: dist.Store, timeout: datetime.timedelta) -> None:
-        world = {"rank": self._spec.rank, "world_size": self._spec.world_size}
-        dist.init_process_group(self._spec.backend, store=store, timeout=timeout, **world)
 
     def _connect_seconds(self, rejoin_seconds: float | None) -> float:
         if rejoin_seconds is None:

@@ -2,7 +2,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Dialog, ICommandPalette, ISessionContextDialogs, showDialog } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
-import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookModel, INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import { findCell } from '../../model/cells/cellruns';
 import { GroupStarter } from '../../model/groups/starter';
@@ -15,7 +15,7 @@ import { notifyError } from '../../widgets/errornote';
 import { ReplaceButton } from '../../widgets/rankoutput/header/replacebutton';
 import { ranksIcon } from '../../widgets/icons';
 import { CellOffer } from '../../widgets/celloffer';
-import { StartNote } from '../../widgets/startnote';
+import { startNote } from '../../widgets/startnote';
 import { startDetails, startLabel } from '../../widgets/startwords';
 
 export const starterPlugin: JupyterFrontEndPlugin<IDistStarter> = {
@@ -45,8 +45,10 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const all = new WeakMap<NotebookPanel, CellOffers>();
+    const panelOf = (notebook: INotebookModel): NotebookPanel | undefined =>
+      tracker.find(({ content }) => content.model === notebook);
     notebooks.refused.connect((_, { notebook, cellId, code }) => {
-      const panel = tracker.find(({ content }) => content.model === notebook);
+      const panel = panelOf(notebook);
       if (panel) {
         const offers = all.get(panel) ?? new CellOffers({ app, starter, groups, panel, dialogs, trans });
         all.set(panel, offers);
@@ -54,12 +56,11 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     notebooks.awaitsStart.connect((_, { notebook, cellId, group, answered }) => {
-      const panel = tracker.find(({ content }) => content.model === notebook);
-      const widget = panel?.content.widgets.find(({ model }) => model.id === cellId);
+      const widget = panelOf(notebook)?.content.widgets.find(({ model }) => model.id === cellId);
       if (widget) {
-        const note = new StartNote(trans, group);
-        widget.node.append(note.node);
-        void answered.then(() => note.dispose());
+        const note = startNote(trans, group);
+        widget.node.append(note);
+        void answered.then(() => note.remove());
       }
     });
   }
