@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from waits import PATIENCE, until
@@ -173,6 +174,24 @@ def test_a_rank_that_nothing_frees_is_killed_alone(group):
         group.kill(7)
     group.replace()
     assert group.run("globals().get('mine')").values == {0: "0", 1: None}
+
+
+def test_a_replacement_that_dies_is_not_called_replaced(group):
+    first, second = (rank["pid"] for rank in group.status()["ranks"])
+    group.kill(1)
+    os.kill(first, signal.SIGSTOP)  # so that the new rank waits for it
+    with ThreadPoolExecutor() as pool:
+        replacing = pool.submit(group.replace)
+        try:
+            until(lambda: group.status()["ranks"][1]["pid"] not in (None, second), group.status)
+            os.kill(group.status()["ranks"][1]["pid"], signal.SIGKILL)
+        finally:
+            os.kill(first, signal.SIGCONT)
+        with pytest.raises(JupyterDistError, match="Not all dead ranks") as error:
+            replacing.result()
+    assert "Rank 1 could not be replaced" in error.value.hint
+    group.replace()
+    assert group.run("dist.barrier()").state == "ok"
 
 
 def test_a_process_group_that_a_cell_destroyed_is_formed_anew(group):
