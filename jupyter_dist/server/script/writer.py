@@ -73,7 +73,7 @@ def write_script(
     notes = list(_notes(len(recent) < len(runs), missing, ordered, outdated))
     name = next((run.notebook for run in runs if run.notebook), None)
     parts = [_head(group, name, notes, blocks), *_with_comments(blocks, sources, runs, codes)]
-    script = "\n\n".join([*parts, "dist.destroy_process_group()"]) + "\n"
+    script = "\n\n".join([*parts, "\n".join(_end(group))]) + "\n"
     if len(script) > MAX_SCRIPT_CHARS:
         message = f"The script would have {len(script)} characters; the limit is {MAX_SCRIPT_CHARS}."
         raise JupyterDistError("too_large", message, "Move data out of the cells into files.")
@@ -165,6 +165,14 @@ def _rank_names(group: models.Group, text: str) -> Iterator[str]:
     if re.search(r"\btrack\(", text):
         yield from _TRACK
     yield f'dist.init_process_group("{group["backend"]}")'
+
+
+def _end(group: models.Group) -> Iterator[str]:
+    yield "dist.destroy_process_group()"
+    if group["backend"] == "gloo":
+        # A thread of gloo that releases its last tensor when Python has ended aborts the process (pytorch#179291). As
+        # long as a model holds the process group, destroying it does not wait for its threads.
+        yield "from time import sleep\n\nsleep(0.5)  # gloo's threads must be idle when Python ends"
 
 
 def _with_comments(
