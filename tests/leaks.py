@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from waits import pause
 
 from jupyter_dist.server.spawner.directories import GroupDirectory
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
@@ -106,10 +107,10 @@ def nothing_left() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GroupDirectory, "create", recorded)
         yield
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while (left := _left(*before, directories)) and time.monotonic() < deadline:
+    ended = time.monotonic()
+    while (left := _left(*before, directories)) and (waited := time.monotonic() - ended) < SETTLE_SECONDS:
         gc.collect()
-        time.sleep(0.02)
+        time.sleep(pause(waited))
     if left:
         _end_what_is_left(before[0], directories, abandoned_shared_memory() - before[3])
     assert not left, left

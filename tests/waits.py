@@ -24,11 +24,16 @@ T = TypeVar("T")
 
 def until(is_so: Callable[[], T], explain: Callable[[], object] = lambda: "it never came to be") -> T:
     """Wait until `is_so` returns something true, and return that; else fail with what `explain` returns."""
-    deadline = time.monotonic() + PATIENCE
+    began = time.monotonic()
     while not (found := is_so()):
-        assert time.monotonic() < deadline, explain()
-        time.sleep(0.02)
+        assert time.monotonic() < began + PATIENCE, explain()
+        time.sleep(pause(time.monotonic() - began))
     return found
+
+
+def pause(waited: float) -> float:
+    """Return how long to wait before asking again: what is asked needs the cores, too."""
+    return min(max(0.02, waited / 10), 0.25)
 
 
 @contextlib.contextmanager

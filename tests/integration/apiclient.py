@@ -14,7 +14,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import url_concat
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.websocket import websocket_connect
-from waits import PATIENCE
+from waits import PATIENCE, pause
 
 
 class Api:
@@ -61,18 +61,18 @@ class Api:
 
     async def until(self, group: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait until the group is so: its state may arrive after that of a cell."""
-        deadline = time.monotonic() + PATIENCE
+        began = time.monotonic()
         while not is_so(found := await self.ask("GET", f"groups/{group}")):
-            assert time.monotonic() < deadline, found
-            await asyncio.sleep(0.05)
+            assert time.monotonic() < began + PATIENCE, found
+            await asyncio.sleep(pause(time.monotonic() - began))
         return found
 
     async def shown(self, group: str, execution: str, text: str) -> None:
         """Wait until a cell has shown that."""
-        deadline = time.monotonic() + PATIENCE
+        began = time.monotonic()
         while not any(text in str(said) for _, said in texts(await self.view(group, execution, wait=0))):
-            assert time.monotonic() < deadline, text
-            await asyncio.sleep(0.05)
+            assert time.monotonic() < began + PATIENCE, text
+            await asyncio.sleep(pause(time.monotonic() - began))
 
     async def submit(self, group: str, code: str, ranks: str = "all", **fields: Any) -> str:
         execution = await self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})

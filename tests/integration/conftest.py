@@ -11,7 +11,7 @@ import pytest
 from apiclient import Api, Remote
 from faults.server import FORKSERVER_SECONDS, TOKEN
 from leaks import nothing_left as no_leaks
-from waits import PATIENCE
+from waits import PATIENCE, pause
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ def nothing_left(groups_path):
     """Wait until no process and no directory of this server's groups is left."""
 
     async def check() -> None:
-        deadline = time.monotonic() + PATIENCE
-        while (left := processes_in(groups_path)) and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+        began = time.monotonic()
+        while (left := processes_in(groups_path)) and (waited := time.monotonic() - began) < PATIENCE:
+            await asyncio.sleep(pause(waited))
         assert not left
         assert list(groups_path.iterdir()) == []
 
