@@ -45,7 +45,7 @@ test('ranks are debugged together and alone, after an error, and to the end', as
   const failing = lab.cell(page, 1);
   await failing.editor.click();
   await page.keyboard.press('Shift+Enter');
-  await expect(failing.summary).toContainText('error');
+  await expect(failing.summary).toContainText('2 ranks \u00b7 error');
   const mortem = lab.cell(page, 2);
   await mortem.editor.click();
   await page.keyboard.press('Control+Enter');

@@ -166,8 +166,9 @@ test('a cell that is run while the server imports torch for all groups says so, 
   const cell = await run(page, 0);
   const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for group first to start.' });
   await expect(note).toContainText('imports torch');
-  const other = await request.get('/jupyter-dist/api/groups/first');
-  expect((await other.json()).error.message).toBe("There is no group 'first' yet: it is about to start.");
+  // The page says so at once, and the server when it has been asked.
+  const answered = async () => (await (await request.get('/jupyter-dist/api/groups/first')).json()).error.message;
+  await expect.poll(answered).toBe("There is no group 'first' yet: it is about to start.");
   release();
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect(cell.items).toHaveText(/one of 2/);
