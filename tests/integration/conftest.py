@@ -82,7 +82,7 @@ def nothing_left(groups_path):
 
     async def check() -> None:
         began = time.monotonic()
-        while (left := processes_in(groups_path)) and (waited := time.monotonic() - began) < PATIENCE:
+        while (left := processes_in(groups_path)) and (waited := time.monotonic() - began) < PATIENCE:  # noqa: ASYNC110
             await asyncio.sleep(pause(waited))
         assert not left
         assert list(groups_path.iterdir()) == []
