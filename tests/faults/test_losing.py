@@ -300,4 +300,6 @@ def test_a_flood_of_a_child_process_hides_no_state(place):
     server.ask("POST", "groups/g/restart")
     until(lambda: state_of(server) == "ready")
     assert not Path(f"/proc/{flood}").exists()
-    assert server.run("g", "'flood' in globals()", "0")["items"][0]["output"]["data"]["text/plain"] == "False"
+    ended = server.run("g", "'flood' in globals()", "0")
+    assert ended["execution"]["state"] == "ok", ended
+    assert ended["items"][0]["output"]["data"]["text/plain"] == "False", ended

@@ -71,11 +71,11 @@ async def rejoin(ranks: list[RankProcess], store_path: str) -> int:
 async def rejoin_with(new: list[RankProcess], ranks: list[RankProcess], store_path: str) -> None:
     """Make these ranks join with new ones, as soon as those have imported what they need.
 
-    An import takes longer than ranks wait for each other. If a new one has died, there is nothing to join.
+    An import takes longer than ranks wait for each other. If one of all has died meanwhile, there is nothing to join.
     """
     while any(rank.state in ("starting", "importing") for rank in new):  # noqa: ASYNC110 - at most as long as a start
         await asyncio.sleep(POLL_SECONDS)
-    if all(rank.state != "dead" for rank in new):
+    if all(rank.state != "dead" for rank in (*new, *ranks)):
         await rejoin(ranks, store_path)
 
 
