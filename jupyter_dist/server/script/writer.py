@@ -172,7 +172,9 @@ def _end(group: models.Group) -> Iterator[str]:
     if group["backend"] == "gloo":
         # A thread of gloo that releases its last tensor when Python has ended aborts the process (pytorch#179291). As
         # long as a model holds the process group, destroying it does not wait for its threads.
-        yield "from time import sleep\n\nsleep(0.5)  # gloo's threads must be idle when Python ends"
+        yield "from time import sleep"
+        yield ""
+        yield "sleep(0.5)  # gloo's threads must be idle when Python ends"
 
 
 def _with_comments(
