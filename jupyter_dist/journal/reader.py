@@ -8,7 +8,7 @@ import re
 import stat
 from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from jupyter_dist.protocol.ranks import expand_ranks
@@ -63,6 +63,11 @@ class JournalCursor:
             if not records and not self._next_segment(until):
                 break
         return []
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The segment that is read, and the offset in it up to which it has been read."""
+        return self._segment, self._offset
 
     def close(self) -> None:
         """Close the open segment."""
@@ -154,9 +159,10 @@ def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) ->
 def execution_records(directory: Path, execution_id: str, first_seq: int, last_seq: int | None) -> Iterator[Record]:
     """Yield the records of one execution, from its `begin` up to `last_seq`.
 
-    Without that up to the end of the journal, or until each of its ranks has ended a later execution: until then a
-    thread that it left may have printed.
+    Without that up to where the journal ends now, or until each of its ranks has ended a later execution: until then a
+    thread that it left may have printed. A journal that is written faster than it is read has no other end.
     """
+    end = _end(directory) if last_seq is None else None
     busy: set[int] | None = None
     with closing(JournalCursor(directory, first_seq - 1)) as cursor:
         while (records := cursor.read()) and busy != set():
@@ -170,6 +176,16 @@ def execution_records(directory: Path, execution_id: str, first_seq: int, last_s
                     yield record
                 elif busy and header["kind"] == "rank_end":
                     busy.difference_update(ranks_of(header) or ())
+            if end is not None and cursor.position >= end:
+                return
+
+
+def _end(directory: Path) -> tuple[int, int]:
+    """Return the newest segment and its size; zeros if the journal is gone."""
+    for first_seq, path in segments(directory)[-1:]:
+        with suppress(FileNotFoundError):
+            return first_seq, path.lstat().st_size
+    return 0, 0
 
 
 def _backward(directory: Path, segment: int, rank: int, before: int) -> Generator[Record, None, None]:

@@ -89,6 +89,15 @@ def test_the_records_of_one_execution(tmp_path):
     journal.close()
 
 
+def test_the_records_of_an_execution_end_where_the_journal_did_when_they_were_asked_for(tmp_path):
+    journal = JournalWriter(tmp_path)
+    write(journal, 4, size=1 << 20)
+    for number, _ in enumerate(execution_records(tmp_path, "e", 1, None)):
+        assert number < 100
+        write(journal, 2, size=1 << 20)  # faster than they are read
+    journal.close()
+
+
 def test_records_of_a_cell_that_more_ranks_got_are_read_until_all_of_them_ended_another(tmp_path):
     journal = JournalWriter(tmp_path)
     journal.append("begin", execution_id="a", ranks="0")
