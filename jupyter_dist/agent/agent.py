@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import shutil
 import sys
@@ -30,7 +31,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .owners import Owners
 from .requests import Requests
-from .server_link import ServerLink
+from .server_link import AT_ANY_TIME, After, ServerLink
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
@@ -44,6 +45,9 @@ MANY_RANKS = 64
 MANY_PUSH_SECONDS = 0.2  # a message about many ranks takes milliseconds of this process, of the server and of the page
 LAST_MESSAGE_SECONDS = 10.0  # a busy machine may take this long to read why the group has ended
 MAX_KILLED_NAMED = 1000
+# The end of a cell waits this long for records that a slow server has not taken; that then reads the cell's own.
+OVERTAKE_SECONDS = 1.0
+MAX_OVERTAKEN_BYTES = 16 << 20  # of the cell's own: of much more the server reads only the first and the last
 
 
 class Agent:
@@ -296,15 +300,22 @@ class Agent:
 
     def _tell_execution(self, execution: Execution) -> None:
         make = lambda: {"execution": execution.model()}  # noqa: E731
-        # Its end is sent after all of its output; queued and running can be sent at any time.
-        after_seq = self.need_group().journal.last_seq if execution.is_final else 0
-        self._link.push(execution.id, "execution", make, after_seq=after_seq, at_once=execution.is_final)
+        # Queued and running can be sent at any time.
+        after = self._after_output(execution) if execution.is_final else AT_ANY_TIME
+        self._link.push(execution.id, "execution", make, after=after, at_once=execution.is_final)
+
+    def _after_output(self, ended: Execution) -> After:
+        """Return when an end is sent: after the cell's output, unless that is behind a flood and can be read later."""
+        journal = self.need_group().journal
+        num_bytes = journal.take_said(ended.id)
+        can_be_read = num_bytes is not None and num_bytes <= MAX_OVERTAKEN_BYTES and not journal.is_full
+        return After(journal.last_seq, time.monotonic() + OVERTAKE_SECONDS if can_be_read else math.inf)
 
     def _comms_changed(self) -> None:
         """Send news of widgets after the text that was written before them."""
         assert self.group is not None
         comms = self.group.comms
-        self._link.push("comms", "comms", comms.take_news, after_seq=self.group.journal.last_seq, at_once=True)
+        self._link.push("comms", "comms", comms.take_news, after=After(self.group.journal.last_seq), at_once=True)
 
     def _sampled(self, sample: machine.MemorySample) -> None:
         self._link.push("sample", "sample", lambda: {"sample": sample})

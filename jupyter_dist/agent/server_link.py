@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.writer import JournalWriter
@@ -31,13 +32,24 @@ MakeMessage = Callable[[], Header]
 RequestHandler = Callable[[Header, bytes], Awaitable[Answer]]
 
 
+class After(NamedTuple):
+    """The record after which a change is sent, and when it is sent also before that one (of the monotonic clock)."""
+
+    seq: int
+    latest_at: float = math.inf
+
+
+AT_ANY_TIME = After(0)
+
+
 class ServerLink:
     """Listens, answers requests, and streams records and changes to the server that sent `hello` last.
 
     A connection without `hello` changes nothing.
 
     Only the latest state of each object is queued for a slow server; records are read from the journal when the
-    socket can take them. A state is sent as soon as the records that it depends on were sent.
+    socket can take them. A state is sent as soon as the records that it depends on were sent, or it has waited for them
+    long enough.
     """
 
     def __init__(self, path: Path, handlers: dict[str, RequestHandler]) -> None:
@@ -49,8 +61,8 @@ class ServerLink:
         self._stream: FrameStream | None = None
         self._cursor: JournalCursor | None = None
         self._is_unreadable = False
-        # The latest state of each object, in order of last change, and the record after which it may be sent.
-        self._changes: dict[str, tuple[int, str, MakeMessage]] = {}
+        # The latest state of each object, in order of last change.
+        self._changes: dict[str, tuple[After, str, MakeMessage]] = {}
         self._something = asyncio.Event()
         self._soon: asyncio.TimerHandle | None = None
         self._all_sent = asyncio.Event()
@@ -78,14 +90,15 @@ class ServerLink:
         """Stream from this journal, because the agent has a group now."""
         self._journal = journal
 
-    def push(self, key: str, t: str, make: MakeMessage, *, after_seq: int = 0, at_once: bool = False) -> None:
+    def push(self, key: str, t: str, make: MakeMessage, *, after: After = AT_ANY_TIME, at_once: bool = False) -> None:
         """Send message `t` with the fields that `make` returns; a newer message with the same key replaces it.
 
-        It is sent after record `after_seq`, so that a flood of output delays only messages that depend on it.
+        It is sent after a record or at the latest at some time, so that a flood of output delays only messages that
+        depend on it.
         Unless it is urgent, it is sent together with other changes a moment later.
         """
         self._changes.pop(key, None)
-        self._changes[key] = after_seq, t, make
+        self._changes[key] = after, t, make
         if at_once:
             self._all_sent.clear()
             self._something.set()
@@ -214,11 +227,16 @@ class ServerLink:
                 self._all_sent.set()
 
     def _next_frames(self) -> list[bytes]:
-        """Return the next records, and every change that depends only on records up to these."""
+        """Return the next records, and every change that depends only on records up to these or has waited enough."""
         frames = self._next_records()
         # Nothing left to read: the whole journal was sent.
         seq = self._cursor.since if frames and self._cursor is not None else None
-        due = [key for key, (after_seq, _, _) in self._changes.items() if seq is None or after_seq <= seq]
+        now = time.monotonic()
+        due = [
+            key
+            for key, (after, _, _) in self._changes.items()
+            if seq is None or after.seq <= seq or after.latest_at <= now
+        ]
         return frames + [self._encoded(key, *self._changes.pop(key)[1:]) for key in due]
 
     def _encoded(self, key: str, t: str, make: MakeMessage) -> bytes:

@@ -59,6 +59,7 @@ class JournalWriter:
         self._is_cut = False  # segments were removed because of the quota
         self._looked_at = 0.0
         self._looked_bytes = 0  # written since the last check of free space
+        self._said: dict[str, int] = {}  # bytes of output by execution, of those that have begun
 
     @property
     def disk(self) -> str:
@@ -77,6 +78,16 @@ class JournalWriter:
         """Return the number of the last record."""
         self.flush()
         return self._last_seq
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk did not take the last record."""
+        return self._is_full
+
+    def take_said(self, execution_id: str) -> int | None:
+        """Return the bytes of output of an execution since it began, and count no further; None if not counted."""
+        self.flush()
+        return self._said.pop(execution_id, None)
 
     def gather(self, soon: Callable[[Callable[[], None]], object]) -> None:
         """Let ranks share records from now on; `soon` calls something in the next turn of the event loop."""
@@ -128,6 +139,7 @@ class JournalWriter:
         if self._write(frame):
             assert self._blocks is not None
             self._blocks.add(header, PREFIX_BYTES + len(frame))
+            self._count(header, len(payload))
             self._last_seq += 1
             self._looked_bytes += len(frame)
             self._on_append()
@@ -138,6 +150,13 @@ class JournalWriter:
             self._hand_over(header, payload)
         self._tell_full()
         return 0
+
+    def _count(self, header: Header, num_bytes: int) -> None:
+        execution_id = header.get("execution_id")
+        if header["kind"] == "begin":
+            self._said.setdefault(header["execution_id"], 0)
+        elif execution_id in self._said:
+            self._said[execution_id] += num_bytes
 
     def close(self) -> None:
         """Write what is gathered, and close the current segment."""

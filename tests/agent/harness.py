@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import signal
 import socket
@@ -111,6 +112,7 @@ class AgentClient:
         self.ids = itertools.count(1)
         self.inbox: list[tuple[dict, bytes]] = []
         self.records: list[tuple[dict, bytes]] = []
+        self.seq = math.inf  # of the last record, once it follows
         self.group: dict = {}
         self.executions: dict[str, dict] = {}
         self.samples: list[dict] = []
@@ -124,6 +126,8 @@ class AgentClient:
         header = {"t": t, "id": number}
         plain = t == "hello" or self.protocol == 1
         message = ({**header, **fields}, payload) if plain else pack(header, fields, payload)
+        if t == "follow":
+            self.seq = fields["since"]
         self.sock.sendall(encode_frame(*message))
         answers: list[tuple[dict, bytes]] = []
 
@@ -159,6 +163,7 @@ class AgentClient:
         header, payload = unpack(header, payload)
         kind = header["t"]
         if kind == "record":
+            self.seq = header["seq"]
             self.records.extend(each_rank(header, payload))
         elif kind == "group":
             self.group = header["group"]
@@ -208,9 +213,14 @@ class AgentClient:
         return execution_id
 
     def ended(self, execution_id: str, timeout: float = PATIENCE) -> dict:
+        """Wait for its end, which may overtake records, and for all that was said before it."""
+        self.wait_final(execution_id, timeout)
+        self.wait(lambda: self.seq >= (self.executions[execution_id]["end_seq"] or 0), timeout)
+        return self.executions[execution_id]
+
+    def wait_final(self, execution_id: str, timeout: float = PATIENCE) -> None:
         final = {"ok", "error", "interrupted", "aborted", "lost"}
         self.wait(lambda: self.executions[execution_id]["state"] in final, timeout)
-        return self.executions[execution_id]
 
     def run(self, code: str, ranks=(0, 1), timeout: float = PATIENCE, **fields) -> dict:
         return self.ended(self.submit(code, ranks, **fields), timeout)

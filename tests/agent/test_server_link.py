@@ -5,10 +5,11 @@ import contextlib
 import errno
 import logging
 import os
+import time
 
 from waits import PATIENCE
 
-from jupyter_dist.agent.server_link import ServerLink, answer
+from jupyter_dist.agent.server_link import After, ServerLink, answer
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.transport.frames import unpack
 from jupyter_dist.transport.stream import FrameStream
@@ -90,16 +91,19 @@ async def test_a_log_that_cannot_be_read_holds_no_state_and_comes_when_it_can(tm
         stream.abort()
 
 
+def say(link, execution_id, megabytes):
+    for _ in range(megabytes):
+        link._journal.append("stream", b"x" * (1 << 20), rank=0, execution_id=execution_id, name="stdout")
+
+
 async def test_state_goes_ahead_of_output_and_an_end_after_what_was_said_before_it(tmp_path):
     async with listening(tmp_path) as link:
-        for _ in range(8):
-            link._journal.append("stream", b"x" * (1 << 20), rank=0, execution_id="e-1", name="stdout")
+        say(link, "e-1", 8)
         stream = await connected(link)
         await told(stream, "answer", count=2)
-        link.push("e-1", "execution", lambda: {"execution": {"id": "e-1"}}, after_seq=8, at_once=True)
+        link.push("e-1", "execution", lambda: {"execution": {"id": "e-1"}}, after=After(8), at_once=True)
         link.push("group", "group", lambda: {"group": {}}, at_once=True)
-        for _ in range(8):
-            link._journal.append("stream", b"y" * (1 << 20), rank=0, execution_id="e-2", name="stdout")
+        say(link, "e-2", 8)
         order = [
             (header["t"], header.get("seq")) for header in await told(stream, "record", "group", "execution", count=18)
         ]
@@ -107,6 +111,18 @@ async def test_state_goes_ahead_of_output_and_an_end_after_what_was_said_before_
         assert seqs == list(range(1, 17))
         assert order.index(("group", None)) < order.index(("record", 4))
         assert order.index(("record", 8)) < order.index(("execution", None)) < order.index(("record", 12))
+        stream.abort()
+
+
+async def test_an_end_that_has_waited_long_enough_overtakes_what_was_said_before_it(tmp_path):
+    async with listening(tmp_path) as link:
+        say(link, "e-1", 16)
+        stream = await connected(link)
+        await told(stream, "answer", count=2)
+        link.push("e-1", "execution", lambda: {"execution": {}}, after=After(16, time.monotonic()), at_once=True)
+        order = [header.get("seq") for header in await told(stream, "record", "execution", count=17)]
+        assert [seq for seq in order if seq is not None] == list(range(1, 17))
+        assert order.index(None) < order.index(16)
         stream.abort()
 
 
