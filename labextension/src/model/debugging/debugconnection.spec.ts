@@ -27,6 +27,9 @@ function debugged(states: string[], state = 'ready') {
   const debug = vi.fn(async (_: string, { ranks, message }: IDebugRequest): Promise<IDebugReplies> => {
     const command = String(message.command);
     asked.push(`${command} ${ranks}`);
+    if (command === 'events' && (message.arguments as { wait?: number }).wait !== undefined) {
+      return new Promise<never>(() => undefined); // nothing happens on this rank
+    }
     return { replies: ranks!.split(',').map(Number).map(rank => ({ rank, content: replyOf(rank, command) as Record<string, unknown> })) };
   });
   const connection = new DebugConnection({
@@ -50,12 +53,42 @@ describe('a rank on another machine', () => {
     const shown = FOLDERS[0] + FILE;
     const first = await ask('debugInfo');
     connection.show(1);
+    await expect.poll(() => connection.shown).toBe(1);
     const second = await ask('debugInfo');
     expect(second).toEqual(first);
     const { stackFrames } = await ask('stackTrace', { threadId: 1 });
     expect((stackFrames as { source: { path: string } }[]).map(frame => frame.source.path)).toEqual([shown, '/home/u/train.py']);
     // What all are asked for is answered by the first of them that lives.
     expect((await ask('dumpCell')).sourcePath).toBe(shown);
+    connection.dispose();
+  });
+});
+
+describe('another rank', () => {
+  it('is shown after JupyterLab has what it asked of the one before, step by step', async () => {
+    const { connection, asked, ask } = debugged(['busy', 'busy']);
+    const stack = ask('stackTrace', { threadId: 1 });
+    connection.show(1);
+    await stack;
+    await ask('scopes', { frameId: 3 });
+    await ask('variables', { variablesReference: 1 });
+    const ofOne = () => asked.filter(request => request.endsWith(' 1'));
+    expect(ofOne()).toEqual([]);
+    await expect.poll(() => connection.shown).toBe(1);
+    await ask('stackTrace', { threadId: 1 });
+    expect(ofOne()).toContain('stackTrace 1');
+    connection.dispose();
+  });
+
+  it('is not shown if the first one is wanted again meanwhile', async () => {
+    const { connection, ask } = debugged(['busy', 'busy']);
+    const seen: number[] = [];
+    connection.changed.connect(() => seen.push(connection.shown));
+    connection.show(1);
+    connection.show(0);
+    await new Promise(resolve => setTimeout(resolve, 100));
+    await ask('debugInfo');
+    expect(seen).not.toContain(1);
     connection.dispose();
   });
 });

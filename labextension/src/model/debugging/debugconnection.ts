@@ -24,6 +24,9 @@ const FOR_ALL = new Set([
 const STEPS = new Set(['continue', 'next', 'stepIn', 'stepOut', 'pause']);
 const WAIT_SECONDS = 8;
 const RETRY_MS = 2000;
+const LOOK_MS = 20;
+/** As long as this another rank waits for answers of the one that is shown. */
+const ANSWERED_MS = 3000;
 
 interface IReply {
   success?: boolean;
@@ -161,9 +164,11 @@ export class DebugConnection implements IDisposable {
       dispose: (): void => undefined,
       done: Promise.resolve() as Promise<unknown>
     };
+    this._unanswered += 1;
     // The handler is set after this returns.
     future.done = Promise.resolve()
       .then(() => this._reply(content))
+      .finally(() => (this._unanswered -= 1))
       .then(reply => {
         const message = { header: { msg_id: UUID.uuid4(), msg_type: 'debug_reply' }, content: reply };
         future.onReply(message);
@@ -293,11 +298,25 @@ export class DebugConnection implements IDisposable {
     }
   }
 
-  /** Have JupyterLab forget what it shows, and ask this rank. */
+  /** Show a rank as soon as JupyterLab has what it asked of the one before, unless yet another is wanted by then. */
   private async _show(rank: number): Promise<void> {
-    if (rank === this._shown || !this.ranks.includes(rank)) {
-      return;
+    this._wanted = rank;
+    await this._answered();
+    if (this._wanted === rank && rank !== this._shown && this.ranks.includes(rank) && !this._isDisposed) {
+      await this._turnTo(rank);
     }
+  }
+
+  /** JupyterLab asks for frames, scopes and variables one after the other, and takes each answer for one of whoever is shown then. */
+  private async _answered(): Promise<void> {
+    const latest = Date.now() + ANSWERED_MS;
+    do {
+      await new Promise(resolve => setTimeout(resolve, LOOK_MS));
+    } while (this._unanswered > 0 && Date.now() < latest);
+  }
+
+  /** Have JupyterLab forget what it shows, and ask this rank. */
+  private async _turnTo(rank: number): Promise<void> {
     this._shown = rank;
     this._changed.emit();
     const event = (name: string, threadId: number): object => ({ type: 'event', seq: 0, event: name, body: { threadId, reason: 'pause' } });
@@ -334,6 +353,10 @@ export class DebugConnection implements IDisposable {
   private _isStarted = false;
   private _options: IDebugConnectionOptions;
   private _shown: number;
+  /** JupyterLab's requests without a reply. */
+  private _unanswered = 0;
+  /** The rank to show next. */
+  private _wanted: number | null = null;
 }
 
 function requestOf(command: string, args: object): Content {
