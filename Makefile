@@ -142,10 +142,11 @@ FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no
 	touch $@ .venv/frontend
 
 # Built by the install, and again after an edit or a pull: the browser tests are about what stands in the sources. The
-# build touches package-lock.json, which would have everything installed again.
+# build touches package-lock.json, which gets its time back: else everything would be installed again.
 .venv/frontend: $(shell find labextension -type f) | .venv/ready
 	@if [ ! -e $@ ] || [ -n "$$(find labextension -type f -newer $@)" ]; then \
-		$(INSTALL) --no-deps --editable . && touch .venv/ready $@; fi
+		touch -r package-lock.json .venv/locked && $(INSTALL) --no-deps --editable . && \
+		touch -r .venv/locked package-lock.json && touch $@; fi
 
 browser:
 	@sh .ci/browser

@@ -55,13 +55,17 @@ export async function emptied(page: Page): Promise<boolean> {
     }
     await jupyterapp.restored;
     const { commands, shell } = jupyterapp;
-    for (const widget of [...shell.widgets('main')].filter(widget => widget.context)) {
+    const documents = (): IMainWidget[] => [...shell.widgets('main')].filter(widget => widget.context);
+    for (const widget of documents()) {
       widget.context!.model.dirty = false; // else it asks whether to save it
     }
     for (const widget of shell.widgets('down')) {
       widget.dispose();
     }
     await commands.execute('application:close-all');
+    for (let tries = 0; tries < 200 && documents().length > 0; tries++) {
+      await new Promise(resolve => setTimeout(resolve, 50)); // a document closes later than this command ends
+    }
     await commands.execute('apputils:dismiss-notification'); // all of them
     shell.collapseRight();
     return true;
