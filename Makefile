@@ -38,7 +38,9 @@ export RERUNS ?= 1
 # Where a fixture is broken, each of its tests waits to its limit, and a run that is cut off after an hour names none.
 MAXFAIL ?= 10
 
+# Collects once before: else each of the workers compiles all files, of a new checkout, at the same time.
 test-python: .venv/ready
+	$(BIN)/python -m pytest tests --collect-only --quiet > .venv/collected || { cat .venv/collected; exit 1; }
 	$(BIN)/python -m pytest tests -m "not ray" --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
 		--max-worker-restart 1 --maxfail $(MAXFAIL) --reruns $(RERUNS) -rR
 

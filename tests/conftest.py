@@ -1,5 +1,6 @@
 """Fixtures for all tests; those of one folder are in its own conftest.py. tests/README.md says which fixture to take for what."""
 
+import gc
 import os
 import shutil
 import signal
@@ -86,6 +87,12 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+
+
+def pytest_collection_finish():
+    """What was collected lives until the end: no garbage collection of a test need look through it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
