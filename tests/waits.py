@@ -6,11 +6,13 @@ a second is measured by `make bench` (benchmarks/figures/faults.py); a test chec
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 # Many times what a busy machine needs; only a fault waits this long. Cells that must be ended sleep longer than this.
@@ -29,6 +31,21 @@ def until(is_so: Callable[[], T], explain: Callable[[], object] = lambda: "it ne
         assert time.monotonic() < began + PATIENCE, explain()
         time.sleep(pause(time.monotonic() - began))
     return found
+
+
+async def until_async(
+    is_so: Callable[[], T | Awaitable[T]], explain: Callable[[], object] = lambda: "it never came to be"
+) -> T:
+    """`until` in a coroutine; `is_so` may be one, too."""
+    began = time.monotonic()
+    while True:
+        found = is_so()
+        if inspect.isawaitable(found):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < began + PATIENCE, explain()
+        await asyncio.sleep(pause(time.monotonic() - began))
 
 
 def pause(waited: float) -> float:

@@ -17,6 +17,7 @@ from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
+from jupyter_dist.protocol.states import STARTING_RANK_STATES
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 
@@ -233,7 +234,7 @@ class Requests:
 
     def _begun_rank(self, number: int) -> RankProcess:
         rank = self._agent.need_group().ranks[number]
-        if rank.state in ("starting", "importing", "joining"):
+        if rank.state in STARTING_RANK_STATES:
             raise JupyterDistError("group_not_ready", f"Rank {rank.rank} is still {rank.state}.", "Try again.")
         return rank
 

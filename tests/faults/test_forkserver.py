@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from agent.harness import AgentClient
 from leaks import nothing_left
-from waits import until
+from waits import until, until_async
 
 from jupyter_dist.agent.processes.starter import FORK_SECONDS
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
@@ -195,8 +195,7 @@ def test_one_that_is_stopped_or_killed_costs_no_group_anything(place, caplog):
     async def killed_while_it_is_asked():
         asked = spawner._forkservers.num_asked
         launch = asyncio.create_task(spawner.launch(sys.executable, {}))
-        while spawner._forkservers.num_asked == asked:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until_async(lambda: spawner._forkservers.num_asked > asked)
         os.kill(pid, signal.SIGKILL)
         return await launch
 

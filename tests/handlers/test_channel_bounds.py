@@ -5,7 +5,7 @@ import json
 import tracemalloc
 
 import pytest
-from waits import PATIENCE
+from waits import PATIENCE, until_async
 
 from jupyter_dist.server.http.page.page import MAX_WAITING, Page
 from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
@@ -91,8 +91,7 @@ async def test_what_a_page_sends_and_does_not_read_stays_in_its_socket(jp_server
     tracemalloc.start()
     asking = asyncio.ensure_future(ask_on())
     try:
-        while len(handled) < MAX_WAITING - 1:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await until_async(lambda: len(handled) >= MAX_WAITING - 1)
         for _ in range(100):
             await asyncio.sleep(0)
         assert tracemalloc.get_traced_memory()[0] < 2 << 20
@@ -100,8 +99,7 @@ async def test_what_a_page_sends_and_does_not_read_stays_in_its_socket(jp_server
         tracemalloc.stop()
         taken.set()
         await asyncio.wait_for(asking, WAIT_SECONDS)
-        while sum(message["type"] == "error" for message in sent) < 2 * MAX_WAITING:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until_async(lambda: sum(message["type"] == "error" for message in sent) == 2 * MAX_WAITING)
     finally:
         tracemalloc.stop()
         sender.cancel()
@@ -116,8 +114,7 @@ async def test_a_page_that_is_gone_keeps_nobody_waiting(jp_serverapp):
     client = Page(jp_serverapp.web_app.settings["jupyter_dist"].manager, send)
     sender = asyncio.ensure_future(client.run())
     asking = [asyncio.ensure_future(client.handle("nonsense")) for _ in range(MAX_WAITING + 3)]
-    while len(client._errors) < MAX_WAITING:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until_async(lambda: len(client._errors) >= MAX_WAITING)
     await client.close()
     await asyncio.wait_for(asyncio.gather(*asking), WAIT_SECONDS)
     sender.cancel()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import url_concat
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.websocket import websocket_connect
-from waits import PATIENCE, pause
+from waits import PATIENCE, until_async
 
 
 class Api:
@@ -61,18 +60,23 @@ class Api:
 
     async def until(self, group: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait until the group is so: its state may arrive after that of a cell."""
-        began = time.monotonic()
-        while not is_so(found := await self.ask("GET", f"groups/{group}")):
-            assert time.monotonic() < began + PATIENCE, found
-            await asyncio.sleep(pause(time.monotonic() - began))
+        found: dict[str, Any] = {}
+
+        async def is_reached() -> bool:
+            nonlocal found
+            found = await self.ask("GET", f"groups/{group}")
+            return is_so(found)
+
+        await until_async(is_reached, lambda: found)
         return found
 
     async def shown(self, group: str, execution: str, text: str) -> None:
         """Wait until a cell has shown that."""
-        began = time.monotonic()
-        while not any(text in str(said) for _, said in texts(await self.view(group, execution, wait=0))):
-            assert time.monotonic() < began + PATIENCE, text
-            await asyncio.sleep(pause(time.monotonic() - began))
+
+        async def is_shown() -> bool:
+            return any(text in str(said) for _, said in texts(await self.view(group, execution, wait=0)))
+
+        await until_async(is_shown, lambda: text)
 
     async def submit(self, group: str, code: str, ranks: str = "all", **fields: Any) -> str:
         execution = await self.ask("POST", f"groups/{group}/executions", {"code": code, "ranks": ranks, **fields})

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
 from apiclient import Api, Remote
 from faults.server import FORKSERVER_SECONDS, TOKEN
 from leaks import nothing_left as no_leaks
-from waits import PATIENCE, pause
+from waits import until_async
 
 
 @pytest.fixture
@@ -81,10 +79,7 @@ def nothing_left(groups_path):
     """Wait until no process and no directory of this server's groups is left."""
 
     async def check() -> None:
-        began = time.monotonic()
-        while (left := processes_in(groups_path)) and (waited := time.monotonic() - began) < PATIENCE:  # noqa: ASYNC110
-            await asyncio.sleep(pause(waited))
-        assert not left
+        await until_async(lambda: not processes_in(groups_path), lambda: processes_in(groups_path))
         assert list(groups_path.iterdir()) == []
 
     return check

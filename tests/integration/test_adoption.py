@@ -3,11 +3,10 @@
 import asyncio
 import os
 import signal
-import time
 
 import pytest
 from apiclient import texts, without_seq
-from waits import PATIENCE
+from waits import PATIENCE, until_async
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
@@ -108,10 +107,7 @@ async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again,
     assert await api.ask("GET", "groups/g/history") == history
     await api.ask("DELETE", "groups/g")
     assert list(groups_path.iterdir()) == []
-    deadline = time.monotonic() + PATIENCE
-    while any(_alive(rank["pid"]) for rank in group["ranks"]) and time.monotonic() < deadline:  # noqa: ASYNC110
-        await asyncio.sleep(0.05)
-    assert not any(_alive(rank["pid"]) for rank in group["ranks"])
+    await until_async(lambda: not any(_alive(rank["pid"]) for rank in group["ranks"]))
 
 
 async def test_a_new_server_knows_what_a_replaced_rank_has_missed(api, server_again):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import time
 from collections import Counter
 
-from waits import PATIENCE
+from waits import until_async
 
 from jupyter_dist.server.folding import viewstore
 from jupyter_dist.server.mirror import executions
@@ -62,10 +60,7 @@ async def test_the_server_keeps_nothing_of_cells_pages_and_ranks_that_are_gone(a
         more = {kind: number - before[kind] for kind, number in ours().items()}
         return {kind: number for kind, number in more.items() if number > 5 and kind not in FOR_AN_HOUR}
 
-    deadline = time.monotonic() + PATIENCE
-    while grown():  # tornado keeps a closed socket for five seconds
-        assert time.monotonic() < deadline, grown()
-        await asyncio.sleep(0.5)
+    await until_async(lambda: not grown(), grown)  # tornado keeps a closed socket for five seconds
 
 
 async def test_a_rank_keeps_little_of_each_cell(shared_api):

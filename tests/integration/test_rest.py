@@ -1,9 +1,7 @@
 """The REST API with two real ranks: everything a user does with a group, and what can go wrong."""
 
-import asyncio
-
 from apiclient import texts
-from waits import PATIENCE
+from waits import PATIENCE, until_async
 
 from jupyter_dist.server.groups import warm
 from jupyter_dist.system.processes import below, read_process
@@ -262,11 +260,7 @@ async def warmed(api):
     """An agent that waits for a group."""
     name = (await api.ask("GET", "environments"))["default"]
     await api.ask("POST", f"environments/{name}/warm")
-    for _ in range(int(PATIENCE / 0.1)):
-        if agents := await waiting_agents(api):
-            break
-        await asyncio.sleep(0.1)
-    (agent,) = agents
+    (agent,) = await until_async(lambda: waiting_agents(api))
     return agent
 
 
@@ -282,11 +276,7 @@ async def test_what_waits_for_a_group_is_shown_and_ends_when_memory_is_short(api
     agent = await warmed(api)
     assert agent["memory_bytes"] > 1 << 20
     monkeypatch.setattr(warm, "is_short", lambda: True)
-    for _ in range(int(PATIENCE / 0.1)):
-        if read_process(agent["pid"]) is None:
-            break
-        await asyncio.sleep(0.1)
-    assert read_process(agent["pid"]) is None
+    await until_async(lambda: read_process(agent["pid"]) is None)
     assert await waiting_agents(api) == []
 
 
@@ -295,13 +285,11 @@ async def test_ranks_ask_and_are_answered(shared_api):
     path = f"groups/g/executions/{cell}"
 
     async def asked(ranks):
-        execution = {}
-        for _ in range(int(PATIENCE / 0.02)):
-            execution = (await shared_api.view("g", cell, wait=0))["execution"]
-            if [entry["ranks"] for entry in execution.get("asking", [])] == [ranks]:
-                return execution["asking"][0]
-            await asyncio.sleep(0.02)
-        raise AssertionError(execution)
+        async def first():
+            asking = (await shared_api.view("g", cell, wait=0))["execution"].get("asking", [])
+            return asking[0] if [entry["ranks"] for entry in asking] == [ranks] else None
+
+        return await until_async(first)
 
     question = await asked("0-1")
     assert (question["prompt"], question["password"]) == ("name? ", False)

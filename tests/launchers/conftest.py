@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from launchers import raycluster
 from launchers.raycluster import RayCluster
 from launchers.slurmcluster import SlurmCluster, missing
 from traitlets.config import Config
-from waits import PATIENCE
+from waits import PATIENCE, until_async
 
 from jupyter_dist.server.launchers.allocation import AgentStarted, Allocation, Wanted
 from jupyter_dist.server.launchers.registry import Launchers
@@ -149,8 +150,10 @@ class Followed:
         """Wait until the program on each node waits for its end."""
         await self.until(AgentStarted, self.allocation.num_nodes)
         for node in range(self.allocation.num_nodes):
-            while f"node {node}: " not in await self.allocation.logs(node, 1000):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+            await until_async(partial(self._has_said, node))
+
+    async def _has_said(self, node: int) -> bool:
+        return f"node {node}: " in await self.allocation.logs(node, 1000)
 
     def of(self, kind) -> list:
         return [event for event in self.seen if isinstance(event, kind)]

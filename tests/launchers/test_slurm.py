@@ -9,7 +9,7 @@ import signal
 import pytest
 from launchers.conftest import Followed, running
 from launchers.slurmcluster import NODES
-from waits import PATIENCE, until
+from waits import PATIENCE, until, until_async
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import (
@@ -39,8 +39,7 @@ async def launched(place, *actions, **wanted):
 
 
 async def state(slurm, job_id, wanted):
-    while slurm.jobs().get(job_id) != wanted:  # noqa: ASYNC110
-        await asyncio.sleep(0.05)
+    await until_async(lambda: slurm.jobs().get(job_id) == wanted, slurm.jobs)
 
 
 # -- what can be asked ---------------------------------------------------------------------------------------
@@ -230,8 +229,7 @@ def test_a_requeued_job_says_so_and_starts_again(slurm, place):
             slurm.ask("scontrol", "requeue", allocation.job_id)
             while not any("queued the job again" in event.reason for event in followed.of(Queued)):
                 followed.seen.append(await asyncio.wait_for(anext(followed._events), PATIENCE))
-            while running(allocation.directory.name):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+            await until_async(lambda: not running(allocation.directory.name))
             await asyncio.sleep(2.5)  # slurmd refuses what starts in the second of the requeue
             slurm.ask("scontrol", "update", f"JobId={allocation.job_id}", "StartTime=now")  # else two minutes later
             await followed.until(AgentStarted, 4)
@@ -327,8 +325,7 @@ def test_all_jobs_are_asked_for_at_once(slurm, place, monkeypatch):
         launchers = place.launchers()
         launcher = launchers.get("slurm")
         jobs = [await launcher.submit(place.wanted(num_nodes=1)) for _ in range(3)]
-        while not (tools / "asked").exists():  # noqa: ASYNC110 - the first look is at once
-            await asyncio.sleep(0.05)
+        await until_async((tools / "asked").exists)  # the first look is at once
         before = (tools / "asked").read_text().count("x")
         await launcher.look(jobs)
         assert (tools / "asked").read_text().count("x") == before + 1

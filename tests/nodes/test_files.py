@@ -3,10 +3,9 @@
 import asyncio
 import os
 import tempfile
-import time
 from pathlib import Path
 
-from waits import PATIENCE
+from waits import PATIENCE, until_async
 
 from jupyter_dist.agent.nodes.stores import StoreDoor
 from jupyter_dist.transport.stream import FrameStream
@@ -22,13 +21,6 @@ async def open_door(folder: str):
     await door.listen()
     ranks = [await FrameStream.connect(str(door.path), PATIENCE) for _ in range(3)]
     return door, asked, ranks
-
-
-async def until_asked(asked, number):
-    deadline = time.monotonic() + PATIENCE
-    while len(asked) < number:
-        assert time.monotonic() < deadline, asked
-        await asyncio.sleep(0.01)
 
 
 async def end(door, ranks):
@@ -50,7 +42,7 @@ def test_what_all_ranks_of_a_node_fetch_crosses_the_link_once():
             first, second, late = ranks
             for rank in (first, second):
                 rank.send(QUESTION)
-            await until_asked(asked, 1)
+            await until_async(lambda: len(asked) >= 1, lambda: asked)
             door.answer(asked[0]["c"], {"ok": True, "size": len(PART)}, PART)
             assert (await first.recv())[1] == PART
             assert (await second.recv())[1] == PART
@@ -68,15 +60,16 @@ def test_a_refusal_reaches_all_who_wait_and_is_not_kept():
             door, asked, ranks = await open_door(folder)
             first, second, late = ranks
             first.send(QUESTION)
-            await until_asked(asked, 1)
+            await until_async(lambda: len(asked) >= 1, lambda: asked)
             second.send(QUESTION)
             second.send(OTHER)
-            await until_asked(asked, 2)  # so what came before it was read: a rank that asks after a refusal asks again
+            # So what came before it was read: a rank that asks after a refusal asks again.
+            await until_async(lambda: len(asked) >= 2, lambda: asked)
             door.answer(asked[0]["c"], {"ok": False, "error": "no", "errno": 1}, b"")
             for rank in (first, second):
                 assert (await rank.recv())[0]["errno"] == 1
             late.send(QUESTION)
-            await until_asked(asked, 3)
+            await until_async(lambda: len(asked) >= 3, lambda: asked)
             assert questions(asked) == [QUESTION, OTHER, QUESTION]
             await end(door, ranks)
 
@@ -89,10 +82,10 @@ def test_a_rank_that_dies_while_it_asks_for_all_does_not_hold_up_the_others():
             door, asked, ranks = await open_door(folder)
             first, second, _ = ranks
             first.send(QUESTION)
-            await until_asked(asked, 1)
+            await until_async(lambda: len(asked) >= 1, lambda: asked)
             second.send(QUESTION)
             first.abort()
-            await until_asked(asked, 2)
+            await until_async(lambda: len(asked) >= 2, lambda: asked)
             assert asked[1]["t"] == "store_left"
             door.answer(asked[0]["c"], {"ok": True, "size": len(PART)}, PART)
             assert (await second.recv())[1] == PART
