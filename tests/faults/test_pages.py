@@ -239,8 +239,8 @@ def test_jupyter_server_stop_keeps_groups_and_says_so(tmp_path):
     stop = [sys.executable, "-m", "jupyter_server", "stop", str(server.info["port"])]
     environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(server.runtime), "HOME": str(tmp_path)}
     with running(stop, env=environment) as stopping:
-        # Who waits collects it: else the command takes it for alive.
-        assert server.process.wait(PATIENCE) == 0, server.log()
+        # Who waits collects it: else the command takes it for alive. After 5 s, as on a busy machine, that sends SIGTERM.
+        assert server.process.wait(PATIENCE) in (0, -signal.SIGTERM), server.log()
         assert stopping.wait(PATIENCE) == 0
     assert "group 'g' (2 ranks) keeps running without this server" in server.log()
     again = JupyterServer(tmp_path)
