@@ -173,6 +173,7 @@ test('a cell that is run while the server imports torch for all groups says so, 
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect(cell.items).toHaveText(/one of 2/);
   await expect(note).toHaveCount(0);
+  await expect(select).not.toBeFocused(); // the user is in the cell
 });
 
 test('a cell that is run while its group imports torch says so, and then runs', async ({ page }) => {

@@ -18,6 +18,7 @@ import { loaded } from '../../services/errors';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistNotebooks, IDistService, IDistStarter } from '../../tokens';
 import type { GroupConsole } from '../../widgets/console/console';
 import { notifyError } from '../../widgets/errornote';
+import { mayTakeFocus } from '../../widgets/focus';
 import { GroupChoice } from '../commands/groupchoice';
 import { inspectingKernel } from '../help/rankanswer';
 import { SelectionRunner } from './selection';
@@ -160,7 +161,9 @@ class Consoles {
       const panel = this._tracker.find(one => one.path === path);
       if (panel) {
         setNotebookTarget(panel.target.notebook, { group: group.name, ranks: panel.target.target?.ranks ?? 'all' }, wanted);
-        this._app.shell.activateById(panel.id);
+        if (mayTakeFocus(panel.node)) {
+          this._app.shell.activateById(panel.id);
+        }
       }
     } catch (reason) {
       notifyError(reason);

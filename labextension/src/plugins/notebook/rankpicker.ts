@@ -15,6 +15,7 @@ import { Contributions, guarded } from '../../model/contributions';
 import type { IGroup } from '../../services/protocol';
 import { nameFor } from '../../model/groups/wanted';
 import { CommandIDs, ICellBadge, IDistCellBadges, IDistGroups, IDistGuard, IDistStarter } from '../../tokens';
+import { mayTakeFocus } from '../../widgets/focus';
 import { CellBadges } from '../../widgets/rankpicker/cellbadge';
 import { PickerModel } from '../../widgets/rankpicker/pickermodel';
 import { RankChoice } from '../../widgets/rankpicker/rankchoice';
@@ -87,7 +88,9 @@ function starts(
     const group = await starting;
     if (group && !panel.isDisposed) {
       model.chooseGroup(group);
-      focusPicker(panel.toolbar.node);
+      if (mayTakeFocus(panel.toolbar.node)) {
+        focusPicker(panel.toolbar.node);
+      }
     }
   };
   const notebook = (): string => localPath(app, panel);

@@ -12,6 +12,7 @@ import { getNotebookTarget, METADATA_KEY, resolveTarget, setNotebookTarget } fro
 import type { IGroup } from '../../services/protocol';
 import { CommandIDs, IDistGroups, IDistNotebooks, IDistService, IDistStarter } from '../../tokens';
 import { notifyError } from '../../widgets/errornote';
+import { mayTakeFocus } from '../../widgets/focus';
 import { ReplaceButton } from '../../widgets/rankoutput/header/replacebutton';
 import { ranksIcon } from '../../widgets/icons';
 import { CellOffer } from '../../widgets/celloffer';
@@ -306,7 +307,9 @@ class CellOffers {
     }
     this._drop(cellId);
     clearRefusal(panel, cellId);
-    panel.content.activate();
+    if (mayTakeFocus(panel.node)) {
+      panel.content.activate();
+    }
     if (andRun) {
       this._runUpTo(cellId);
     }

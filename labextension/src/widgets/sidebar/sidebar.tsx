@@ -74,6 +74,11 @@ export class RanksSidebar extends ReactWidget {
   }
 
   closeForm(started: IGroup | null): void {
+    // Whoever opened it may take the focus back (focus.ts), and asks before the form is gone.
+    const { activeElement } = document;
+    if (this.node.contains(activeElement)) {
+      (activeElement as HTMLElement).blur();
+    }
     this._form?.resolve(started);
     this._form = null;
     this._changed.emit();

@@ -1,0 +1,8 @@
+/**
+ * Whether an element may take the focus after something that took time: the focus is in it, or nowhere because the
+ * control that had it is gone. Anywhere else the user is already doing the next thing, and would type into this one.
+ */
+export function mayTakeFocus(node: HTMLElement): boolean {
+  const { activeElement, body } = document;
+  return activeElement === null || activeElement === body || node.contains(activeElement);
+}
