@@ -251,8 +251,8 @@ def test_a_rank_gives_the_others_its_value(group):
 def test_a_push_that_is_given_up_does_no_harm(group):
     busy = group.submit("import time\ntime.sleep(2)")
     timer = threading.Timer(0.7, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the interrupt belongs to the block from here on
+        timer.start()
         group.push({"late": np.ones(1 << 18)})
     group.push({"next": np.zeros(1 << 18)})  # queued behind it
     busy.result(PATIENCE)

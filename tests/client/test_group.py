@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -80,12 +81,23 @@ def test_a_future_is_submitted_awaited_and_cancelled(group):
     assert running.done()
 
 
+def interrupt_the_wait():
+    """Send Ctrl-C once the main thread waits for a cell: at any other moment it would end the test run."""
+    until(lambda: {"wait", "result"} <= set(_main_functions()), lambda: "nobody waits")
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _main_functions():
+    main = sys._current_frames()[threading.main_thread().ident]
+    return [frame.f_code.co_name for frame, _ in traceback.walk_stack(main)]
+
+
 def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
     group.run("kept = 'still here'")
 
     def interrupt():
         until(lambda: group.status()["running"])
-        os.kill(os.getpid(), signal.SIGINT)
+        interrupt_the_wait()
 
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
@@ -104,7 +116,7 @@ def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wai
 
     def interrupt():
         until(lambda: stuck.peek().text, lambda: "the cell does not run")
-        os.kill(os.getpid(), signal.SIGINT)
+        interrupt_the_wait()
         until(lambda: "Rank 1 has not stopped yet. Interrupt again" in "".join(said), lambda: said)
         os.kill(os.getpid(), signal.SIGINT)
 
