@@ -1,5 +1,6 @@
 import { expect, test } from './fixtures';
 import * as lab from './lab';
+import { openLab } from './ranks';
 
 // No group runs here: what is shown is in the file.
 
@@ -14,6 +15,10 @@ interface ILab {
       };
     };
   };
+}
+
+interface IIdle {
+  jpdRelease(): void;
 }
 
 function bundle(more: object = {}): object {
@@ -70,6 +75,18 @@ test('outputs of cells that are not seen yet are not drawn', async ({
 }) => {
   const cells = Array.from({ length: 80 }, () => cellWith(bundle()));
   lab.writeNotebook('long.ipynb', cells, {});
+  await openLab(page);
+  // JupyterLab draws the cells out of sight when it is idle: not before this test has looked.
+  await page.evaluate(() => {
+    const window_ = window as unknown as IIdle;
+    const whenIdle = window.requestIdleCallback;
+    const held: IdleRequestCallback[] = [];
+    window.requestIdleCallback = callback => held.push(callback);
+    window_.jpdRelease = () => {
+      window.requestIdleCallback = whenIdle;
+      held.forEach(callback => whenIdle(callback));
+    };
+  });
   await lab.openNotebook(page, 'long.ipynb');
   const unseen = await page.evaluate(() => {
     const { jupyterapp: app } = window as unknown as ILab;
@@ -80,7 +97,8 @@ test('outputs of cells that are not seen yet are not drawn', async ({
   expect(unseen.length).toBeGreaterThan(0);
   expect(unseen.filter(text => text.includes('kept'))).toEqual([]);
   await page.evaluate(() => {
-    const { jupyterapp: app } = window as unknown as ILab;
+    const { jupyterapp: app, jpdRelease } = window as unknown as ILab & IIdle;
+    jpdRelease();
     return app.shell.currentWidget.content.scrollToItem(79);
   });
   const last = lab.cell(page, 79);
