@@ -42,6 +42,17 @@ def test_a_group_forms_and_computes(agent):
         assert agent.text(rank, execution["id"]) == "[3.0, 3.0] cpu\n"
 
 
+def test_records_are_numbered_without_gap_and_an_end_comes_after_its_outputs(agent):
+    execution = agent.run("print('x')")
+    kinds = [h["kind"] for h, _ in agent.records if h.get("execution_id") == execution["id"]]
+    assert kinds[0] == "begin"
+    assert sorted(kinds[1:-1]) == ["rank_end", "rank_end", "stream", "stream"]
+    assert kinds[-1] == "end"
+    numbers = [h["seq"] for h, _ in agent.records]  # ranks may share one
+    assert numbers == sorted(numbers)
+    assert set(numbers) == set(range(1, max(numbers) + 1))
+
+
 def test_disjoint_sets_run_at_once_and_shared_ranks_in_order(agent):
     flag = agent.agent.directory.parent / "flag"
     wait = f"import os, time\nwhile not os.path.exists({str(flag)!r}): time.sleep(0.01)"

@@ -11,17 +11,6 @@ from jupyter_dist.agent.agent import MAX_OVERTAKEN_BYTES, OVERTAKE_SECONDS
 from jupyter_dist.journal.reader import JournalCursor
 
 
-def test_records_are_numbered_without_gap_and_an_end_comes_after_its_outputs(pair):
-    execution = pair.run("print('x')")
-    kinds = [h["kind"] for h, _ in pair.records if h.get("execution_id") == execution["id"]]
-    assert kinds[0] == "begin"
-    assert sorted(kinds[1:-1]) == ["rank_end", "rank_end", "stream", "stream"]
-    assert kinds[-1] == "end"
-    numbers = [h["seq"] for h, _ in pair.records]  # ranks may share one
-    assert numbers == sorted(numbers)
-    assert set(numbers) == set(range(min(numbers), max(numbers) + 1))
-
-
 def test_the_end_of_a_cell_does_not_wait_for_the_output_of_another_that_nobody_reads(pair):
     folder = pair.agent.directory.parent
     go, done = folder / "go", folder / "done"
