@@ -99,7 +99,7 @@ async def test_what_a_page_sends_and_does_not_read_stays_in_its_socket(jp_server
         tracemalloc.stop()
         taken.set()
         await asyncio.wait_for(asking, WAIT_SECONDS)
-        await until_async(lambda: sum(message["type"] == "error" for message in sent) == 2 * MAX_WAITING)
+        await until_async(lambda: sum(message["type"] == "error" for message in sent) >= 2 * MAX_WAITING)
     finally:
         tracemalloc.stop()
         sender.cancel()

@@ -23,6 +23,10 @@ async def open_door(folder: str):
     return door, asked, ranks
 
 
+async def until_asked(asked, number):
+    await until_async(lambda: len(asked) >= number, lambda: asked)
+
+
 async def end(door, ranks):
     for rank in ranks:
         rank.close()
@@ -42,7 +46,7 @@ def test_what_all_ranks_of_a_node_fetch_crosses_the_link_once():
             first, second, late = ranks
             for rank in (first, second):
                 rank.send(QUESTION)
-            await until_async(lambda: len(asked) >= 1, lambda: asked)
+            await until_asked(asked, 1)
             door.answer(asked[0]["c"], {"ok": True, "size": len(PART)}, PART)
             assert (await first.recv())[1] == PART
             assert (await second.recv())[1] == PART
@@ -60,16 +64,16 @@ def test_a_refusal_reaches_all_who_wait_and_is_not_kept():
             door, asked, ranks = await open_door(folder)
             first, second, late = ranks
             first.send(QUESTION)
-            await until_async(lambda: len(asked) >= 1, lambda: asked)
+            await until_asked(asked, 1)
             second.send(QUESTION)
             second.send(OTHER)
             # So what came before it was read: a rank that asks after a refusal asks again.
-            await until_async(lambda: len(asked) >= 2, lambda: asked)
+            await until_asked(asked, 2)
             door.answer(asked[0]["c"], {"ok": False, "error": "no", "errno": 1}, b"")
             for rank in (first, second):
                 assert (await rank.recv())[0]["errno"] == 1
             late.send(QUESTION)
-            await until_async(lambda: len(asked) >= 3, lambda: asked)
+            await until_asked(asked, 3)
             assert questions(asked) == [QUESTION, OTHER, QUESTION]
             await end(door, ranks)
 
@@ -82,10 +86,10 @@ def test_a_rank_that_dies_while_it_asks_for_all_does_not_hold_up_the_others():
             door, asked, ranks = await open_door(folder)
             first, second, _ = ranks
             first.send(QUESTION)
-            await until_async(lambda: len(asked) >= 1, lambda: asked)
+            await until_asked(asked, 1)
             second.send(QUESTION)
             first.abort()
-            await until_async(lambda: len(asked) >= 2, lambda: asked)
+            await until_asked(asked, 2)
             assert asked[1]["t"] == "store_left"
             door.answer(asked[0]["c"], {"ok": True, "size": len(PART)}, PART)
             assert (await second.recv())[1] == PART
