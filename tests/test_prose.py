@@ -51,6 +51,8 @@ SCOPE = [
     *(path for path in (ROOT / "docs").rglob("*.md") if path != PAGE and "_build" not in path.parts),
     *(path for folder in ("jupyter_dist", "tests", "benchmarks", ".ci") for path in python_files(ROOT / folder)),
     *(path for kind in ("src/**/*.ts*", "style/*.css", "schema/*.json") for path in (ROOT / "labextension").glob(kind)),
+    *(path for folder in ("tests", "beside", "screenshots") for path in (ROOT / "ui-tests" / folder).rglob("*.ts")),
+    *(ROOT / "examples").glob("*.ipynb"),
 ]
 
 

@@ -285,11 +285,13 @@ async def test_ranks_ask_and_are_answered(shared_api):
     path = f"groups/g/executions/{cell}"
 
     async def asked(ranks):
+        asking = []
+
         async def first():
-            asking = (await shared_api.view("g", cell, wait=0))["execution"].get("asking", [])
+            asking[:] = (await shared_api.view("g", cell, wait=0))["execution"].get("asking", [])
             return asking[0] if [entry["ranks"] for entry in asking] == [ranks] else None
 
-        return await until_async(first)
+        return await until_async(first, lambda: f"ranks {ranks} should ask, and there are {asking}")
 
     question = await asked("0-1")
     assert (question["prompt"], question["password"]) == ("name? ", False)

@@ -60,7 +60,7 @@ async function savedCell(page: Page, name: string, index: number): Promise<ISave
   return (lab.readNotebook(name).cells as unknown as ISaved[])[index];
 }
 
-test('a running cell that is moved goes on there, and is saved there', async ({ page }) => {
+test('a running cell that is moved continues there, and is saved there', async ({ page }) => {
   await begin(page, 'moved', '"the second"');
   await page.keyboard.press('Control+Shift+ArrowDown');
   const { node, prompt, summary } = find(page, 'os.path.exists');
@@ -87,7 +87,7 @@ test('a running cell that was moved is interrupted', async ({ page }) => {
   await expect(find(page, 'os.path.exists').summary).toContainText('interrupted');
 });
 
-test('a deleted running cell is told of, and interrupted by the notice or the toolbar', async ({ page }) => {
+test('a deleted running cell is reported, and interrupted by the notice or the toolbar', async ({ page }) => {
   await begin(page, 'deleted', '"the second"');
   await page.keyboard.press('d');
   await page.keyboard.press('d');
@@ -108,7 +108,7 @@ test('a deleted running cell is told of, and interrupted by the notice or the to
   await expect(lab.cell(page, 0).summary).toContainText('2 ranks \u00b7 ok');
 });
 
-test('a deleted running cell that is restored goes on, and can be interrupted', async ({ page }) => {
+test('a deleted running cell that is restored keeps running, and can be interrupted', async ({ page }) => {
   await begin(page, 'restored', '"the second"');
   await page.keyboard.press('d');
   await page.keyboard.press('d');
@@ -137,7 +137,7 @@ test('a cell that ended while it was deleted says so when it is restored', async
   await expect(node).toContainText('the end');
 });
 
-test('a running cell that is cut and pasted goes on where it is pasted', async ({ page }) => {
+test('a running cell that is cut and pasted continues where it is pasted', async ({ page }) => {
   await begin(page, 'cut', '"the second"');
   await page.keyboard.press('x');
   await expect(find(page, 'os.path.exists').node).toHaveCount(0);
@@ -150,7 +150,7 @@ test('a running cell that is cut and pasted goes on where it is pasted', async (
   await expect.poll(async () => (await savedCell(page, 'cut.ipynb', 1)).outputs[0].data[MIME].state).toBe('ok');
 });
 
-test('a copy of a running cell does not say for ever that it runs', async ({ page }) => {
+test('a copy of a running cell does not say forever that it runs', async ({ page }) => {
   await begin(page, 'copied', '"the second"');
   await page.keyboard.press('c');
   await page.keyboard.press('v');

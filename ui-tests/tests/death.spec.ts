@@ -1,4 +1,4 @@
-/** A rank that is killed is named where one looks, with the cause, its memory and the ways on. */
+/** A rank that is killed is named where one looks, with the cause, its memory and what to do. */
 import { APIRequestContext, Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';

@@ -159,7 +159,7 @@ test('the panel shows any of the ranks, which step together or alone', async ({ 
   await shown.selectOption('0');
   await variable('x');
 
-  // What nobody looks at is said, and shown when one looks.
+  // What nobody looks at is reported, and shown when it is looked at.
   await lab.execute(page, 'debugger:continue');
   await expect(shown.locator('option')).toHaveText(['rank 0', 'rank 1: line 6']);
   await expect(panel.getByRole('status')).toHaveText('1 of 2 ranks is stopped.');

@@ -9,7 +9,7 @@ test.describe.configure({ mode: 'serial' });
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
-/** A text that the page computes for so long at least stalls it; it is 0.2 s for each, and 0.7 s for a notebook of all. */
+/** A text that the page computes for this time at least stalls it; it is 0.2 s for each, and 0.7 s for a notebook of all. */
 const MAX_SECONDS = 5;
 const ESC = '\\x1b';
 /** Python expressions of the texts that ranks say, each between two words. */

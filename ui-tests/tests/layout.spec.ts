@@ -29,7 +29,7 @@ async function isInSight(page: Page): Promise<boolean> {
   });
 }
 
-test('the picker is in sight at every width, and says which ranks', async ({ page }) => {
+test('the picker is visible at every width, and says which ranks', async ({ page }) => {
   const shots = process.env.SCREENSHOTS;
   lab.writeNotebook('layout.ipynb', ['print("line of", rank)\nprint("all")'], lab.onRanks('all', 'eight'));
   await lab.openNotebook(page, 'layout.ipynb');

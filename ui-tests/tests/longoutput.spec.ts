@@ -39,7 +39,7 @@ test('a long output scrolls by keyboard, at its end while it grows', async ({ pa
   await expect(short.node.getByRole('tabpanel')).not.toHaveAttribute('tabindex');
 });
 
-test("JupyterLab's own scrolling of a cell takes over, and tabs stay in sight", async ({ page }) => {
+test("JupyterLab's own scrolling of a cell takes over, and tabs stay visible", async ({ page }) => {
   lab.writeNotebook('scrolled.ipynb', [
     { source: 'for i in range(300): print("line", i, "of", rank)', metadata: { scrolled: true } }
   ]);

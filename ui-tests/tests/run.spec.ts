@@ -186,7 +186,7 @@ test('the toolbar interrupts ranks', async ({ page }) => {
   await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
 });
 
-test('what the server refuses is said in the cell', async ({ page }) => {
+test('what the server refuses is shown in the cell', async ({ page }) => {
   lab.writeNotebook('refused.ipynb', ['print(1)'], lab.onRanks('7'));
   await lab.openNotebook(page, 'refused.ipynb');
   await lab.cell(page, 0).editor.click();

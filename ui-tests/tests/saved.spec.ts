@@ -106,7 +106,7 @@ test('outputs of cells that are not seen yet are not drawn', async ({
   await expect(last.items).toContainText('kept');
 });
 
-test('what the server no longer knows is said to be lost', async ({ page }) => {
+test('what the server no longer knows is shown as lost', async ({ page }) => {
   const running = bundle({
     state: 'running',
     statuses: [{ ranks: '0-1', status: 'running', seconds: null }],
