@@ -108,6 +108,22 @@ def test_ctrl_c_interrupts_the_ranks_and_keeps_them(group):
     assert group.status()["state"] == "ready"
 
 
+def test_ctrl_c_while_output_is_shown_leaves_nothing_half_shown(group):
+    begun, ended = [], []
+
+    def show(result):
+        begun.append(result.text)
+        if len(begun) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        ended.append(result.text)
+
+    with pytest.raises(KeyboardInterrupt):
+        group.run("import time\nprint('in', flush=True)\ntime.sleep(1000)", stream=show)
+    assert ended == begun
+    assert len(begun) > 1  # and the last state is shown
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wait(group):
     code = (
         "import time\nprint('in', flush=True)\nwhile True:\n    try: time.sleep(1000)\n    except BaseException: pass"

@@ -284,6 +284,41 @@ test.describe(() => {
     expect(asked).toHaveLength(4);
   });
 
+  test('a cell whose answer stays lost says so, and is shown when the page is connected again', async ({ page }) => {
+    let isLost = false;
+    const sockets: WebSocketRoute[] = [];
+    await page.routeWebSocket(/\/jupyter-dist\//, socket => {
+      if (isLost) {
+        return void socket.close({ code: 1001 });
+      }
+      sockets.push(socket);
+      const server = socket.connectToServer();
+      server.onMessage(data => {
+        if ((JSON.parse(data as string) as { type: string }).type === 'submitted') {
+          isLost = true; // the server has it, and runs it
+          sockets.splice(0).forEach(each => void each.close({ code: 1001 }));
+        } else {
+          socket.send(data);
+        }
+      });
+    });
+    await page.route(/\/jupyter-dist\/api\/groups/, route =>
+      isLost ? route.fulfill({ status: 502, body: 'Bad Gateway' }) : route.continue()
+    );
+    lab.writeNotebook('no-answer.ipynb', ['rounds = globals().get("rounds", 0) + 1\nprint("rounds", rounds)']);
+    await lab.openNotebook(page, 'no-answer.ipynb');
+    const cell = lab.cell(page, 0);
+    await cell.editor.click();
+    await page.keyboard.press('Control+Enter');
+    await expect(cell.node).toContainText('is shown here when the page is connected again');
+    await expect(cell.node).toContainText('502');
+
+    isLost = false;
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(cell.items).toHaveText([/rounds 1$/m]);
+    await expect(cell.node).not.toContainText('502');
+  });
+
   test('a cell that runs says when nobody can tell how it does', async ({ page }) => {
     let isCut = false;
     const sockets: WebSocketRoute[] = [];

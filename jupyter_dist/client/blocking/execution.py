@@ -16,6 +16,7 @@ from jupyter_dist.protocol.models import InputAnswered, InputPrompt
 from jupyter_dist.protocol.ranks import format_ranks
 
 from .asking import Ask
+from .interrupts import held_interrupts
 
 if TYPE_CHECKING:
     from .group import Group
@@ -88,7 +89,8 @@ class Execution:
                 return self.result()
             for result in self.stream():
                 if show is not None:
-                    show(result)
+                    with held_interrupts():
+                        show(result)
                 else:
                     self._warn_of(result.notices)
                 self._answer_questions(result)
@@ -100,7 +102,8 @@ class Execution:
             self.cancel()
             result = self._wait_for_stop()
             if show is not None:
-                show(result)
+                with held_interrupts():
+                    show(result)
             raise
 
     def _warn_of(self, notices: list[str]) -> None:

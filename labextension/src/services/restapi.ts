@@ -42,8 +42,15 @@ type Settings = ServerConnection.ISettings;
 
 /** Errors after which it is unknown whether a request was carried out. */
 const LOST_ANSWERS = ['server_unreachable', 'timed_out'];
-const MAX_ATTEMPTS = 3;
+/** A proxy's words for a server that it does not reach, or that took longer than it waits. */
+const GATEWAY_STATUSES = [502, 503, 504];
+const MIN_ATTEMPTS = 3;
 const RETRY_MS = 500;
+const MAX_RETRY_MS = 5000;
+/** How long a change is asked for whose answer was lost. */
+const RETRY_FOR_MS = 2000;
+/** As long as a server takes to restart: a cell that has reached its ranks runs, whatever the page says of it. */
+const RETRY_CELL_FOR_MS = 30000;
 
 /** Something to download; release it when the browser has it. */
 export interface IDownload {
@@ -182,7 +189,7 @@ export async function listSamples(settings: Settings, group: string, since: numb
 }
 
 export async function runExecution(settings: Settings, group: string, body: IRunRequest, key: string): Promise<IExecution> {
-  return requestOnce(settings, ['groups', group, 'executions'], body, key);
+  return requestOnce(settings, ['groups', group, 'executions'], body, { key, forMs: RETRY_CELL_FOR_MS });
 }
 
 export async function listExecutions(settings: Settings, group: string): Promise<{ executions: IExecution[] }> {
@@ -303,16 +310,24 @@ async function hasCookie(settings: Settings, group: string): Promise<boolean> {
  * POST a change, and retry if the answer is lost: the server recognizes the
  * key and does not repeat the change.
  */
-async function requestOnce<T>(settings: Settings, path: string[], body: object, key = UUID.uuid4()): Promise<T> {
+async function requestOnce<T>(
+  settings: Settings,
+  path: string[],
+  body: object,
+  { key = UUID.uuid4(), forMs = RETRY_FOR_MS } = {}
+): Promise<T> {
+  const began = performance.now();
+  let pause = RETRY_MS;
   for (let attempt = 1; ; attempt++) {
     try {
       return await request(settings, 'POST', path, body, undefined, key);
     } catch (reason) {
       const lost = reason instanceof DistError && LOST_ANSWERS.includes(reason.code);
-      if (!lost || attempt === MAX_ATTEMPTS) {
+      if (!lost || (attempt >= MIN_ATTEMPTS && performance.now() - began + pause > forMs)) {
         throw reason;
       }
-      await new Promise(resolve => setTimeout(resolve, RETRY_MS));
+      await new Promise(resolve => setTimeout(resolve, pause));
+      pause = Math.min(pause * 2, MAX_RETRY_MS);
     }
   }
 }
@@ -334,17 +349,13 @@ async function request<T>(
     init.body = JSON.stringify(body);
   }
   let response: Response;
+  let text: string;
   try {
     response = await ServerConnection.makeRequest(url, init, settings);
+    text = await response.text();
   } catch {
-    const trans = translation();
-    throw new DistError({
-      code: 'server_unreachable',
-      message: trans.__('The Jupyter server did not answer.'),
-      hint: trans.__('Check that it is still running and that the network is up.')
-    });
+    throw new DistError(unreachable(translation().__('The Jupyter server did not answer.')));
   }
-  const text = await response.text();
   if (!response.ok) {
     throw new DistError(errorBody(response, text), response.status);
   }
@@ -362,12 +373,21 @@ function errorBody(response: Response, text: string): IErrorBody {
     // Not ours: a proxy's page, or a server without the extension.
   }
   const trans = translation();
+  const message = trans.__('The server returned %1 %2.', response.status, response.statusText);
+  if (GATEWAY_STATUSES.includes(response.status)) {
+    return unreachable(message);
+  }
   const missing = response.status === 404;
   return {
     code: missing ? 'not_found' : 'bad_response',
-    message: trans.__('The server returned %1 %2.', response.status, response.statusText),
+    message,
     hint: missing
       ? trans.__('Check that the server extension is enabled: jupyter server extension list.')
       : ''
   };
+}
+
+function unreachable(message: string): IErrorBody {
+  const hint = translation().__('Check that it is still running and that the network is up.');
+  return { code: 'server_unreachable', message, hint };
 }

@@ -1,5 +1,5 @@
 import { ServerConnection } from '@jupyterlab/services';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DistService } from './service';
 
 /** The browser's WebSocket, with the server's end in the test's hands. */
@@ -58,4 +58,57 @@ test('one message to the widgets of several ranks, of which some refuse: each ge
     [1, 'Rank 1 has ended.']
   ]);
   service.dispose();
+});
+
+describe('a cell whose answer is lost', () => {
+  const CELL = { code: '1', ranks: 'all' };
+  const asked: string[] = [];
+
+  /** A page whose POSTs are answered by these, one after the other, and then by the last. */
+  async function openPage(...answers: (() => Promise<Response>)[]): Promise<{ service: DistService; socket: Socket }> {
+    vi.useFakeTimers();
+    asked.length = 0;
+    const fetch = (request: Request): Promise<Response> => {
+      asked.push(request.headers.get('Idempotency-Key')!);
+      return (answers.length > 1 ? answers.shift()! : answers[0])();
+    };
+    const settings = ServerConnection.makeSettings({
+      WebSocket: Socket as unknown as typeof WebSocket,
+      fetch: fetch as typeof globalThis.fetch
+    });
+    const service = new DistService(settings);
+    await vi.advanceTimersByTimeAsync(2000);
+    Socket.last.open(['submit']);
+    return { service, socket: Socket.last };
+  }
+
+  const down = (): Promise<Response> => Promise.reject(new TypeError('Failed to fetch'));
+  const gateway = async (): Promise<Response> => new Response('<html>Bad Gateway</html>', { status: 502 });
+  const cut = async (): Promise<Response> =>
+    new Response(new ReadableStream({ start: stream => stream.error(new TypeError('network error')) }));
+  const taken = async (): Promise<Response> => new Response(JSON.stringify({ id: 'e' }), { status: 201 });
+
+  test('is asked for, with the same key, for as long as a server takes to restart', async () => {
+    const { service, socket } = await openPage(down, gateway, cut, down, down, taken);
+    const answer = service.run('g', CELL);
+    const [{ key }] = socket.sent.filter(({ type }) => type === 'submit');
+    (socket as unknown as { onclose(): void }).onclose();
+    await vi.advanceTimersByTimeAsync(20000);
+    expect(await answer).toEqual({ id: 'e' });
+    expect(asked).toEqual([key, key, key, key, key, key]);
+    service.dispose();
+  });
+
+  test('is an error after half a minute, and not asked for any more', async () => {
+    const { service, socket } = await openPage(gateway);
+    const answer = service.run('g', CELL).catch(reason => reason);
+    (socket as unknown as { onclose(): void }).onclose();
+    await vi.advanceTimersByTimeAsync(31000);
+    expect(await answer).toMatchObject({ code: 'server_unreachable', message: expect.stringContaining('502') });
+    const times = asked.length;
+    expect(times).toBeGreaterThan(5);
+    await vi.advanceTimersByTimeAsync(60000);
+    expect(asked).toHaveLength(times);
+    service.dispose();
+  });
 });

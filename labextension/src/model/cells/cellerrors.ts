@@ -23,7 +23,8 @@ export function refuse(model: ICodeCellModel | null, error: DistError): KernelEr
 function hintFor({ code, hint }: DistError): string {
   const trans = translation();
   const words: Record<string, string> = {
-    unknown_group: trans.__('Choose another group in the rank picker in the toolbar, or start one there with "Start group\u2026".')
+    unknown_group: trans.__('Choose another group in the rank picker in the toolbar, or start one there with "Start group\u2026".'),
+    server_unreachable: trans.__('If the cell has reached its ranks it runs, and is shown here when the page is connected again.')
   };
   return words[code] ?? hint;
 }

@@ -69,6 +69,11 @@ export class RankCellExecutor implements INotebookCellExecutor {
     this._interrupts.set(notebook, (this._interrupts.get(notebook) ?? 0) + 1);
   }
 
+  /** When the last run of this page was submitted, in the server's time; null if it has submitted none. */
+  lastQueuedAt(notebook: INotebookModel): number | null {
+    return this._last.get(notebook)?.execution.queued_at ?? null;
+  }
+
   private async _enqueueForKernel(
     queue: CellQueue,
     options: IRunCellOptions,
@@ -166,7 +171,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     submitted();
     if (interrupts !== this._interrupts.get(notebook)) {
       // The notebook was interrupted while the cell was being submitted.
-      void runs.cancel([run]);
+      runs.cancel([run]).catch(reason => console.warn('jupyter_dist: could not interrupt a cell', reason));
     }
     const outcome = await run.done;
     if (outcome.execution.state === 'lost') {

@@ -9,6 +9,9 @@ import { openBundle, savedBundle } from './celloutput';
 import { CellRun, ICellRunOptions } from './cellrun';
 import { hasWidgets, LateOutput } from './lateoutput';
 
+/** How long an interrupt of running cells waits until the queued ones of their group are cancelled. */
+const CANCEL_QUEUED_MS = 1000;
+
 export interface IStartOptions extends Omit<ICellRunOptions, 'executions' | 'cell' | 'authors'> {
   /** This page submitted it, and writes its output. */
   isSubmitted?: boolean;
@@ -127,18 +130,29 @@ export class CellRuns {
     this._changed.emit();
   }
 
-  /** Interrupt the cells of a notebook, including deleted ones. */
+  /** Interrupt the cells of a notebook, including deleted ones. Rejects like `cancel`. */
   interrupt(notebook: INotebookModel): Promise<void> {
     return this.cancel(this._of(notebook));
   }
 
-  /** Interrupt runs, queued ones first, so that none starts in between. */
+  /** Interrupt runs. Each is asked for, whatever becomes of the others; then it rejects with the first error. */
   async cancel(runs: readonly CellRun[]): Promise<void> {
-    const queued = runs.filter(run => run.execution.state === 'queued');
-    const running = runs.filter(run => run.execution.state !== 'queued');
-    for (const { execution } of [...queued.reverse(), ...running]) {
-      await this._executions.cancel(execution.group, execution.id);
+    const groups = new Set(runs.map(run => run.execution.group));
+    const answers = [...groups].map(group => this._cancelIn(runs.filter(run => run.execution.group === group)));
+    const failed = (await Promise.all(answers)).flat().find(({ status }) => status === 'rejected');
+    if (failed) {
+      throw (failed as PromiseRejectedResult).reason;
     }
+  }
+
+  /** Interrupt runs of a group: queued ones first, so that none starts in between, but running ones soon. */
+  private async _cancelIn(runs: readonly CellRun[]): Promise<PromiseSettledResult<void>[]> {
+    const ask = ({ execution }: CellRun): Promise<void> => this._executions.cancel(execution.group, execution.id);
+    const running = runs.filter(run => run.execution.state !== 'queued');
+    const queued = Promise.allSettled(runs.filter(run => !running.includes(run)).reverse().map(ask));
+    await Promise.race([queued, new Promise(resolve => setTimeout(resolve, CANCEL_QUEUED_MS))]);
+    const interrupted = Promise.allSettled(running.map(ask));
+    return [...(await queued), ...(await interrupted)];
   }
 
   private _of(notebook: INotebookModel): CellRun[] {

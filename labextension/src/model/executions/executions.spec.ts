@@ -1,5 +1,5 @@
 import { DisposableDelegate } from '@lumino/disposable';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ITopicHandler, ITopicSubscription } from '../../services/channel';
 import type { ExecutionState, IExecution, Topic, TopicMessage } from '../../services/protocol';
 import { ExecutionsModel } from './executions';
@@ -110,6 +110,36 @@ describe('ExecutionsModel', () => {
     }
     await followed.ended;
     expect(followed.error?.code).toBe('bad_response');
+  });
+
+  describe('while the agent does not answer', () => {
+    beforeEach(() => void vi.useFakeTimers());
+    afterEach(() => void vi.useRealTimers());
+
+    it.each(['timed_out', 'agent_unreachable'])('asks again after %s, and misses nothing', async code => {
+      const { followed } = model.follow('g', 'e');
+      wire.state('running');
+      wire.view(0, 3, 'a');
+      wire.send({ type: 'error', error: { code, message: 'Busy.', hint: '' }, request: {} });
+      await vi.advanceTimersByTimeAsync(9000);
+      expect([followed.isEnded, wire.asked]).toEqual([false, []]);
+      await vi.advanceTimersByTimeAsync(11000);
+      expect(wire.asked).toEqual([3, 3]);
+      wire.view(3, 5, 'b');
+      await vi.advanceTimersByTimeAsync(60000);
+      expect(wire.asked).toEqual([3, 3]); // it has answered
+      wire.state('ok');
+      await followed.ended;
+      expect([followed.error, followed.items.length]).toEqual([null, 2]);
+    });
+
+    it('asks no more when nobody follows', async () => {
+      const follower = model.follow('g', 'e');
+      wire.send({ type: 'error', error: { code: 'timed_out', message: 'Busy.', hint: '' }, request: {} });
+      follower.dispose();
+      await vi.advanceTimersByTimeAsync(60000);
+      expect(wire.asked).toEqual([]);
+    });
   });
 
   it('ends with the error when the server does not know it', async () => {

@@ -30,6 +30,9 @@ const MAX_GAPS = 5;
 /** The server answers a subscription at once; after this time, the request or the answer was lost. */
 const ANSWER_MS = 10000;
 
+/** Errors that pass: the agent of the group is busy or stopped, and its ranks keep running. */
+const PASSING: ReadonlySet<string> = new Set(['timed_out', 'agent_unreachable']);
+
 /** The part of the service that this model needs. */
 type ExecutionsSource = Pick<IDistService, 'run' | 'cancel' | 'subscribe'>;
 
@@ -105,7 +108,7 @@ export class FollowedExecution
       { topic: 'execution', group, execution: id },
       this
     );
-    this._asking = setInterval(() => this._subscription.resubscribe(), ANSWER_MS);
+    this._ask();
   }
 
   get execution(): IExecution | null {
@@ -157,8 +160,17 @@ export class FollowedExecution
     } else if (message.type === 'execution') {
       this._applyExecution(message.execution);
     } else if (message.type === 'error') {
-      this._fail(message.error);
+      if (PASSING.has(message.error.code)) {
+        this._ask();
+      } else {
+        this._fail(message.error);
+      }
     }
+  }
+
+  /** Subscribe again until the server answers. */
+  private _ask(): void {
+    this._asking = setInterval(() => this._subscription.resubscribe(), ANSWER_MS);
   }
 
   private _applyView(message: IViewMessage): void {
@@ -222,7 +234,7 @@ export class FollowedExecution
     this._ended.resolve();
   }
 
-  private _asking: ReturnType<typeof setInterval>;
+  private _asking: ReturnType<typeof setInterval> | undefined;
   private _changed = new Signal<this, IFollowedChange>(this);
   private _ended = new PromiseDelegate<void>();
   private _error: IErrorBody | null = null;

@@ -21,6 +21,7 @@ import { RankCellExecutor } from '../cells/cellexecutor';
 import { CellOutput, openBundle, savedBundle } from '../cells/celloutput';
 import { CellRuns, codeCells, findCell } from '../cells/cellruns';
 import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from '../cells/reattach';
+import { resolveTarget } from './target';
 
 /** How often to retry a group that could not report the state of a cell. */
 const ASK_AGAIN_MS = 10000;
@@ -39,7 +40,26 @@ const TELLING: ReadonlySet<string> = new Set<GroupState>([
 export interface INotebooksOptions {
   executions: IDistExecutions;
   groups: IDistGroups;
-  service: Pick<IDistService, 'executions' | 'starting'>;
+  service: Pick<IDistService, 'executions' | 'starting' | 'connectionChanged'>;
+}
+
+/** A cell that was sent to ranks and not answered: it may be running. */
+interface IUnanswered {
+  notebook: INotebookModel;
+  cellId: string;
+  /** What this page had submitted before it, in the server's time; undefined if nothing. */
+  since?: number;
+}
+
+interface IAttachOptions {
+  notebook: INotebookModel;
+  cells: readonly ICodeCellModel[];
+  /** Resolves when it is known which pages have the notebook; by default, when its authors say so. */
+  settled?: Promise<void>;
+  /** What was submitted later is shown, in the server's time; by default, what is newer than the file. */
+  since?: number;
+  /** The cells were sent to ranks, and nothing is known of that. */
+  isUnanswered?: boolean;
 }
 
 export class NotebooksModel implements IDistNotebooks {
@@ -56,10 +76,11 @@ export class NotebooksModel implements IDistNotebooks {
       emptyCache: () => this.emptyCache,
       askFirst: () => this.askFirst,
       starting: name => options.service.starting(name),
-      onRefused: cell => this._refused.emit(cell),
+      onRefused: cell => this._onRefused(cell),
       onAwaitsStart: cell => this._awaitsStart.emit(cell),
       pathOf: notebook => this._files.get(notebook)?.path()
     });
+    options.service.connectionChanged.connect(this._onConnection, this);
   }
 
   emptyCache = false;
@@ -101,7 +122,7 @@ export class NotebooksModel implements IDistNotebooks {
     const authors = new Authors(notebook.sharedModel, notebook.collaborative);
     this._authors.set(notebook, authors);
     authors.changed.connect(() => this._join(notebook, authors));
-    void this._attach(notebook, cells);
+    void this._attach({ notebook, cells });
     return new DisposableDelegate(() => {
       authors.dispose();
       this._authors.delete(notebook);
@@ -140,7 +161,27 @@ export class NotebooksModel implements IDistNotebooks {
     this._runs.follow(notebook, added);
     const open = added.filter(cell => !this._runs.has(notebook, cell.id) && openBundle(cell));
     if (open.length > 0) {
-      void this._attach(notebook, open);
+      void this._attach({ notebook, cells: open });
+    }
+  }
+
+  private _onRefused(cell: IRefusedCell): void {
+    if (cell.code === 'server_unreachable') {
+      const { notebook, cellId } = cell;
+      this._unanswered.push({ notebook, cellId, since: this._executor.lastQueuedAt(notebook) ?? undefined });
+    }
+    this._refused.emit(cell);
+  }
+
+  /** Show the executions of cells whose answer was lost, now that the server can be asked. */
+  private _onConnection(_: unknown, isConnected: boolean): void {
+    if (isConnected) {
+      for (const { notebook, cellId, since } of this._unanswered.splice(0)) {
+        const cell = findCell(notebook, cellId);
+        if (cell) {
+          void this._attach({ notebook, cells: [cell], since, isUnanswered: true });
+        }
+      }
     }
   }
 
@@ -152,18 +193,15 @@ export class NotebooksModel implements IDistNotebooks {
         this._joined.add(execution);
         this._runs.detach(notebook, id);
         // Its author is known: there is nothing to wait for.
-        void this._attach(notebook, [cell], Promise.resolve());
+        void this._attach({ notebook, cells: [cell], settled: Promise.resolve() });
       }
     }
   }
 
-  /** Reconnect cells, from the file or pasted, to their executions. */
-  private async _attach(
-    notebook: INotebookModel,
-    cells: readonly ICodeCellModel[],
-    settled = this._authors.get(notebook)?.settled
-  ): Promise<void> {
-    await Promise.all([this._groups.ready, settled]);
+  /** Reconnect cells, from the file, pasted or unanswered, to their executions. */
+  private async _attach(wanted: IAttachOptions): Promise<void> {
+    const { notebook, cells, since } = wanted;
+    await Promise.all([this._groups.ready, wanted.settled ?? this._authors.get(notebook)?.settled]);
     const known = await this._ask();
     const file = this._files.get(notebook);
     if (!file) {
@@ -174,7 +212,7 @@ export class NotebooksModel implements IDistNotebooks {
       .map(({ id }) => findCell(notebook, id))
       .filter(cell => cell !== null && !this._runs.has(notebook, cell.id))
       .map(cell => ({ id: cell!.id, bundle: savedBundle(cell!) }));
-    for (const at of findAttachments(found, known, file.path(), file.savedAt)) {
+    for (const at of findAttachments(found, known, file.path(), since ?? file.savedAt)) {
       this._show(notebook, at);
     }
     const listed = new Set(known.executions.map(({ id }) => id));
@@ -183,10 +221,20 @@ export class NotebooksModel implements IDistNotebooks {
         this._runs.followLate(notebook, id, bundle);
       }
     }
-    const isAsked = ({ bundle }: IFoundCell) => bundle && !FINAL_STATES.has(bundle.state) && known.silent.has(bundle.group.id);
-    if (found.some(isAsked)) {
-      setTimeout(() => void this._attach(notebook, cells), ASK_AGAIN_MS);
+    const isSilent = ({ id, bundle }: IFoundCell): boolean => {
+      const isOpen = bundle ? !FINAL_STATES.has(bundle.state) : wanted.isUnanswered === true;
+      return isOpen && known.silent.has(bundle?.group.id ?? this._groupOf(notebook, id));
+    };
+    if (found.some(isSilent)) {
+      setTimeout(() => void this._attach(wanted), ASK_AGAIN_MS);
     }
+  }
+
+  /** The id of the group that a cell would run on; empty if that is not known. */
+  private _groupOf(notebook: INotebookModel, cellId: string): string {
+    const cell = findCell(notebook, cellId);
+    const target = cell && resolveTarget(notebook, cell);
+    return (target && this._groups.find(target.group)?.id) ?? '';
   }
 
   private _show(notebook: INotebookModel, { id, execution, saved }: IAttachment): void {
@@ -246,4 +294,5 @@ export class NotebooksModel implements IDistNotebooks {
   private _awaitsStart = new Signal<this, IAwaitingCell>(this);
   private _runs: CellRuns;
   private _service: Pick<IDistService, 'executions'>;
+  private readonly _unanswered: IUnanswered[] = [];
 }

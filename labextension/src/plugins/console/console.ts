@@ -196,7 +196,7 @@ function addKeyCommands(
     });
   };
   add(CommandIDs.runConsole, trans.__('Run Cell of the Console on Ranks'), ({ content }) => content.execute(true));
-  add(CommandIDs.interruptConsole, trans.__('Interrupt the Console on Ranks'), panel => panel.interrupt());
+  add(CommandIDs.interruptConsole, trans.__('Interrupt the Console on Ranks'), panel => panel.interrupt().catch(notifyError));
   add(CommandIDs.completeConsole, trans.__('Complete in the Console on Ranks'), ({ id }) => completer?.invoke(id));
   add(CommandIDs.selectCompletion, trans.__('Accept the Completion in the Console on Ranks'), ({ id }) => completer?.select(id));
   add(CommandIDs.inspectConsole, trans.__('Show Documentation in the Console on Ranks'), panel => {

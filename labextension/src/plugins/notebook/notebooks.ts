@@ -9,6 +9,7 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import type { CommandRegistry } from '@lumino/commands';
 import type { PartialAnswer } from '../../model/cells/cellexecutor';
 import { NotebooksModel } from '../../model/notebooks/notebooks';
+import { notifyError } from '../../widgets/errornote';
 import {
   IDistExecutions,
   IDistGroups,
@@ -76,7 +77,7 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
         const model = tracker.currentWidget?.content.model;
         if (id === 'notebook:interrupt-kernel' && model) {
           // The toolbar button and "I I" interrupt the cell wherever it runs.
-          void notebooks.interrupt(model);
+          notebooks.interrupt(model).catch(notifyError);
         }
       },
       app

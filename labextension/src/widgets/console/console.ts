@@ -14,6 +14,7 @@ import { IHasPlace, IPlace, placeIn } from '../../model/notebooks/cellplace';
 import { getNotebookTarget, getWanted, IRankTarget, METADATA_KEY } from '../../model/notebooks/target';
 import type { IExecution } from '../../services/protocol';
 import type { IDistExecutions, IDistGroups, IDistNotebooks, IDistService, IDistStarter } from '../../tokens';
+import { notifyError } from '../errornote';
 import { clearViewIcon } from '../icons';
 import { ToolbarFit } from '../rankpicker/layout/toolbarfit';
 import { TargetModel } from '../rankpicker/pickermodel';
@@ -115,6 +116,7 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
     return this.content.inject(code, ranks ? { [METADATA_KEY]: { ranks } } : {});
   }
 
+  /** Interrupt its cells. Rejects with the first error. */
   interrupt(): Promise<void> {
     return this._options.notebooks.interrupt(this._cells.notebook);
   }
@@ -209,7 +211,7 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
     const interrupt = new ToolbarButton({
       icon: stopIcon,
       tooltip: trans.__('Interrupt the cells of this console'),
-      onClick: () => void this.interrupt()
+      onClick: () => void this.interrupt().catch(notifyError)
     });
     const clear = new ToolbarButton({
       icon: clearViewIcon,
