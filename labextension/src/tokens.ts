@@ -19,6 +19,7 @@ import type {
   ISavedItem,
   IViewItem
 } from './services/protocol';
+import type { Clock } from './model/format/clock';
 import type { IReadWanted, IWantedGroup } from './model/groups/wanted';
 import type { IService } from './services/service';
 
@@ -26,7 +27,7 @@ import type { IService } from './services/service';
 export const CommandIDs = {
   /**
    * Start a group: opens the form; with args `{notebook: path}` resolves with the group that was started for it, or null.
-   * `{wanted: {name, ...fields of a start}}` fills it in.
+   * `{wanted: {name, ...fields of a start}}` fills it in; `{keepsFocus: true}`: the user is doing something else by now.
    */
   startGroup: 'jupyter-dist:start-group',
   /** Create a notebook, and start a group for it; args: `{ranks?: number, cwd?: folder}`. */
@@ -104,6 +105,8 @@ export interface IDistGroups {
   readonly connected: boolean;
   /** Emitted when a group is added, removed or changed, and when the connection changes. */
   readonly changed: ISignal<IDistGroups, void>;
+  /** The clock of the server, which the times of groups and executions are of. */
+  readonly clock: Clock;
   /** The group with that name, else with that id, else null. */
   find(reference: string): IGroup | null;
 }

@@ -110,6 +110,38 @@ test('a cell can have ranks of its own, and shows it', async ({ page }) => {
   await expect(page.getByLabel('Rank expression')).toHaveValue('all');
 });
 
+test('ranks that were typed are for the cell or the notebook they were typed for, if another cell is clicked next', async ({ page }) => {
+  const own = { source: 'print("a", rank)', metadata: { jupyter_dist: { group: lab.GROUP, ranks: '2' } } };
+  lab.writeNotebook('typed.ipynb', [own, 'print("b", rank)']);
+  await lab.openNotebook(page, 'typed.ipynb');
+  const [first, second] = [lab.cell(page, 0), lab.cell(page, 1)];
+  const field = page.getByLabel('Rank expression');
+  await first.editor.click();
+  await expect(field).toHaveValue('2');
+  await field.fill('0-1');
+  // Unlike a click into its code, this makes the cell active before the field loses the focus.
+  await second.prompt.click();
+  await expect(first.node.locator('.jpd-CellBadge')).toHaveText('ranks 0-1');
+  await expect(field).toHaveValue('all');
+
+  await field.fill('3');
+  await first.prompt.click();
+  await expect(field).toHaveValue('0-1');
+
+  // The field then shows the ranks of the other cell, also if those are the ones that this cell had.
+  await field.fill('3');
+  await field.press('Enter');
+  await expect(first.node.locator('.jpd-CellBadge')).toHaveText('rank 3');
+  await field.fill('0-1');
+  await second.prompt.click();
+  await expect(first.node.locator('.jpd-CellBadge')).toHaveText('ranks 0-1');
+  await expect(field).toHaveValue('3');
+  await lab.saveNotebook(page);
+  const { metadata, cells } = lab.readNotebook('typed.ipynb');
+  expect(metadata.jupyter_dist).toMatchObject({ group: lab.GROUP, ranks: '3' });
+  expect(cells.map(cell => cell.metadata.jupyter_dist)).toEqual([{ group: lab.GROUP, ranks: '0-1' }, undefined]);
+});
+
 test('a group that is started from the picker is the one its notebook runs on', async ({ page, request }) => {
   lab.writeNotebook('fresh.ipynb', ['print("fresh", rank)'], {});
   await lab.openNotebook(page, 'fresh.ipynb');
@@ -118,6 +150,7 @@ test('a group that is started from the picker is the one its notebook runs on', 
     // Cancelled, nothing is chosen.
     await select.selectOption({ label: 'Start group\u2026' });
     const form = page.getByRole('form', { name: 'Start a group of ranks' });
+    await expect(form.getByLabel('Name')).toBeFocused();
     await form.getByRole('button', { name: 'Cancel' }).click();
     await expect(select).toHaveValue(':kernel');
 

@@ -145,3 +145,22 @@ test('output of others runs no script in the rank output', async ({ page, reques
   await expect(log(page, 0)).toContainText('by me');
   await expect.poll(ran).toEqual(['me']);
 });
+
+test.describe('where the clock of the browser is five minutes ahead of the server', () => {
+  test.use({ ownPage: true });
+
+  test('a cell shows how long it has run', async ({ page }) => {
+    await page.addInitScript(() => {
+      const now = Date.now;
+      Date.now = () => now() + 300_000;
+    });
+    await page.reload();
+    lab.writeNotebook('ahead.ipynb', ['import time; time.sleep(1000)']);
+    await lab.openNotebook(page, 'ahead.ipynb');
+    const cell = lab.cell(page, 0);
+    await cell.editor.click();
+    await page.keyboard.press('Control+Enter');
+    await expect(cell.summary).toHaveText(/2 ranks \u00b7 running \u00b7 [\d.]+ m?s$/);
+    await expect(cell.node.getByRole('tab', { name: /^Rank 0, running [\d.]+ m?s$/ })).toBeVisible();
+  });
+});

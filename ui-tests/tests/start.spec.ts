@@ -16,6 +16,10 @@ interface ICounting {
   jpdClicks: number;
 }
 
+interface IShellWindow {
+  jupyterapp: { shell: { collapseRight(): void } };
+}
+
 interface IListening {
   jpdSaid: string[];
 }
@@ -121,6 +125,42 @@ test('a number is enough; a group that ends is offered where it is missed', asyn
   await again.click();
   await expect.poll(async () => (await groups(request)).map(({ name }) => name)).toEqual(['My-train']);
   await (await run(page, 0)).summary.getByText('2 ranks \u00b7 ok').waitFor();
+});
+
+test('the form leaves the focus to the cell in which the user types by the time it is shown', async ({ page }) => {
+  lab.writeNotebook('typing.ipynb', ['x = 1'], {});
+  await lab.openNotebook(page, 'typing.ipynb');
+  let release = (): void => undefined;
+  const held = new Promise<void>(resolve => (release = resolve));
+  const environments = /jupyter-dist\/api\/environments$/;
+  await page.route(environments, async route => {
+    await held;
+    await route.continue();
+  });
+  const select = page.getByLabel('Run cells on');
+  await select.selectOption({ label: 'Start group\u2026' });
+  await expect(page.getByText('Looking for Python environments')).toBeVisible();
+  const cell = lab.cell(page, 0);
+  await cell.editor.click();
+  release();
+  const name = page.getByRole('form', { name: 'Start a group of ranks' }).getByLabel('Name');
+  await expect(name).toBeVisible();
+  // A form takes the focus when it has been painted.
+  await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve))));
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type('00');
+  await expect(cell.editor).toContainText('x = 100');
+  await page.unroute(environments);
+
+  // Hidden and shown again, it has what was typed, and the focus stays.
+  await name.fill('typed');
+  await cell.editor.click();
+  await page.evaluate(() => (window as unknown as IShellWindow).jupyterapp.shell.collapseRight());
+  await expect(name).toHaveCount(0);
+  await lab.execute(page, 'jupyter-dist:show-sidebar');
+  await expect(name).toHaveValue('typed');
+  await page.keyboard.type('0');
+  await expect(cell.editor).toContainText('x = 1000');
 });
 
 test('a hostile notebook starts nothing and sets nothing that was not seen', async ({ page, request }) => {

@@ -46,6 +46,14 @@ export function notifyError(reason: unknown, options: { autoClose?: false } = {}
   Notification.error(`${reason.message} ${reason.hint}`.trim(), { ...options, actions });
 }
 
+/** The error to show for any failure. */
+export function errorBody(reason: unknown): IErrorBody {
+  if (reason instanceof DistError) {
+    return { code: reason.code, message: reason.message, hint: reason.hint };
+  }
+  return { code: 'internal', message: String(reason), hint: '' };
+}
+
 /** Show an error in a dialog. */
 export async function explainError(title: string, error: IErrorBody): Promise<void> {
   await showDialog({ title, body: <ErrorNote error={error} />, buttons: [Dialog.okButton()] });

@@ -2,7 +2,6 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { Clock } from '../model/format/clock';
 import type { IGroup } from '../services/protocol';
 import type { IDistGroups } from '../tokens';
 import { useClock, useSignal } from './hooks';
@@ -11,7 +10,6 @@ import { groupLight, groupSummary } from './statewords';
 
 export interface IStatusOptions {
   readonly groups: IDistGroups;
-  readonly clock: Clock;
   readonly trans: TranslationBundle;
   /** Chooses the group to show. */
   readonly choose: () => IGroup | null;
@@ -32,7 +30,8 @@ export class RanksStatus extends ReactWidget {
   private readonly _options: IStatusOptions;
 }
 
-function Status({ groups, clock, trans, choose, open }: IStatusOptions): React.ReactElement | null {
+function Status({ groups, trans, choose, open }: IStatusOptions): React.ReactElement | null {
+  const { clock } = groups;
   useSignal(groups.changed);
   const group = choose();
   const starts = group?.state === 'starting' || group?.state === 'restarting';

@@ -20,15 +20,19 @@ function replyOf(rank: number, command: string): object {
   return { type: 'response', seq: 0, request_seq: 0, command, success: true, body: bodies[command] ?? {} };
 }
 
-/** A page's debugger on ranks of which some are dead; `asked` has who was asked for what. */
+/**
+ * A page's debugger on ranks of which some are dead. `asked` has who was asked for what, `waiting` what ends those
+ * requests that wait for events, in order.
+ */
 function debugged(states: string[], state = 'ready') {
+  const waiting: { rank: string; end: () => void }[] = [];
   const group = { id: 'g', name: 'train', state, world_size: states.length, ranks: states.map((state, rank) => ({ rank, state })) };
   const asked: string[] = [];
   const debug = vi.fn(async (_: string, { ranks, message }: IDebugRequest): Promise<IDebugReplies> => {
     const command = String(message.command);
     asked.push(`${command} ${ranks}`);
     if (command === 'events' && (message.arguments as { wait?: number }).wait !== undefined) {
-      return new Promise<never>(() => undefined); // nothing happens on this rank
+      await new Promise<void>(end => waiting.push({ rank: ranks!, end }));
     }
     return { replies: ranks!.split(',').map(Number).map(rank => ({ rank, content: replyOf(rank, command) as Record<string, unknown> })) };
   });
@@ -44,7 +48,7 @@ function debugged(states: string[], state = 'ready') {
   const kernel = connection.kernel as { requestDebug(content: object): { done: Promise<{ content: { body: never } }> } };
   const ask = async (command: string, args: object = {}) =>
     (await kernel.requestDebug({ type: 'request', seq: 1, command, arguments: args }).done).content.body as Record<string, never>;
-  return { connection, asked, ask };
+  return { connection, asked, waiting, ask };
 }
 
 describe('a rank on another machine', () => {
@@ -89,6 +93,29 @@ describe('another rank', () => {
     await new Promise(resolve => setTimeout(resolve, 100));
     await ask('debugInfo');
     expect(seen).not.toContain(1);
+    connection.dispose();
+  });
+});
+
+describe('events', () => {
+  it('of a rank are waited for once, however often it is shown and attached meanwhile', async () => {
+    const { connection, waiting, ask } = debugged(['busy', 'busy']);
+    const attach = (): Promise<object> => ask('debugInfo');
+    await attach();
+    for (const rank of [1, 0, 1, 0, 1, 0]) {
+      const before = waiting.length;
+      connection.show(rank);
+      await expect.poll(() => waiting.length).toBe(before + 1);
+    }
+    await ask('disconnect');
+    await attach();
+    expect(waiting.map(({ rank }) => rank).join('')).toBe('01010100');
+    // The last one asks again; the others have been waiting since before the rank was shown again.
+    waiting.splice(0).forEach(({ end }) => end());
+    await expect.poll(() => waiting.length).toBe(1);
+    waiting.splice(0).forEach(({ end }) => end());
+    await expect.poll(() => waiting.length).toBeGreaterThan(0);
+    expect(waiting.map(({ rank }) => rank)).toEqual(['0']);
     connection.dispose();
   });
 });

@@ -249,7 +249,7 @@ export class DebugConnection implements IDisposable {
       this._isStarted = true;
       this.states.start();
       this._changed.emit();
-      void this._follow(this._shown, 0);
+      void this._follow(this._shown, 0, ++this._turns);
     }
   }
 
@@ -261,9 +261,9 @@ export class DebugConnection implements IDisposable {
     }
   }
 
-  /** Tell JupyterLab what happens on a rank, as long as that is shown. */
-  private async _follow(rank: number, since: number): Promise<void> {
-    const isFollowed = (): boolean => this._isStarted && !this._isDisposed && this._shown === rank;
+  /** Tell JupyterLab what happens on a rank until the next turn: to another rank, back to this one, or attached again. */
+  private async _follow(rank: number, since: number, turn: number): Promise<void> {
+    const isFollowed = (): boolean => this._isStarted && !this._isDisposed && this._turns === turn;
     while (isFollowed()) {
       try {
         const { body = {} } = await this._ask(requestOf('events', { since, wait: WAIT_SECONDS }), String(rank));
@@ -317,6 +317,7 @@ export class DebugConnection implements IDisposable {
 
   /** Have JupyterLab forget what it shows, and ask this rank. */
   private async _turnTo(rank: number): Promise<void> {
+    const turn = ++this._turns;
     this._shown = rank;
     this._changed.emit();
     const event = (name: string, threadId: number): object => ({ type: 'event', seq: 0, event: name, body: { threadId, reason: 'pause' } });
@@ -325,7 +326,7 @@ export class DebugConnection implements IDisposable {
     try {
       const before = await this._ask(requestOf('events', { since: Number.MAX_SAFE_INTEGER }), String(rank));
       const { body } = await this._ask(requestOf('debugInfo', {}), String(rank));
-      if (this._shown !== rank || !this._isStarted) {
+      if (this._turns !== turn || !this._isStarted) {
         return;
       }
       emit(event('continued', 0));
@@ -335,10 +336,10 @@ export class DebugConnection implements IDisposable {
       } else {
         emit(event('stopped', thread));
       }
-      void this._follow(rank, before.body?.seq ?? 0);
+      void this._follow(rank, before.body?.seq ?? 0, turn);
     } catch (reason) {
       this._options.onProblem(reason instanceof Error ? reason.message : String(reason));
-      void this._follow(rank, 0);
+      void this._follow(rank, 0, turn);
     }
   }
 
@@ -353,6 +354,8 @@ export class DebugConnection implements IDisposable {
   private _isStarted = false;
   private _options: IDebugConnectionOptions;
   private _shown: number;
+  /** Counts what is followed: only the last one. */
+  private _turns = 0;
   /** JupyterLab's requests without a reply. */
   private _unanswered = 0;
   /** The rank to show next. */

@@ -95,7 +95,8 @@ export class RankStates extends ChangingModel {
     const stopped = [...threads].filter(([, { stoppedThreads }]) => stoppedThreads?.length).map(([rank]) => rank);
     const stacks = stopped.length > 0 ? await ask('stackTrace', { threadId: 0 }, stopped) : [];
     const stops = new Map(stacks.map(({ rank, content }) => [rank, stopOf(threads.get(rank)!, body<IFrames>(content))]));
-    if (!this.isDisposed && !this._poll.isDisposed) {
+    // It may have been stopped meanwhile.
+    if (!this.isDisposed && !this._poll.isDisposed && this._poll.state.phase !== 'stopped') {
       this._set(infos.map(({ rank }) => ({ rank, stopped: stops.get(rank) ?? null })));
     }
   }

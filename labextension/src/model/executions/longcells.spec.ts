@@ -5,6 +5,8 @@ import type { IFollowedExecution } from '../../tokens';
 import { ILongCell, LongCells } from './longcells';
 
 const NOW = Date.now() / 1000;
+/** How much the server's clock is behind the browser's. */
+const BEHIND = 600;
 const CANNOT = { kind: 'cannot_end', message: 'rank 0 waits' } as IExecution['verdict'];
 
 /** Follows one execution through these states; what was noticed. */
@@ -15,7 +17,7 @@ function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
   const changed = new Signal<typeof followed, unknown>(followed);
   const executions = { followed: followedSignal, find: () => followed as unknown as IFollowedExecution };
   const said: string[] = [];
-  const cells = new LongCells(executions as never, () => longSeconds);
+  const cells = new LongCells(executions as never, { now: () => NOW - BEHIND }, () => longSeconds);
   cells.noticed.connect((_, { execution, hangs, seconds }: ILongCell) => said.push(`${execution.state} ${hangs} ${Math.round(seconds)}`));
   Object.assign(followed, { changed });
   followedSignal.emit('x');
@@ -44,4 +46,11 @@ it('notices a cell that cannot end, once each time', () => {
   const hangs = { state: 'running', verdict: CANNOT } as const;
   const said = follow([{ state: 'running' }, hangs, hangs, { state: 'running' }, hangs]);
   expect(said.map(text => text.split(' ').slice(0, 4).join(' '))).toEqual(['running rank 0 waits', 'running rank 0 waits']);
+});
+
+it('does not compare the times of the server with the clock of the browser', () => {
+  const past = { started_at: NOW - BEHIND - 70, ended_at: NOW - BEHIND } as const;
+  expect(follow([{ ...past, state: 'running', ended_at: null }, { ...past, state: 'ok' }])).toEqual(['ok null 70']);
+  expect(follow([{ state: 'running', started_at: past.started_at, verdict: CANNOT }])).toEqual(['running rank 0 waits 70']);
+  expect(follow([{ state: 'ok', started_at: NOW + 500, ended_at: NOW + 600 }])).toEqual([]);
 });

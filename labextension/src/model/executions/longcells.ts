@@ -3,6 +3,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { FINAL_STATES, IExecution } from '../../services/protocol';
 import type { IDistExecutions, IFollowedExecution } from '../../tokens';
+import type { Clock } from '../format/clock';
 
 /** What happened to a cell. */
 export interface ILongCell {
@@ -17,6 +18,7 @@ export class LongCells implements IDisposable {
   /** `longSeconds`: how long a cell must have run; 0: none is long. */
   constructor(
     private readonly _executions: Pick<IDistExecutions, 'followed' | 'find'>,
+    private readonly _clock: Pick<Clock, 'now'>,
     private readonly _longSeconds: () => number
   ) {
     _executions.followed.connect(this._onFollowed, this);
@@ -38,17 +40,21 @@ export class LongCells implements IDisposable {
 
   private _onFollowed(_: unknown, id: string): void {
     const followed = this._executions.find(id);
-    const since = Date.now() / 1000;
     let isSaid = false;
+    let wasOpen = false;
     const look = ({ execution }: IFollowedExecution): void => {
       if (!execution || execution.silent) {
         return;
       }
       if (FINAL_STATES.has(execution.state)) {
         followed?.changed.disconnect(look, this);
-        this._ended(execution, since);
+        // What had ended before it was followed is no news.
+        if (wasOpen) {
+          this._ended(execution);
+        }
         return;
       }
+      wasOpen = true;
       const { verdict } = execution;
       if (verdict?.kind !== 'cannot_end') {
         isSaid = false;
@@ -63,17 +69,16 @@ export class LongCells implements IDisposable {
     }
   }
 
-  /** What had ended before it was followed is no news. */
-  private _ended(execution: IExecution, since: number): void {
+  private _ended(execution: IExecution): void {
     const { started_at: start, ended_at: end } = execution;
-    if (start !== null && end !== null && end > since && end - start >= this._longSeconds()) {
+    if (start !== null && end !== null && end - start >= this._longSeconds()) {
       this._say(execution, null);
     }
   }
 
   private _say(execution: IExecution, hangs: string | null): void {
     if (this._longSeconds() > 0) {
-      const end = execution.ended_at ?? Date.now() / 1000;
+      const end = execution.ended_at ?? this._clock.now();
       this._noticed.emit({ execution, hangs, seconds: end - (execution.started_at ?? end) });
     }
   }

@@ -13,6 +13,16 @@ it('believes the smallest difference', () => {
   expect(clock.since(9999)).toBe(0);
 });
 
+it('is not before what has passed', () => {
+  const clock = new Clock(() => 1000);
+  clock.passed(700);
+  expect(clock.now()).toBe(1000);
+  clock.passed(1300);
+  expect(clock.now()).toBe(1300);
+  clock.observe(1200);
+  expect(clock.now()).toBe(1300);
+});
+
 it('ticks only while held', () => {
   vi.useFakeTimers();
   const clock = new Clock();

@@ -19,7 +19,7 @@ export class Clock {
 
   /** The server's time now, in seconds. */
   now(): number {
-    return this._local() - (this._offset ?? 0);
+    return this._local() - Math.min(this._offset ?? 0, this._bound);
   }
 
   /** How long ago the server's time `at` was; never negative, and 0 where it is not known. */
@@ -31,6 +31,11 @@ export class Clock {
   observe(at: number): void {
     const offset = this._local() - at;
     this._offset = this._offset === null ? offset : Math.min(this._offset, offset);
+  }
+
+  /** A time on the server's clock, however long ago: the clock is not before it. */
+  passed(at: number): void {
+    this._bound = Math.min(this._bound, this._local() - at);
   }
 
   /** Keep ticking until the returned function is called. */
@@ -60,6 +65,7 @@ export class Clock {
     }
   }
 
+  private _bound = Infinity;
   private _offset: number | null = null;
   private _holders = 0;
   private _timer: ReturnType<typeof setInterval> | null = null;

@@ -1,20 +1,25 @@
 import { Signal } from '@lumino/signaling';
-import { expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { IGroup } from '../../services/protocol';
 import { GroupsModel, remedy } from './groups';
 
 function group(name: string, started_at: number): IGroup {
-  return { id: `id-${name}`, name, started_at } as IGroup;
+  return { id: `id-${name}`, name, started_at, ranks: [] as unknown } as IGroup;
 }
 
-it('keeps groups where they are when one is restarted', () => {
+/** The groups of a server, which sends what is emitted. */
+function followed() {
   const sender = {};
   const service = {
     connected: true,
     groupsChanged: new Signal<unknown, IGroup[]>(sender),
     connectionChanged: new Signal<unknown, boolean>(sender)
   };
-  const model = new GroupsModel(service);
+  return { service, model: new GroupsModel(service) };
+}
+
+it('keeps groups where they are when one is restarted', () => {
+  const { service, model } = followed();
   const names = (): string[] => model.groups.map(({ name }) => name);
   service.groupsChanged.emit([group('run10', 1), group('eval', 3), group('run9', 2)]);
   expect(names()).toEqual(['eval', 'run9', 'run10']);
@@ -36,4 +41,35 @@ it('offers what puts a group right', () => {
   expect(of('ready', 'idle broken', 'busy ok')).toBe(null);
   expect(of('ready', 'joining broken', 'joining broken')).toBe(null);
   expect(of('restarting', 'idle none', 'idle none')).toBe(null);
+});
+
+describe('the clock of the server', () => {
+  const NOW = 1_700_000_000;
+  beforeEach(() => void vi.useFakeTimers({ now: NOW * 1000 }));
+  afterEach(() => void vi.useRealTimers());
+
+  /** What the clock says, against the browser's, after messages in which the only rank of a group has changed its state at these times. */
+  function offsets(...messages: (number | 'reconnected')[]): number[] {
+    const { service, model } = followed();
+    const offsets = messages.map(at => {
+      if (at === 'reconnected') {
+        service.connectionChanged.emit(true);
+      } else {
+        service.groupsChanged.emit([{ ...group('a', 0), ranks: [{ rank: 0, state_at: NOW + at }] as never }]);
+      }
+      return model.clock.now() - NOW;
+    });
+    model.dispose();
+    return offsets;
+  }
+
+  it('is read from what happens while the page is connected', () => {
+    // The browser's is five minutes ahead.
+    expect(offsets(-4000, -300.5, -300, -300)).toEqual([0, -300.5, -300, -300]);
+  });
+
+  it('is not read from what happened before, other than that it is not earlier', () => {
+    expect(offsets(-4000, 'reconnected', -2000, -2000)).toEqual([0, 0, 0, 0]);
+    expect(offsets(240, 'reconnected', 250)).toEqual([240, 240, 250]);
+  });
 });

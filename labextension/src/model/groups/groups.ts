@@ -3,6 +3,7 @@ import { PromiseDelegate } from '@lumino/coreutils';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
+import { Clock } from '../format/clock';
 
 /** The part of the service that this model needs. */
 type GroupsSource = Pick<
@@ -15,8 +16,10 @@ export class GroupsModel extends ChangingModel implements IDistGroups {
     super();
     this._service = service;
     service.groupsChanged.connect(this._onGroups, this);
-    service.connectionChanged.connect(this.emitChanged, this);
+    service.connectionChanged.connect(this._onConnection, this);
   }
+
+  readonly clock = new Clock();
 
   get ready(): Promise<void> {
     return this._ready.promise;
@@ -34,13 +37,41 @@ export class GroupsModel extends ChangingModel implements IDistGroups {
     return findGroup(this._groups, reference);
   }
 
+  dispose(): void {
+    this.clock.dispose();
+    super.dispose();
+  }
+
+  private _onConnection(): void {
+    this._isLive = false;
+    this.emitChanged();
+  }
+
   private _onGroups(_: unknown, groups: IGroup[]): void {
+    this._readClock(groups);
     this._groups = [...groups].sort(byName);
     this._ready.resolve();
     this.emitChanged();
   }
 
+  /** A rank that changes while the page is connected has just done so; what the page has missed may be of any age. */
+  private _readClock(groups: readonly IGroup[]): void {
+    for (const { id, ranks } of groups) {
+      const known = this._isLive ? this._groups.find(group => group.id === id) : undefined;
+      for (const { rank, state_at: at } of ranks) {
+        if (at > (known?.ranks[rank]?.state_at ?? Infinity)) {
+          this.clock.observe(at);
+        } else {
+          this.clock.passed(at);
+        }
+      }
+    }
+    this._isLive = true;
+  }
+
   private _groups: readonly IGroup[] = [];
+  /** Whether all groups have come since the page was connected. */
+  private _isLive = false;
   private _ready = new PromiseDelegate<void>();
   private _service: GroupsSource;
 }

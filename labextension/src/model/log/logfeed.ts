@@ -1,13 +1,20 @@
 /** Loads a rank's log into its window: the end first, then new records, and older ones on demand. */
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import type { ILogPage, TopicMessage } from '../../services/protocol';
+import type { ITopicSubscription } from '../../services/channel';
+import type { IErrorBody, ILogPage, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
 import type { LogModel } from './log';
 import type { IGapBlock } from './logblocks';
 
 /** The size of a page, in bytes of records. */
 const PAGE_BYTES = 262144;
+
+/** After an error, the server sends no more records; it is asked again after this time. */
+const RETRY_MS = 10000;
+
+/** Errors that are still there when the server is asked again. */
+const LASTING: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'too_large', 'unknown_group', 'unknown_rank']);
 
 type LogService = Pick<IService, 'log' | 'subscribe'>;
 
@@ -30,7 +37,7 @@ export class LogFeed implements IDisposable {
 
   /** Why the log could not be read, or null. */
   get error(): string | null {
-    return this._error;
+    return this._pageError ?? this._liveError;
   }
 
   get isDisposed(): boolean {
@@ -50,16 +57,22 @@ export class LogFeed implements IDisposable {
   /** Stop following; `start` continues from here. */
   stop(): void {
     this._isWanted = false;
-    this._subscription?.dispose();
-    this._subscription = null;
+    this._unfollow();
   }
 
   /** Show the end of the log. */
   async toEnd(): Promise<void> {
+    if (this._isLoading) {
+      return;
+    }
+    // The log is followed from the end of the page: a record that came before the page would not be sent again.
+    this._unfollow();
+    this._isTurning = true;
     await this._page({ tail: PAGE_BYTES }, page => {
       this._log.load(page);
       this._isLoaded = true;
     });
+    this._isTurning = false;
     if (this._isLoaded && this._isWanted) {
       this._follow();
     }
@@ -90,7 +103,7 @@ export class LogFeed implements IDisposable {
     if (this._isLoading || this._isDisposed) {
       return;
     }
-    this._setState(true, this._error);
+    this._setState(true, this._pageError);
     try {
       const page = await this._service.log(this._group, this._rank, which);
       if (!this._isDisposed) {
@@ -103,23 +116,47 @@ export class LogFeed implements IDisposable {
   }
 
   private _follow(): void {
-    this._subscription ??= this._service.subscribe(
-      { topic: 'log', group: this._group, rank: this._rank },
-      { since: () => this._log.seq, receive: message => this._receive(message) }
-    );
+    if (!this._isTurning) {
+      this._subscription ??= this._service.subscribe(
+        { topic: 'log', group: this._group, rank: this._rank },
+        { since: () => this._log.seq, receive: message => this._receive(message) }
+      );
+    }
+  }
+
+  private _unfollow(): void {
+    this._subscription?.dispose();
+    this._subscription = null;
+    this._setLiveError(null);
   }
 
   private _receive(message: TopicMessage): void {
     if (message.type === 'log') {
       this._log.append(message.records, message.seq, message.skipped);
+      this._setLiveError(null);
     } else if (message.type === 'error') {
-      this._setState(this._isLoading, message.error.message);
+      this._setLiveError(message.error);
     }
   }
 
-  private _setState(isLoading: boolean, error: string | null): void {
+  /** Show why no records come, until they do or the server is asked again. */
+  private _setLiveError(error: IErrorBody | null): void {
+    clearTimeout(this._retry);
+    if (error && !LASTING.has(error.code)) {
+      this._retry = setTimeout(() => {
+        this._setLiveError(null);
+        this._subscription?.resubscribe();
+      }, RETRY_MS);
+    }
+    if (error !== null || this._liveError !== null) {
+      this._liveError = error?.message ?? null;
+      this._stateChanged.emit();
+    }
+  }
+
+  private _setState(isLoading: boolean, pageError: string | null): void {
     this._isLoading = isLoading;
-    this._error = error;
+    this._pageError = pageError;
     this._stateChanged.emit();
   }
 
@@ -128,10 +165,14 @@ export class LogFeed implements IDisposable {
   private readonly _rank: number;
   private readonly _log: LogModel;
   private readonly _stateChanged = new Signal<this, void>(this);
-  private _subscription: IDisposable | null = null;
+  private _subscription: ITopicSubscription | null = null;
+  private _retry: ReturnType<typeof setTimeout> | undefined;
   private _isLoading = false;
   private _isLoaded = false;
+  /** The end is on its way. */
+  private _isTurning = false;
   private _isWanted = false;
   private _isDisposed = false;
-  private _error: string | null = null;
+  private _liveError: string | null = null;
+  private _pageError: string | null = null;
 }

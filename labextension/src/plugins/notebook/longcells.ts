@@ -5,7 +5,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { LongCells } from '../../model/executions/longcells';
 import { loaded } from '../../services/errors';
-import { CommandIDs, IDistExecutions } from '../../tokens';
+import { CommandIDs, IDistExecutions, IDistGroups } from '../../tokens';
 import type { Notices } from './longcellnotices';
 
 const ID = 'jupyter-dist:long-cells';
@@ -16,11 +16,12 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'Notifies when a long cell on ranks has ended, failed or cannot end.',
   autoStart: true,
-  requires: [IDistExecutions],
+  requires: [IDistExecutions, IDistGroups],
   optional: [INotebookTracker, ISettingRegistry, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     executions: IDistExecutions,
+    groups: IDistGroups,
     tracker: INotebookTracker | null,
     settings: ISettingRegistry | null,
     palette: ICommandPalette | null,
@@ -47,7 +48,7 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
       const module = await loaded(import(/* webpackChunkName: "longcells" */ './longcellnotices'));
       return new module.Notices({ app, tracker, trans, permission, allow });
     };
-    new LongCells(executions, () => longSeconds).noticed.connect((_, cell) => {
+    new LongCells(executions, groups.clock, () => longSeconds).noticed.connect((_, cell) => {
       notices ??= load();
       notices.then(
         found => found.say(cell),

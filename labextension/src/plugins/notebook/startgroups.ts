@@ -180,12 +180,14 @@ export async function started(
   { wanted }: IReadWanted,
   start: () => Promise<IGroup>
 ): Promise<IGroup | null> {
+  const { activeElement } = document;
   try {
     return await start();
   } catch (reason) {
     notifyError(reason);
     const filled = { ...wanted, name };
-    return app.commands.execute(CommandIDs.startGroup, { notebook: panel.context.path, wanted: filled as never });
+    const keepsFocus = document.activeElement !== activeElement;
+    return app.commands.execute(CommandIDs.startGroup, { notebook: panel.context.path, wanted: filled as never, keepsFocus });
   }
 }
 

@@ -71,8 +71,7 @@ class RunningGroups implements IRunningSessions.IManager {
   }
 
   private _item(group: IGroup): IRunningSessions.IRunningItem {
-    const now = (): number => Date.now() / 1000;
-    const age = (): number => now() - (group.started_at ?? now());
+    const age = (): number => this._groups.clock.since(group.started_at);
     return {
       label: () => `${group.name}: ${groupSummary(this._trans, group, age())}`,
       labelTitle: () => `${group.environment.display_name}\n${group.cwd}`,

@@ -5,7 +5,6 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Contributions } from '../../model/contributions';
-import { Clock } from '../../model/format/clock';
 import { DevicesModel } from '../../model/groups/devices';
 import { readWanted } from '../../model/groups/wanted';
 import { GroupMonitors } from '../../model/groups/monitor';
@@ -37,7 +36,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
     translator: ITranslator | null
   ): IDistSidebarSections => {
     const sections = new Contributions<ISidebarSection>();
-    const clock = new Clock();
+    const { clock } = groups;
     const sidebar: RanksSidebar = new RanksSidebar({
       service,
       groups,
@@ -60,7 +59,12 @@ export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
 
 const START_ARGS = {
   type: 'object',
-  properties: { notebook: { type: 'string' }, wanted: { type: 'object' }, isPalette: { type: 'boolean' } }
+  properties: {
+    notebook: { type: 'string' },
+    wanted: { type: 'object' },
+    isPalette: { type: 'boolean' },
+    keepsFocus: { type: 'boolean' }
+  }
 } as const;
 
 /** The actions of the buttons: run the commands. */
@@ -103,11 +107,12 @@ function addCommands(
     icon: args => (args.isPalette ? undefined : ranksIcon),
     describedBy: { args: START_ARGS },
     execute: args => {
+      const from = args.keepsFocus ? null : document.activeElement;
       app.shell.activateById(sidebar.id);
       const notebook = typeof args.notebook === 'string' ? args.notebook : null;
       const { name, ...wanted } = (args.wanted ?? {}) as { name?: unknown };
       const filled = typeof name === 'string' ? { name, ...readWanted(wanted).wanted } : null;
-      const closed = sidebar.openForm(notebook, filled);
+      const closed = sidebar.openForm(notebook, filled, from);
       // The launcher ignores clicks while its command is running.
       return notebook === null ? undefined : closed;
     }

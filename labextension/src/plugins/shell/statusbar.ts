@@ -2,7 +2,6 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/applica
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { Clock } from '../../model/format/clock';
 import { CommandIDs, IDistGroups } from '../../tokens';
 import { RanksStatus } from '../../widgets/statusbar';
 import { GroupChoice } from '../commands/groupchoice';
@@ -25,7 +24,6 @@ export const statusPlugin: JupyterFrontEndPlugin<void> = {
     const choice = new GroupChoice(groups, tracker, trans);
     const item = new RanksStatus({
       groups,
-      clock: new Clock(),
       trans,
       choose: () => choice.foremost(),
       open: () => void app.commands.execute(CommandIDs.showSidebar)

@@ -24,7 +24,7 @@ export interface IRanksRendererOptions extends IDriftNoteOptions {
   /** What the ranks that run it wait for. */
   notesOf(execution: IExecution): IRankNote[];
   killRank(group: string, rank: number | null): void;
-  /** The groups, for their dead ranks. */
+  /** The groups, for their dead ranks and the server's clock. */
   groups: IDistGroups;
   /** Replace the dead ranks of a group. */
   replace(group: string): void;

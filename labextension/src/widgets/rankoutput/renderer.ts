@@ -241,9 +241,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _draw(): void {
     const start = performance.now();
     this._isDrawn = true;
-    const { trans } = this._options;
+    const { groups, trans } = this._options;
     const shown = this._shown();
-    const now = Date.now() / 1000;
+    const now = groups.clock.now();
     const hasCurves = this._panes.readCurves(shown);
     if (!isTab(this._selected, shown, hasCurves)) {
       this._selected = 'folded';

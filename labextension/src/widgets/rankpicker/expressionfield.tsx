@@ -11,26 +11,25 @@ interface IExpressionFieldProps {
   value: string;
   group: IGroup | null;
   trans: TranslationBundle;
-  onCommit(expression: string): void;
+  /** Called when the user begins to type; the result takes what was entered, for what is active now. */
+  onEdit(): (expression: string) => void;
 }
 
 export function ExpressionField(
   props: IExpressionFieldProps
 ): React.ReactElement {
-  const { value, group, trans, onCommit } = props;
-  const [text, setText] = useState(value);
+  const { value, group, trans, onEdit } = props;
+  const { text, type, enter, reset } = useText(value, onEdit);
   const [isFocused, setFocused] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const id = useId();
-  // A choice made elsewhere replaces unfinished text.
-  useEffect(() => setText(value), [value]);
   const nodes = group?.nodes ?? [];
   const expression = withoutHosts(text, nodes);
   const error = check(expression, group);
   const hint = hintFor(trans, nodes.length > 0);
   const commit = (): void => {
     if (!error && expression.trim() !== value) {
-      onCommit(expression);
+      enter(expression);
     }
   };
   const onKeyDown = (event: React.KeyboardEvent): void => {
@@ -38,16 +37,13 @@ export function ExpressionField(
     if (event.key === 'Enter') {
       commit();
     } else if (event.key === 'Escape') {
-      setText(value);
+      reset();
     }
   };
   const onBlur = (): void => {
     setFocused(false);
-    if (error) {
-      setText(value);
-    } else {
-      commit();
-    }
+    commit();
+    reset();
   };
   return (
     <>
@@ -60,7 +56,7 @@ export function ExpressionField(
         list={nodes.length > 0 ? `${id}-nodes` : undefined}
         spellCheck={false}
         value={text}
-        onChange={event => setText(event.target.value)}
+        onChange={event => type(event.target.value)}
         onKeyDown={onKeyDown}
         onFocus={() => setFocused(true)}
         onBlur={onBlur}
@@ -73,6 +69,42 @@ export function ExpressionField(
       {isFocused && <Advice {...{ id, error, hint }} anchor={input} />}
     </>
   );
+}
+
+interface IText {
+  text: string;
+  type(text: string): void;
+  /** Hand over what was typed. */
+  enter(expression: string): void;
+  /** Forget what was typed. */
+  reset(): void;
+}
+
+/**
+ * The text of the field. It is for what was active when the user began to type: a click in another cell makes that cell
+ * active before the field loses the focus.
+ */
+function useText(value: string, onEdit: IExpressionFieldProps['onEdit']): IText {
+  const [text, setText] = useState(value);
+  const edit = useRef<((expression: string) => void) | null>(null);
+  const reset = (): void => {
+    edit.current = null;
+    setText(value);
+  };
+  // A choice made elsewhere replaces unfinished text.
+  useEffect(reset, [value]);
+  return {
+    text,
+    type: text => {
+      edit.current ??= onEdit();
+      setText(text);
+    },
+    enter: expression => {
+      edit.current?.(expression);
+      edit.current = null;
+    },
+    reset
+  };
 }
 
 /** The nodes that what is typed may become. */

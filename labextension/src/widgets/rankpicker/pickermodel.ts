@@ -94,23 +94,32 @@ export abstract class TargetModel extends ChangingModel {
   /** Run cells on a group, or on the kernel; keeps the chosen ranks if possible. */
   chooseGroup(group: IGroup | null): void {
     if (group === null) {
-      this._set(null);
+      this._setter()(null);
       return;
     }
     const ranks = this.target?.ranks ?? 'all';
     const target = { group: group.name, ranks: fits(ranks, group) ? ranks : 'all' };
-    this._set(target, this._starter.describe(group));
+    this._setter()(target, this._starter.describe(group));
   }
 
   /** Run cells on these ranks. Throws a DistError if the expression is invalid. */
   chooseExpression(expression: string): void {
-    const { target, group } = this;
-    if (target) {
+    this.expressionChoice()(expression);
+  }
+
+  /** The same for an expression that is entered later: it is for the notebook or the cells that the picker applies to now. */
+  expressionChoice(): (expression: string) => void {
+    const { target } = this;
+    const set = this._setter();
+    return expression => {
+      const group = target && this._groups.find(target.group);
       if (group) {
         parseRanks(expression, group);
       }
-      this._set({ group: target.group, ranks: expression.trim() });
-    }
+      if (target) {
+        set({ group: target.group, ranks: expression.trim() });
+      }
+    };
   }
 
   /**
@@ -143,18 +152,14 @@ export abstract class TargetModel extends ChangingModel {
     }
   }
 
-  private _set(target: Target, wanted?: IWantedGroup): void {
+  /** What sets the target of the notebook or the cells that the picker applies to now, whichever is active by then. */
+  private _setter(): (target: Target, wanted?: IWantedGroup) => void {
     const { notebook } = this;
-    if (!notebook) {
-      return;
+    if (!this.isOverride) {
+      return (target, wanted) => notebook && setNotebookTarget(notebook, target, wanted);
     }
-    if (this.isOverride) {
-      for (const cell of this.selectedCells()) {
-        setCellTarget(cell, own(target));
-      }
-    } else {
-      setNotebookTarget(notebook, target, wanted);
-    }
+    const cells = this.selectedCells();
+    return target => cells.filter(cell => !cell.isDisposed).forEach(cell => setCellTarget(cell, own(target)));
   }
 
   private _groups: IDistGroups;

@@ -75,7 +75,7 @@ function RankChoiceBody({ form, ...props }: IBodyProps): React.ReactElement | nu
         value={target.ranks}
         group={group}
         trans={trans}
-        onCommit={expression => model.chooseExpression(expression)}
+        onEdit={() => model.expressionChoice()}
       />
       {model.hasCellTargets && <OwnButton {...props} />}
     </>

@@ -12,6 +12,7 @@ import { StartForm } from './startform/startform';
 
 export function Content({ widget }: { widget: RanksSidebar }): React.ReactElement {
   const { devices, groups, sections, trans } = useSidebar();
+  const { form } = widget;
   useSignal(groups.changed);
   useEffect(() => {
     const watching = devices.watch();
@@ -33,13 +34,13 @@ export function Content({ widget }: { widget: RanksSidebar }): React.ReactElemen
           />
         }
       >
-        {widget.isFormOpen && (
+        {form && (
           <StartForm
             key={widget.formCount}
-            wanted={widget.wanted}
+            open={form}
             ranks={widget.options.ranks}
-            onClose={() => widget.closeForm(null)}
-            onStarted={group => widget.closeForm(group)}
+            onClose={() => widget.closeForm(form, null)}
+            onSubmit={request => void widget.start(form, request)}
           />
         )}
         <Groups widget={widget} />
@@ -63,7 +64,7 @@ function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null
       </>
     );
   }
-  return widget.isFormOpen ? null : (
+  return widget.form ? null : (
     <div className="jpd-Sidebar-empty">
       <p>{trans.__('No group is running. A group is a set of torch.distributed processes, called ranks, that run notebook cells.')}</p>
       <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => void widget.openForm(null)}>

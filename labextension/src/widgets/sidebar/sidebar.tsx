@@ -1,13 +1,12 @@
 /** The Ranks sidebar: devices, groups, and the form for a new group. What it shows is in content.tsx. */
 import { ReactWidget } from '@jupyterlab/ui-components';
-import { PromiseDelegate } from '@lumino/coreutils';
 import { ISignal, Signal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import React, { lazy, Suspense } from 'react';
 import { DistError, loaded } from '../../services/errors';
 import type { FilledForm } from '../../model/groups/startform';
-import type { IGroup } from '../../services/protocol';
-import { ErrorNote } from '../errornote';
+import type { IGroup, IStartRequest } from '../../services/protocol';
+import { ErrorNote, errorBody, notifyError } from '../errornote';
 import { useSignal } from '../hooks';
 import { ranksIcon } from '../icons';
 import {
@@ -16,6 +15,7 @@ import {
   ISidebarOptions,
   SidebarContext
 } from './context';
+import { OpenForm } from './startform/openform';
 
 export class RanksSidebar extends ReactWidget {
   constructor(context: ISidebarContext) {
@@ -42,14 +42,9 @@ export class RanksSidebar extends ReactWidget {
     this._changed.emit();
   }
 
-  /** Whether the form for a new group is open. */
-  get isFormOpen(): boolean {
-    return this._form !== null;
-  }
-
-  /** What the form is filled in with. */
-  get wanted(): FilledForm | null {
-    return this._wanted;
+  /** The form for a new group; null: none is open. */
+  get form(): OpenForm | null {
+    return this._form;
   }
 
   /** Counts forms: each is a new one. */
@@ -59,34 +54,62 @@ export class RanksSidebar extends ReactWidget {
 
   /** The notebook the form was opened for; null: the current one. */
   get notebook(): string | null {
-    return this._notebook;
+    return this._form?.notebook ?? null;
   }
 
-  /** Open the form, optionally for a notebook. Resolves when it closes, with the group that was started, or null. */
-  openForm(notebook: string | null, wanted: FilledForm | null = null): Promise<IGroup | null> {
-    this._form?.resolve(null);
-    this._form = new PromiseDelegate();
-    this._notebook = notebook;
-    this._wanted = wanted;
+  /**
+   * Open the form, optionally for a notebook. Resolves when it closes, with the group that was started, or null. It takes
+   * the focus only from the element `from`, so not from where the user went meanwhile.
+   */
+  openForm(
+    notebook: string | null,
+    wanted: FilledForm | null = null,
+    from: Element | null = document.activeElement
+  ): Promise<IGroup | null> {
+    // One whose group is being started has an answer of its own.
+    if (this._form && !this._form.isPending) {
+      this._form.answer(null);
+    }
+    this._form = new OpenForm({ notebook, wanted, from });
     this._formCount += 1;
     this._changed.emit();
-    return this._form.promise;
+    return this._form.answered;
   }
 
-  closeForm(started: IGroup | null): void {
+  /** Close a form; if another one was opened meanwhile, that one stays. */
+  closeForm(form: OpenForm, started: IGroup | null): void {
+    form.answer(started);
+    if (form !== this._form) {
+      return;
+    }
     // Whoever opened it may take the focus back (focus.ts), and asks before the form is gone.
     const { activeElement } = document;
     if (this.node.contains(activeElement)) {
       (activeElement as HTMLElement).blur();
     }
-    this._form?.resolve(started);
     this._form = null;
     this._changed.emit();
   }
 
+  /** Start a group as a form says, and close the form. */
+  async start(form: OpenForm, request: IStartRequest): Promise<void> {
+    form.begin();
+    try {
+      this.closeForm(form, await this._context.service.startGroup(request));
+    } catch (reason) {
+      form.fail(errorBody(reason));
+      if (form !== this._form) {
+        form.answer(null);
+      }
+      if (form !== this._form || !this.isVisible) {
+        notifyError(reason);
+      }
+    }
+  }
+
   dispose(): void {
     if (!this.isDisposed) {
-      this._form?.resolve(null);
+      this._form?.answer(null);
       Signal.clearData(this);
       super.dispose();
     }
@@ -134,11 +157,9 @@ export class RanksSidebar extends ReactWidget {
   private readonly _context: ISidebarContext;
   private readonly _changed = new Signal<this, void>(this);
   private _options = DEFAULT_OPTIONS;
-  private _form: PromiseDelegate<IGroup | null> | null = null;
+  private _form: OpenForm | null = null;
   private _isWarmed = false;
   private _formCount = 0;
-  private _notebook: string | null = null;
-  private _wanted: FilledForm | null = null;
 }
 
 const Content = lazy(async () => {

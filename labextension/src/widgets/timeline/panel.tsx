@@ -1,7 +1,6 @@
 /** The panel with the timeline of a group's ranks, for the main area. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { Clock } from '../../model/format/clock';
 import { TimelineModel } from '../../model/timeline/timeline';
 import type { IExecution, IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
@@ -20,17 +19,8 @@ export interface ITimelineOptions {
 export class TimelinePanel extends GroupPanel<TimelineModel> {
   constructor(private readonly _options: ITimelineOptions) {
     const { service, groups, group, trans } = _options;
-    const clock = new Clock();
-    super(new TimelineModel(service, groups, clock, group.id), 'timeline', trans.__('Timeline: %1', group.name));
-    this._clock = clock;
+    super(new TimelineModel(service, groups, groups.clock, group.id), 'timeline', trans.__('Timeline: %1', group.name));
     this.addClass('jpd-Timeline');
-  }
-
-  dispose(): void {
-    if (!this.isDisposed) {
-      super.dispose();
-      this._clock.dispose();
-    }
   }
 
   protected render(): React.ReactElement {
@@ -43,6 +33,4 @@ export class TimelinePanel extends GroupPanel<TimelineModel> {
     lanes?.focus({ preventScroll: true });
     return lanes !== null;
   }
-
-  private readonly _clock: Clock;
 }

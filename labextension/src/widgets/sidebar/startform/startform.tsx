@@ -4,7 +4,6 @@ import React, { useEffect, useRef, useState } from 'react';
 import {
   acceleratorOf,
   defaultForm,
-  FilledForm,
   filledForm,
   IStartForm,
   isOnNodes,
@@ -12,11 +11,11 @@ import {
   problems,
   startRequest
 } from '../../../model/groups/startform';
-import { DistError } from '../../../services/errors';
-import type { IEnvironment, IErrorBody, IGroup, ILauncherStatus } from '../../../services/protocol';
-import { ErrorNote } from '../../errornote';
+import type { IEnvironment, IErrorBody, ILauncherStatus, IStartRequest } from '../../../services/protocol';
+import { ErrorNote, errorBody } from '../../errornote';
 import { useSignal } from '../../hooks';
 import { ISidebarContext, useSidebar } from '../context';
+import type { OpenForm } from './openform';
 import {
   AcceleratorField,
   BackendField,
@@ -30,12 +29,11 @@ import {
 import { LauncherField, NodesField, OptionFields } from './nodefields';
 
 export interface IStartFormProps {
-  /** What it is filled in with. */
-  readonly wanted: FilledForm | null;
+  readonly open: OpenForm;
   /** The initial number of CPU ranks. */
   readonly ranks: number;
   readonly onClose: () => void;
-  readonly onStarted: (group: IGroup) => void;
+  readonly onSubmit: (request: IStartRequest) => void;
 }
 
 export function StartForm(props: IStartFormProps): React.ReactElement {
@@ -55,14 +53,13 @@ interface IFieldsProps extends IStartFormProps {
   readonly preferred: string | null;
 }
 
-function Fields({ environments, preferred, ranks, wanted, onClose, onStarted }: IFieldsProps): React.ReactElement {
+function Fields({ environments, preferred, ranks, open, onClose, onSubmit }: IFieldsProps): React.ReactElement {
   const sidebar = useSidebar();
   const { trans } = sidebar;
   const world = useWorld(sidebar, environments);
-  const [form, setForm] = useState<IStartForm>(() => filledForm(defaultForm(world, preferred, ranks), wanted));
-  const submission = useSubmission(sidebar, onStarted);
-  const node = useShown();
-  const set = (changes: Partial<IStartForm>) => setForm(old => ({ ...old, ...changes }));
+  const [form, set] = useFields(open, () => defaultForm(world, preferred, ranks));
+  const node = useShown(open);
+  useSignal(open.changed);
   const found = problems(form, world);
   const field = { form, world, found, set };
   const isBad = Object.keys(found).length > 0;
@@ -74,8 +71,8 @@ function Fields({ environments, preferred, ranks, wanted, onClose, onStarted }: 
       noValidate
       onSubmit={event => {
         event.preventDefault();
-        if (!isBad && !submission.isPending) {
-          submission.submit(form, world);
+        if (!isBad && !open.isPending) {
+          onSubmit(startRequest(form, world, sidebar.notebook()));
         }
       }}
       onKeyDown={event => {
@@ -98,7 +95,7 @@ function Fields({ environments, preferred, ranks, wanted, onClose, onStarted }: 
         <DirectoryField {...field} />
         <VariablesField {...field} />
       </details>
-      {submission.error && <ErrorNote error={submission.error} />}
+      {open.error && <ErrorNote error={open.error} />}
       <div className="jpd-StartForm-buttons">
         <Button type="button" className="jp-mod-styled jp-mod-reject" minimal={false} onClick={onClose}>
           {trans.__('Cancel')}
@@ -107,22 +104,36 @@ function Fields({ environments, preferred, ranks, wanted, onClose, onStarted }: 
           type="submit"
           className="jp-mod-styled jp-mod-accept"
           minimal={false}
-          disabled={isBad || submission.isPending}
+          disabled={isBad || open.isPending}
         >
-          {submission.isPending ? trans.__('Starting\u2026') : trans.__('Start')}
+          {open.isPending ? trans.__('Starting\u2026') : trans.__('Start')}
         </Button>
       </div>
     </form>
   );
 }
 
+/** What is typed: as it was before the sidebar was hidden, or as the form is filled in. */
+function useFields(open: OpenForm, initial: () => IStartForm): [IStartForm, (changes: Partial<IStartForm>) => void] {
+  const [form, setForm] = useState<IStartForm>(() => (open.fields ??= filledForm(initial(), open.wanted)));
+  const set = (changes: Partial<IStartForm>) => {
+    open.fields = { ...open.fields!, ...changes };
+    setForm(open.fields);
+  };
+  return [form, set];
+}
+
 /** The form, in view and ready to type in. */
-function useShown(): React.RefObject<HTMLFormElement> {
+function useShown(open: OpenForm): React.RefObject<HTMLFormElement> {
   const node = useRef<HTMLFormElement>(null);
   useEffect(() => {
     node.current?.scrollIntoView({ block: 'nearest' });
-    node.current?.querySelector('input')?.select();
-  }, []);
+    const field = node.current?.querySelector('input');
+    if (field && open.takesFocus(field)) {
+      field.focus();
+      field.select();
+    }
+  }, [open]);
   return node;
 }
 
@@ -177,35 +188,4 @@ function useWorld(sidebar: ISidebarContext, environments: IEnvironment[]): IStar
     groups: sidebar.groups.groups,
     launchers
   };
-}
-
-interface ISubmission {
-  readonly error: IErrorBody | null;
-  readonly isPending: boolean;
-  readonly submit: (form: IStartForm, world: IStartWorld) => void;
-}
-
-function useSubmission(sidebar: ISidebarContext, onStarted: (group: IGroup) => void): ISubmission {
-  const [error, setError] = useState<IErrorBody | null>(null);
-  const [isPending, setPending] = useState(false);
-  const submit = (form: IStartForm, world: IStartWorld) => {
-    setPending(true);
-    setError(null);
-    sidebar.service.startGroup(startRequest(form, world, sidebar.notebook())).then(
-      group => onStarted(group),
-      reason => {
-        setPending(false);
-        setError(errorBody(reason));
-      }
-    );
-  };
-  return { error, isPending, submit };
-}
-
-/** The error to show for any failure. */
-export function errorBody(reason: unknown): IErrorBody {
-  if (reason instanceof DistError) {
-    return { code: reason.code, message: reason.message, hint: reason.hint };
-  }
-  return { code: 'internal', message: String(reason), hint: '' };
 }

@@ -1,0 +1,161 @@
+import { Notification } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
+import { PromiseDelegate } from '@lumino/coreutils';
+import { Signal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Clock } from '../../model/format/clock';
+import { DevicesModel } from '../../model/groups/devices';
+import { GroupMonitors } from '../../model/groups/monitor';
+import { DistError } from '../../services/errors';
+import type { IGroup } from '../../services/protocol';
+import type { IService } from '../../services/service';
+import type { ISidebarContext } from './context';
+import { RanksSidebar } from './sidebar';
+
+const ENVIRONMENT = { name: 'python3', display_name: 'Python 3', problem: null, torch_version: '2.9', accelerators: [] };
+const REFUSED = new DistError({ code: 'bad_directory', message: 'There is no folder /no.', hint: '' });
+
+/** What the server has not answered yet. */
+let starts: PromiseDelegate<IGroup>[];
+let environments: Promise<void>;
+let clock: Clock;
+let devices: DevicesModel;
+let sidebar: RanksSidebar;
+
+beforeEach(() => {
+  starts = [];
+  environments = Promise.resolve();
+  const service = {
+    environments: async () => {
+      await environments;
+      return { environments: [ENVIRONMENT], default: 'python3' };
+    },
+    launchers: async () => [],
+    devices: () => new Promise(() => undefined),
+    subscribe: () => ({ dispose: () => undefined }),
+    startGroup: () => {
+      starts.push(new PromiseDelegate());
+      return starts[starts.length - 1].promise;
+    }
+  } as unknown as IService;
+  clock = new Clock();
+  devices = new DevicesModel(service);
+  const groups = { groups: [], connected: true, ready: new Promise(() => undefined), changed: new Signal({}) };
+  sidebar = new RanksSidebar({
+    service,
+    groups,
+    devices,
+    monitors: new GroupMonitors(service, clock),
+    clock,
+    sections: { items: [], changed: new Signal({}) },
+    trans: nullTranslator.load('jupyterlab'),
+    themeChanged: null,
+    notebook: () => sidebar.notebook
+  } as unknown as ISidebarContext);
+  // What jsdom does not have.
+  vi.stubGlobal('requestIdleCallback', (call: () => void) => setTimeout(call, 0));
+  Element.prototype.scrollIntoView = () => undefined;
+  Widget.attach(sidebar, document.body);
+});
+
+afterEach(() => {
+  sidebar.dispose();
+  devices.dispose();
+  clock.dispose();
+  vi.unstubAllGlobals();
+  delete (Element.prototype as Partial<Element>).scrollIntoView;
+  Notification.dismiss();
+  document.body.innerHTML = '';
+});
+
+/** The name in the form. */
+const field = () => sidebar.node.querySelector<HTMLInputElement>('form input');
+
+function type(text: string): void {
+  Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')!.set!.call(field(), text);
+  field()!.dispatchEvent(new Event('input', { bubbles: true }));
+}
+
+/** Open the form for a notebook, and ask the server for a group of that name. */
+async function submitted(notebook: string, name: string): Promise<{ answer: Promise<IGroup | null> }> {
+  const answer = sidebar.openForm(notebook, { name });
+  await expect.poll(() => field()?.value).toBe(name);
+  const asked = starts.length + 1;
+  sidebar.node.querySelector<HTMLButtonElement>('button[type=submit]')!.click();
+  expect(starts.length).toBe(asked);
+  return { answer };
+}
+
+function press(label: string): void {
+  [...sidebar.node.querySelectorAll('button')].find(({ textContent }) => textContent === label)!.click();
+}
+
+const notices = () => Notification.manager.notifications.map(({ message }) => message);
+
+describe('the answer to a form', () => {
+  it('is not for the form that was opened after it was cancelled', async () => {
+    const first = await submitted('a.ipynb', 'first');
+    press('Cancel');
+    expect(await first.answer).toBeNull();
+    const second = await submitted('b.ipynb', 'second');
+    starts[0].resolve({ name: 'first' } as IGroup);
+    await starts[0].promise;
+    starts[1].resolve({ name: 'second' } as IGroup);
+    expect((await second.answer)?.name).toBe('second');
+    expect(sidebar.form).toBeNull();
+  });
+
+  it('is for the notebook that waits for it, also if another form is open by then', async () => {
+    const [first, refused] = [await submitted('a.ipynb', 'first'), await submitted('b.ipynb', 'refused')];
+    const third = await submitted('c.ipynb', 'third');
+    starts[0].resolve({ name: 'first' } as IGroup);
+    starts[1].reject(REFUSED);
+    expect((await first.answer)?.name).toBe('first');
+    expect(await refused.answer).toBeNull();
+    expect(notices()).toEqual([REFUSED.message]);
+    expect(sidebar.notebook).toBe('c.ipynb');
+    press('Cancel');
+    expect(await third.answer).toBeNull();
+  });
+});
+
+it('keeps what was typed, and shows why a start was refused while it was hidden', async () => {
+  await submitted('a.ipynb', 'filled-in');
+  type('typed');
+  sidebar.hide();
+  await expect.poll(() => field() === null).toBe(true);
+  starts[0].reject(REFUSED);
+  await expect.poll(notices).toEqual([REFUSED.message]);
+  sidebar.show();
+  await expect.poll(() => field()?.value).toBe('typed');
+  expect(sidebar.node.querySelector('form')?.textContent).toContain(REFUSED.message);
+});
+
+describe('the focus', () => {
+  const other = () => document.body.appendChild(document.createElement('input'));
+
+  it('is taken from what the user opened the form with, once', async () => {
+    const button = other();
+    button.focus();
+    void sidebar.openForm('a.ipynb');
+    await expect.poll(() => field() !== null && document.activeElement === field()).toBe(true);
+    button.focus();
+    sidebar.hide();
+    await expect.poll(() => field() === null).toBe(true);
+    sidebar.show();
+    await expect.poll(() => field() !== null).toBe(true);
+    expect(document.activeElement === button).toBe(true);
+  });
+
+  it('is not taken from where the user went while environments were looked for', async () => {
+    const looked = new PromiseDelegate<void>();
+    environments = looked.promise;
+    void sidebar.openForm('a.ipynb');
+    const cell = other();
+    cell.focus();
+    looked.resolve();
+    await expect.poll(() => field() !== null).toBe(true);
+    expect(document.activeElement === cell).toBe(true);
+  });
+});
