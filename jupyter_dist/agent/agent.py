@@ -282,6 +282,7 @@ class Agent:
         # Queued cells are part of the group's status, and no rank reports them. Whoever waits for the end of a cell may
         # look at its group next: the idle ranks are told before it.
         if execution.is_final:
+            self._progress.pop(execution.id, None)  # sent below, once: its bytes are counted until then
             self._push_group()
         else:
             self._group_changed()
@@ -307,7 +308,7 @@ class Agent:
     def _after_output(self, ended: Execution) -> After:
         """Return when an end is sent: after the cell's output, unless that is behind a flood and can be read later."""
         journal = self.need_group().journal
-        num_bytes = journal.take_said(ended.id)
+        num_bytes = 0 if ended.begin_seq is None else journal.take_said(ended.id)  # nothing, if it never began
         can_be_read = num_bytes is not None and num_bytes <= MAX_OVERTAKEN_BYTES and not journal.is_full
         return After(journal.last_seq, time.monotonic() + OVERTAKE_SECONDS if can_be_read else math.inf)
 

@@ -161,6 +161,7 @@ class ServerLink:
         self._end_sender()
         self._stream = stream
         self._changes.clear()
+        self._is_unreadable = False  # it was reported to the server before
         self.last_contact = time.monotonic()
         # Close a connection on which nothing can be sent, so that the server makes a new one.
         self._sender = start_task(self._send_changes(stream), "to server", lambda _: stream.abort())

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
+import sys
+
+import pytest
+from waits import PATIENCE, until_async
+
+from jupyter_dist.agent.processes.environment import rank_spec
+from jupyter_dist.agent.processes.starter import Ends, FreshProcesses
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.system.limits import within
+from jupyter_dist.transport.frames import encode_frame
 
 from .harness import AgentProcess
 
@@ -33,3 +46,48 @@ def test_where_forking_is_not_safe_ranks_are_fresh_processes_and_the_group_says_
         client.request("restart")
         client.wait(lambda: client.group["generation"] == 1 and client.group["state"] == "ready")
         assert client.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
+
+
+def begin(fresh, folder):
+    """Start rank 0 of one. Its channel and pipes lead nowhere."""
+    spec = rank_spec(GroupSpec("g-1", "g", 1, "cpu", "gloo", str(folder)), 0, "", 0, ("127.0.0.1", 1))
+    return fresh.start(spec, Ends(lambda: tuple(os.open(os.devnull, os.O_RDWR) for _ in range(3))))
+
+
+SLOW = """#!{python}
+import os, signal, socket, sys
+channel = socket.socket(fileno=int(sys.argv[3]))
+def born_at_last(*_):
+    channel.sendall({born!r})
+    os._exit(0)
+signal.signal(signal.SIGTERM, born_at_last)
+open({mark!r}, "w").close()
+while True: signal.pause()
+"""
+
+
+async def test_a_fresh_process_that_nobody_waits_for_any_more_is_ended(tmp_path, monkeypatch):
+    """It may hang before its first line, or be born while its start is given up."""
+    slow, mark, ended = tmp_path / "slow", tmp_path / "mark", []
+    born = encode_frame({"t": "born", "pid": 1 << 30, "started": 0})
+    slow.write_text(SLOW.format(python=sys.executable, born=born, mark=str(mark)))
+    slow.chmod(0o700)
+
+    async def on_exit(*what):
+        ended.append(what)
+
+    monkeypatch.setattr(sys, "executable", str(slow))
+    fresh = FreshProcesses([], on_exit)
+    start = asyncio.create_task(begin(fresh, tmp_path))
+    await until_async(mark.exists)
+    start.cancel()
+    await until_async(lambda: not fresh.children() and ended)
+    await fresh.stop()
+
+
+async def test_a_fresh_process_that_ends_before_it_has_read_its_task_fails_the_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    fresh = FreshProcesses(["more than the channel holds " * 100_000], lambda *_: None)
+    with pytest.raises(JupyterDistError, match="its Python ended at once with code 1"):
+        await within(PATIENCE, begin(fresh, tmp_path))
+    await fresh.stop()

@@ -91,6 +91,21 @@ async def test_a_log_that_cannot_be_read_holds_no_state_and_comes_when_it_can(tm
         stream.abort()
 
 
+async def test_a_log_that_still_cannot_be_read_is_reported_to_the_next_server_too(tmp_path, monkeypatch):
+    async with listening(tmp_path) as link:
+        link._journal.append("stream", b"kept", rank=0, execution_id="e-1", name="stdout")
+
+        def no_disk(*_):
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(os, "pread", no_disk)
+        for _ in range(2):
+            stream = await connected(link)
+            (dropped,) = await told(stream, "dropped", count=1)
+            assert dropped["about"] == "records"
+            stream.abort()
+
+
 def say(link, execution_id, megabytes):
     for _ in range(megabytes):
         link._journal.append("stream", b"x" * (1 << 20), rank=0, execution_id=execution_id, name="stdout")

@@ -7,6 +7,7 @@ import itertools
 import json
 
 import pytest
+from waits import until
 
 from jupyter_dist.agent.group import comms as limits
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -248,6 +249,35 @@ def test_the_state_that_is_kept_is_bounded():
     # A rank that handles nothing is sent no more.
     taken = [comms.send(0, {"msg_id": f"m{n}"}, 10) for n in range(limits.MAX_WAITING + 1)]
     assert taken == [True] * limits.MAX_WAITING + [False]
+
+
+def test_the_next_server_gets_news_if_there_was_too_much_for_the_last_one(process):
+    last, stranger, server = process.client(), process.client(), process.client()  # the second does not say hello
+    last.request("follow", since=last.hello()["seq"])
+    last.request("comms")
+    cell = last.submit("import ipywidgets\nbox = ipywidgets.Text()\nbox", (0,))
+    last.ended(cell)
+    box = view_of(last, cell)
+
+    # From here on it reads nothing.
+    megabytes = 2 * limits.MAX_NEWS_BYTES >> 20
+    flood = stranger.submit(f"for i in range({megabytes}): box.value = str(i) + 'x' * (1 << 20)", (0,))
+    until(lambda: state_of(stranger, flood) == "ok", lambda: state_of(stranger, flood))
+
+    server.request("follow", since=server.hello()["seq"])
+    server.request("comms")
+    server.run("box.value = 'first'", (0,))
+    server.wait(lambda: any(header.get("reset") for header, _ in server.inbox))
+    assert states(server)[box]["data"]["state"]["value"] == "first"  # as a server does then
+    server.run("box.value = 'second'", (0,))
+    server.wait(lambda: any(message["data"].get("state") == {"value": "second"} for message in news(server)))
+    for client in (last, stranger, server):
+        client.close()
+
+
+def state_of(client, execution_id):
+    header, _ = client.request("executions", after=None)
+    return next(execution["state"] for execution in header["executions"] if execution["id"] == execution_id)
 
 
 def test_the_widgets_of_a_dead_rank_keep_their_last_state(agent):

@@ -1,5 +1,9 @@
 """Real agents, real ranks, real damage."""
 
+import os
+import time
+from pathlib import Path
+
 import pytest
 from agent.harness import AgentProcess
 from leaks import nothing_left
@@ -30,3 +34,26 @@ def make_agent(tmp_path):
 def own(make_agent):
     """An agent of one's own, without a group yet."""
     return make_agent().client()
+
+
+@pytest.fixture
+def few_pids():
+    """A control group in which there can be 60 processes and threads."""
+    for path in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
+        folder = path / f"jupyter-dist-pids-{os.getpid()}"
+        try:
+            folder.mkdir()
+            (folder / "pids.max").write_text("60")
+        except OSError:
+            if folder.exists():
+                folder.rmdir()
+            continue
+        yield folder
+        deadline = time.monotonic() + 5
+        while folder.exists() and time.monotonic() < deadline:
+            try:
+                folder.rmdir()
+            except OSError:
+                time.sleep(0.05)
+        return
+    pytest.skip("needs a control group that counts processes")

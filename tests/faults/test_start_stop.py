@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import stat
-import time
-from pathlib import Path
 
 import pytest
 from leaks import abandoned_shared_memory, children_of
@@ -73,29 +71,6 @@ def test_a_burst_of_processes_is_ended_and_named(make_agent):
     assert len([line for line in header["killed"] if "which a rank had started" in line]) == 200
     assert process.process.wait(PATIENCE) == 0
     assert other.run("dist.barrier()")["state"] == "ok"
-
-
-@pytest.fixture
-def few_pids():
-    """A control group in which there can be 60 processes and threads."""
-    for path in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
-        folder = path / f"jupyter-dist-pids-{os.getpid()}"
-        try:
-            folder.mkdir()
-            (folder / "pids.max").write_text("60")
-        except OSError:
-            if folder.exists():
-                folder.rmdir()
-            continue
-        yield folder
-        deadline = time.monotonic() + 5
-        while folder.exists() and time.monotonic() < deadline:
-            try:
-                folder.rmdir()
-            except OSError:
-                time.sleep(0.05)
-        return
-    pytest.skip("needs a control group that counts processes")
 
 
 def test_a_group_that_may_start_no_more_processes_ends_all_the_same(few_pids, make_agent):

@@ -182,6 +182,8 @@ class Comms:
     def snapshot(self) -> Content:
         """Return all that is open, and send news from now on."""
         self._follows = True
+        if self._is_broken:
+            self.on_news()  # the last call may have been for a server that is gone
         return {"seq": self._seq, "comms": [comm.model() for comm in self._comms.values()]}
 
     def take_news(self) -> Content:

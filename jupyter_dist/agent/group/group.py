@@ -7,12 +7,14 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
-from jupyter_dist.agent.processes.ending import DIE_SECONDS, end_ranks, sweep, wait_gone
+from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
 from jupyter_dist.agent.processes.environment import free_port, rank_spec
+from jupyter_dist.agent.processes.failedstart import died_early, too_late
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starter import Born, Ends, Starter
 from jupyter_dist.journal.writer import JournalWriter
@@ -20,7 +22,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.profiles import TRACES
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import GroupSpec
-from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, STARTING_RANK_STATES, GroupState
+from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, GroupState
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
@@ -72,6 +74,7 @@ class Group:
         self._formed: asyncio.Future[None] | None = None
         self._rejoining: asyncio.Task[None] | None = None
         self._by_process: dict[Born, RankProcess] = {}
+        self._ended_early: dict[Born, Ending] = {}  # before their start was answered
         self._out_of_memory = OutOfMemory()
         self._starting_since = time.monotonic()
 
@@ -89,7 +92,7 @@ class Group:
             RankProcess(rank_spec(self.spec, rank, store_path, self.generation, master), self.journal, self)
             for rank in range(self.spec.world_size)
         ]
-        self._by_process = {}
+        self._by_process, self._ended_early = {}, {}
         self.comms.clear()
         self.dispatcher.take_ranks(self.ranks)
         self._on_group()
@@ -122,8 +125,10 @@ class Group:
                 if isinstance(outcome, BaseException):
                     raise outcome
             await within(seconds, self._formed)
+            if dead := [rank for rank in self.ranks if rank.state == "dead"]:  # since all were idle
+                raise died_early(dead[0])
         except asyncio.TimeoutError as err:
-            raise _too_late(self.ranks, seconds) from err
+            raise too_late(self.ranks, seconds) from err
         finally:
             self._formed = None
 
@@ -147,19 +152,12 @@ class Group:
         """Start a new process for every dead rank; the others keep theirs, and their variables; note how it went."""
         survivors, store_path = self.living(), self.stores.new()
         fresh = self.renew_dead(store_path)
-        numbers = format_ranks(rank.rank for rank in fresh)
         rejoining = asyncio.create_task(rejoin_with(fresh, survivors, store_path), name="rejoin")
         try:
-            await self.start_ranks(starter, fresh)
-        except JupyterDistError as err:
-            for rank in fresh:
-                rank.kill()
-            # A death reported later would be attributed to the next attempt.
-            await wait_gone(fresh, DIE_SECONDS)
-            self.tell(f"Rank {numbers} could not be replaced: {err.message}")
-        else:
-            self.tell(f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs.")
-        await asyncio.gather(rejoining, return_exceptions=True)
+            self.tell(await self._start_fresh(starter, fresh))
+            await asyncio.gather(rejoining, return_exceptions=True)
+        finally:
+            rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
         self._use_formed()
 
     def not_replaced(self, error: JupyterDistError) -> None:
@@ -212,14 +210,12 @@ class Group:
 
     async def process_exited(self, born: Born, ending: Ending) -> None:
         """Handle a process that a starter reaped: if it is a rank of this generation, the rank is dead."""
-        is_here = born.node is None
-        struck = is_here and ending.signal == signal.SIGKILL and self._out_of_memory.struck()
-        out_of_memory = struck or ending.out_of_memory
+        if born.node is None and ending.signal == signal.SIGKILL and self._out_of_memory.struck():
+            ending = replace(ending, out_of_memory=True)
         if rank := self._by_process.get(born):
-            shortage = Shortage(rank, self.ranks) if out_of_memory else None
-            await rank.ended(ending, out_of_memory)
-            if shortage is not None:
-                await shortage.report(self.journal)
+            await self._rank_ended(rank, ending)
+        else:
+            self._ended_early[born] = ending
 
     # -- events of ranks (RankListener) ---------------------------------------------------------------
 
@@ -255,7 +251,7 @@ class Group:
             give_up_waiting_for(rank, self.living(), self.stores)
         if self._formed is not None:
             if not self._formed.done():
-                self._formed.set_exception(_died_early(rank))
+                self._formed.set_exception(died_early(rank))
             return
         self.comms.rank_died(rank.rank)
         self.dispatcher.rank_died(rank)
@@ -332,8 +328,26 @@ class Group:
     async def _start_rank(self, starter: Starter, rank: RankProcess, gate: asyncio.Semaphore) -> None:
         async with gate:
             born = await starter.start(rank.spec, Ends(rank.open, rank.use_link))
-            self._by_process[born] = rank
             await rank.started(born)
+            self._by_process[born] = rank
+        if (ending := self._ended_early.pop(born, None)) is not None:
+            await self._rank_ended(rank, ending)
+
+    async def _start_fresh(self, starter: Starter, fresh: list[RankProcess]) -> str:
+        """Start these in place of dead ranks; return a sentence about how it went. They are dead if it failed."""
+        numbers = format_ranks(rank.rank for rank in fresh)
+        try:
+            await self.start_ranks(starter, fresh)
+        except JupyterDistError as err:
+            await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt
+            return f"Rank {numbers} could not be replaced: {err.message}"
+        return f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs."
+
+    async def _rank_ended(self, rank: RankProcess, ending: Ending) -> None:
+        shortage = Shortage(rank, self.ranks) if ending.out_of_memory else None
+        await rank.ended(ending, ending.out_of_memory)
+        if shortage is not None:
+            await shortage.report(self.journal)
 
     # -- the process group --------------------------------------------------------------------------------
 
@@ -384,17 +398,3 @@ class Group:
         self.set_state(state)
         self.process_group.close()
         self.dispatcher.end_all(error)
-
-
-def _died_early(rank: RankProcess) -> JupyterDistError:
-    """Return the error for a rank that died before the process group was formed."""
-    assert rank.exit is not None
-    because = f" ({rank.failure})" if rank.failure else ""
-    message = f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}."
-    return JupyterDistError("start_failed", message, rank.last_words.lines())
-
-
-def _too_late(ranks: Sequence[RankProcess], seconds: float) -> JupyterDistError:
-    """Return the error for a process group that was not formed in time."""
-    late = [f"rank {rank.rank} is {rank.state}" for rank in ranks if rank.state in STARTING_RANK_STATES]
-    return JupyterDistError("start_failed", f"The group did not form within {seconds:g} s: {', '.join(late[:4])}.")

@@ -23,7 +23,7 @@ _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process ended, as the kernel told its parent."""
+    """How a process ended, as the kernel told its parent; without code and signal: it never began."""
 
     code: int | None
     signal: int | None
@@ -105,7 +105,7 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
     if ending.code == EXIT_DESCRIPTORS_CLOSED:
         return "ended: a cell closed file descriptors that the rank needs"
     if ending.signal is None:
-        return f"exited with code {ending.code}"
+        return "could not be started" if ending.code is None else f"exited with code {ending.code}"
     because = because or ending.because
     if because is not None:
         return f"was killed ({because}{', out of memory' if out_of_memory else ''})"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Collection, Sequence
 
 from jupyter_dist.system.processes import END_SECONDS, Ending, reap
 
+from . import death
 from .rank_process import RankProcess
 
 # How long ranks may take to exit before they are killed.
@@ -33,6 +35,15 @@ async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]
         return []
     companions = {pid: name for rank in ranks for pid, name in rank.ended_with_it}
     return killed + [name_killed(pid, name) for pid, name in companions.items()]
+
+
+async def give_up(ranks: Sequence[RankProcess], because: str) -> None:
+    """Kill ranks. All are dead afterwards, also one that never had a process, whose end would never be reported."""
+    for rank in ranks:
+        rank.kill(because)
+    await wait_gone(ranks, DIE_SECONDS)
+    for rank in _living(ranks):
+        await rank.ended(death.Ending(None, None if rank.born is None else signal.SIGKILL))
 
 
 def name_killed(pid: int, name: str) -> str:

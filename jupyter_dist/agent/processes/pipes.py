@@ -25,13 +25,18 @@ class RankPipes:
 
     def open(self) -> tuple[int, int]:
         """Create both pipes; return the child's ends (stdout, stderr), which the caller closes."""
-        ends = []
-        for name in ("stdout", "stderr"):
-            read_end, write_end = os.pipe2(os.O_CLOEXEC)
-            os.set_blocking(read_end, False)
-            _widen(read_end)
-            self._read_ends[name] = read_end
-            ends.append(write_end)
+        ends: list[int] = []
+        try:
+            for name in ("stdout", "stderr"):
+                read_end, write_end = os.pipe2(os.O_CLOEXEC)
+                os.set_blocking(read_end, False)
+                _widen(read_end)
+                self._read_ends[name] = read_end
+                ends.append(write_end)
+        except OSError:  # no descriptors are left
+            for end in ends:
+                os.close(end)
+            raise
         return ends[0], ends[1]
 
     def listen(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 import socket
 import time
 from collections.abc import Sequence
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 # A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
 MAX_ABSENCES = 20
+# The last of its output is read well within this time, unless this process was held up. Then it is read in parts.
+LAST_SECONDS = 0.3
+MAX_LAST_PARTS = 10
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +113,9 @@ class RankProcess:
     def open(self) -> tuple[int, int, int]:
         """Create channel and pipes; return the child's ends (channel, stdout, stderr), which the caller closes."""
         self._sock, child = socket.socketpair()
-        stdout, stderr = self._pipes.open()
-        return child.detach(), stdout, stderr
+        with child:
+            stdout, stderr = self._pipes.open()
+            return child.detach(), stdout, stderr
 
     def use_link(self, link: RankLink) -> None:
         """Reach the rank through its node agent."""
@@ -135,11 +140,10 @@ class RankProcess:
 
     async def ended(self, ending: Ending, out_of_memory: bool = False) -> None:
         """Handle the end of the process: read its remaining output, then tell the listener."""
+        if self._reader is not None:
+            await self._read_last(self._reader)
         if self.state == "dead":
             return
-        if self._reader is not None:
-            # A grandchild may hold the channel open; the rank's own output is read well within this time.
-            await asyncio.wait([self._reader], timeout=0.3)
         self._pipes.drain()
         self.exit = exit_model(ending, out_of_memory, self._killed_because, self.last_words.lines())
         self.unreachable = None  # dead is more than unreachable
@@ -304,6 +308,13 @@ class RankProcess:
             log.exception("Rank %d sent an invalid message", self.rank)
         self.lost_channel()
 
+    async def _read_last(self, reader: asyncio.Task[None]) -> None:
+        """Wait until what it said has been read. A grandchild may hold the channel open, so there may be no end."""
+        for _ in range(MAX_LAST_PARTS):
+            await asyncio.wait([reader], timeout=LAST_SECONDS)
+            if reader.done() or not _has_data(self._sock):
+                return
+
     @property
     def is_mute(self) -> bool:
         """Whether it has lost its channel; it is killed soon."""
@@ -373,3 +384,11 @@ class RankProcess:
         self.journal.append_of(self.rank, "stream", data, execution_id=execution_id, name=name)
         if name == "stderr":
             self.last_words.add(data)
+
+
+def _has_data(sock: socket.socket | None) -> bool:
+    if sock is None or sock.fileno() < 0:
+        return False
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

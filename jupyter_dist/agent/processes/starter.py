@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_dist.protocol import accelerators
-from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import CLEANER_SECONDS, signal_same, usage_of
@@ -26,6 +25,7 @@ from jupyter_dist.transport.stream import FrameStream
 from jupyter_dist.transport.tasks import start_task
 
 from .death import SHIM_KILLED, ZYGOTE_KILLED, Ending
+from .failedstart import not_started
 
 if TYPE_CHECKING:
     from .rank_process import RankProcess
@@ -79,8 +79,11 @@ class Ends:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[int, int, int]]:
-        """Create descriptors, and close them when a process has them."""
-        fds = self.open()
+        """Create descriptors, and close them when a process has them. Raises JupyterDistError `start_failed`."""
+        try:
+            fds = self.open()
+        except OSError as err:  # no descriptors are left
+            raise not_started(str(err.strerror)) from err
         try:
             yield fds
         finally:
@@ -148,7 +151,7 @@ class Zygote:
                 self._may_import = await self._prepared.ask(prepare, PREPARE_SECONDS)
             return await self._forks.ask(fork, FORK_SECONDS)
         except (OSError, asyncio.TimeoutError) as err:
-            raise _not_forked("its zygote, the process that it is forked from, does not answer") from err
+            raise not_started("its zygote, the process that it is forked from, does not answer") from err
 
     def children(self) -> set[int]:
         """Return its own process; ranks and shims are children of the zygote."""
@@ -190,7 +193,7 @@ class Zygote:
         elif header["t"] in ("settled", "not_forked"):
             self._shims.discard(header.get("shim", 0))
             self._ended_shims.set()
-            self._forks.refuse(header.get("id"), _not_forked(header.get("reason", "its process ended at once")))
+            self._forks.refuse(header.get("id"), not_started(header.get("reason", "its process ended at once")))
         elif not self.warm.done():
             self.warm.set_result({**header, "traceback": payload.decode("utf-8", "replace")})
 
@@ -200,7 +203,7 @@ class Zygote:
         if not self.warm.done():
             self.warm.set_result({"t": "failed", "traceback": message})
         for questions in (self._prepared, self._forks):
-            questions.fail(lambda: _not_forked("its zygote, the process that it is forked from, ended"))
+            questions.fail(lambda: not_started("its zygote, the process that it is forked from, ended"))
         self._shims.clear()
         self._ended_shims.set()
         for pid in list(self._living):  # their shims end them and the processes they had started, without reporting it
@@ -230,19 +233,27 @@ class FreshProcesses:
             return await self._start(spec, fds)
 
     async def _start(self, spec: RankSpec, fds: tuple[int, int, int]) -> Born:
-        parent_end, child_end = socket.socketpair()
+        try:
+            parent_end, child_end = socket.socketpair()
+        except OSError as err:
+            raise not_started(str(err.strerror)) from err
         try:
             process = _spawn("rank", child_end, extra_fds=fds)
         except OSError as err:
             parent_end.close()
-            raise _not_forked(str(err.strerror)) from err
+            raise not_started(str(err.strerror)) from err
         spec_frame = pack({"t": "spec"}, {"spec": spec.to_dict(), "fds": list(fds), "preload": self._preload})
-        parent_end.sendall(encode_frame(*spec_frame))
+        with contextlib.suppress(OSError):  # it has ended, which `_watch` reports
+            parent_end.sendall(encode_frame(*spec_frame))
         parent_end.setblocking(False)
         born: asyncio.Future[Born] = asyncio.get_running_loop().create_future()
         watch = start_task(self._watch(process, parent_end, born), f"rank {spec.rank} exit")
         self._shims[process.pid] = (process, watch)
-        return await born
+        try:
+            return await born
+        except asyncio.CancelledError:  # it took too long, and would be a rank that the group does not know
+            process.terminate()
+            raise
 
     def children(self) -> set[int]:
         """The shims."""
@@ -271,7 +282,8 @@ class FreshProcesses:
                 if header["t"] == "born":
                     rank = Born(header["pid"], header["started"])
                     self._living.add(rank.pid)
-                    born.set_result(rank)
+                    if not born.done():
+                        born.set_result(rank)
                 elif rank is not None:
                     self._living.discard(rank.pid)
                     ended, rank = rank, None
@@ -282,7 +294,7 @@ class FreshProcesses:
         del self._shims[process.pid]
         self._ended_shims.set()
         if not born.done():
-            born.set_exception(_not_forked(f"its Python ended at once with code {process.returncode}"))
+            born.set_exception(not_started(f"its Python ended at once with code {process.returncode}"))
         if rank is not None:  # the shim was killed, and the kernel sends SIGKILL to the rank
             self._living.discard(rank.pid)
             await self._on_exit(rank, Ending(None, signal.SIGKILL, because=SHIM_KILLED))
@@ -299,11 +311,6 @@ def ending_of(header: Header) -> Ending:
         bool(header.get("out_of_memory")),
         killed,
     )
-
-
-def _not_forked(reason: str) -> JupyterDistError:
-    hint = "Start the group again; if that fails, too, check the limit on processes (ulimit -u) and agent.log."
-    return JupyterDistError("start_failed", f"A rank's process could not be started: {reason}.", hint)
 
 
 async def _wait_until(condition: Callable[[], bool], changed: asyncio.Event) -> None:

@@ -1,0 +1,32 @@
+"""The errors of a start that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.states import STARTING_RANK_STATES
+
+if TYPE_CHECKING:
+    from .rank_process import RankProcess
+
+
+def not_started(reason: str) -> JupyterDistError:
+    """Return the error for a process that could not be started."""
+    hint = "Start the group again; if that fails, too, check the limit on processes (ulimit -u) and agent.log."
+    return JupyterDistError("start_failed", f"A rank's process could not be started: {reason}.", hint)
+
+
+def died_early(rank: RankProcess) -> JupyterDistError:
+    """Return the error for a rank that died before the process group was formed."""
+    assert rank.exit is not None
+    because = f" ({rank.failure})" if rank.failure else ""
+    message = f"Rank {rank.rank} {rank.exit['reason']} while the group started{because}."
+    return JupyterDistError("start_failed", message, rank.last_words.lines())
+
+
+def too_late(ranks: Sequence[RankProcess], seconds: float) -> JupyterDistError:
+    """Return the error for a process group that was not formed in time."""
+    late = [f"rank {rank.rank} is {rank.state}" for rank in ranks if rank.state in STARTING_RANK_STATES]
+    return JupyterDistError("start_failed", f"The group did not form within {seconds:g} s: {', '.join(late[:4])}.")

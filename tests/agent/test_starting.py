@@ -1,0 +1,118 @@
+"""Starts that fail, in a group whose ranks are channels without processes: what comes when is up to the test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+
+import pytest
+from waits import PATIENCE, until_async
+
+from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.processes import ending
+from jupyter_dist.agent.processes.death import Ending
+from jupyter_dist.agent.processes.starter import Born
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import GroupSpec
+from jupyter_dist.system.limits import within
+from jupyter_dist.transport.frames import encode_frame
+
+NO_PID = 1 << 30  # more than any process has
+
+
+@pytest.fixture(autouse=True)
+def _no_processes_to_wait_for(monkeypatch):
+    monkeypatch.setattr(ending, "DIE_SECONDS", 0.0)
+
+
+class Channels:
+    """Starts no process. The test has the ranks' ends of their channels."""
+
+    def __init__(self) -> None:
+        self.held = contextlib.ExitStack()
+        self.error: Exception | None = None
+        self.ready = (0, 1)  # those that say so
+
+    async def start(self, spec, ends):
+        if self.error is not None:
+            raise self.error
+        with ends.opened() as (channel, _, _):
+            end = self.held.enter_context(socket.socket(fileno=os.dup(channel)))
+        if spec.rank in self.ready:
+            end.sendall(encode_frame({"t": "ready"}))
+        return Born(NO_PID + spec.rank, 0)
+
+
+@contextlib.asynccontextmanager
+async def a_group(tmp_path, channels):
+    spec = GroupSpec(group_id="g-1", name="g", world_size=2, accelerator="cpu", backend="gloo", cwd=str(tmp_path))
+    group = Group(spec, tmp_path, lambda: None, lambda: None, lambda _: None)
+    group.prepare()
+    with channels.held:
+        try:
+            yield group
+        finally:
+            for rank in group.ranks:
+                rank.release()
+            group.close()
+
+
+@contextlib.asynccontextmanager
+async def a_group_without_rank_1(tmp_path, channels):
+    async with a_group(tmp_path, channels) as group:
+        await group.start(channels)
+        await group.process_exited(Born(NO_PID + 1, 0), Ending(1, None))
+        assert group.state == "degraded"
+        group.begin_replacing()
+        yield group
+
+
+class EndsAtOnce(Channels):
+    """Reports the end of rank 1 before whoever waits for its start continues."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.group: Group
+
+    async def start(self, spec, ends):
+        born = await super().start(spec, ends)
+        if spec.rank == 1:
+            await self.group.process_exited(born, Ending(7, None))
+        return born
+
+
+@pytest.mark.parametrize("ready", [(0,), (0, 1)])
+async def test_a_rank_that_ends_before_its_start_is_known_fails_the_start_and_is_named(tmp_path, ready):
+    """The zygote's reports of a rank's birth and of its end may be read together."""
+    channels = EndsAtOnce()
+    channels.ready = ready
+    async with a_group(tmp_path, channels) as group:
+        channels.group = group
+        with pytest.raises(JupyterDistError) as raised:
+            await within(PATIENCE, group.start(channels))
+        assert raised.value.code == "start_failed"
+        assert raised.value.message == "Rank 1 exited with code 7 while the group started."
+        assert [rank.exit and rank.exit["code"] for rank in group.ranks] == [None, 7]
+
+
+async def test_a_dead_rank_whose_successor_cannot_be_started_stays_dead_and_the_others_continue(tmp_path):
+    channels = Channels()
+    async with a_group_without_rank_1(tmp_path, channels) as group:
+        channels.error = JupyterDistError("start_failed", "There are no processes left.")
+        await within(PATIENCE, group.replace_dead(channels))
+        assert group.state == "degraded"
+        assert group.note == "Rank 1 could not be replaced: There are no processes left."
+        assert [rank.state for rank in group.ranks] == ["idle", "dead"]
+        assert group.ranks[1].exit["reason"] == "could not be started"
+        assert group.process_group.may_begin
+
+
+async def test_nothing_waits_for_new_ranks_after_an_internal_error(tmp_path):
+    channels = Channels()
+    async with a_group_without_rank_1(tmp_path, channels) as group:
+        channels.error = ValueError("a bug")
+        with pytest.raises(ValueError, match="a bug"):
+            await group.replace_dead(channels)
+        await until_async(lambda: not [task for task in asyncio.all_tasks() if task.get_name() == "rejoin"])

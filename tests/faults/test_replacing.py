@@ -1,0 +1,104 @@
+"""A dead rank whose successor cannot be started: the others keep their variables, and the next attempt may succeed."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from pathlib import Path
+
+from waits import until
+
+
+def without_rank_1(client):
+    client.start(2)
+    assert client.run("kept = 42", [0])["state"] == "ok"
+    client.kill_rank(1)
+    client.wait_group("degraded")
+
+
+def fail_to_replace(client, reason):
+    header, _ = client.request("replace")
+    client.group = header["group"]
+    assert client.group["state"] == "restarting"
+    client.wait_group("ready", "degraded", "dead")
+    assert client.group["state"] == "degraded", client.group["error"]
+    assert reason in client.group["note"]
+    assert client.group["note"].startswith("Rank 1 could not be replaced: A rank's process could not be started: ")
+    first, second = client.group["ranks"]
+    assert (first["state"], second["state"]) == ("idle", "dead")
+    assert second["exit"]["reason"] == "could not be started"
+    cell = client.submit("print(kept)", [0])
+    assert client.ended(cell)["state"] == "ok"
+    assert client.text(0, cell) == "42\n"
+
+
+def replace(client):
+    client.request("replace")
+    client.wait_group("ready")
+    cell = client.submit("t = torch.ones(1); dist.all_reduce(t); print(globals().get('kept'), t.item())", [0, 1])
+    assert client.ended(cell)["state"] == "ok"
+    assert (client.text(0, cell), client.text(1, cell)) == ("42 2.0\n", "None 2.0\n")
+
+
+def test_there_may_be_no_more_processes(few_pids, make_agent):
+    process = make_agent(forked=False)  # so that the zygote is there, too
+    (few_pids / "cgroup.procs").write_text(str(process.process.pid))
+    client = process.client()
+    without_rank_1(client)
+    (few_pids / "pids.max").write_text("1")
+    fail_to_replace(client, "Resource temporarily unavailable")
+    (few_pids / "pids.max").write_text("60")
+    replace(client)
+
+
+def test_there_are_no_descriptors(own):
+    """Whichever of a rank's channel and pipes the agent cannot open, it keeps none of the others."""
+    without_rank_1(own)
+    agent = own.agent.process.pid
+    limits = resource.prlimit(agent, resource.RLIMIT_NOFILE)
+    for free in range(6):
+        before = descriptors(agent)
+        resource.prlimit(agent, resource.RLIMIT_NOFILE, (limit_that_leaves(free, before), limits[1]))
+        fail_to_replace(own, "Too many open files")
+        until(lambda before=before: descriptors(agent) == before, lambda: descriptors(agent))
+    resource.prlimit(agent, resource.RLIMIT_NOFILE, limits)
+    replace(own)
+
+
+def descriptors(pid):
+    return sorted(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
+
+
+def limit_that_leaves(free, taken):
+    """The limit below which this many numbers of descriptors are free."""
+    return next(limit for limit in range(1 << 20) if limit - sum(fd < limit for fd in taken) == free)
+
+
+def test_a_process_that_is_forked_too_late_is_no_second_rank(own):
+    """The zygote does not answer for a while, as on a machine that swaps."""
+    without_rank_1(own)
+    zygote = parent_of(parent_of(own.group["ranks"][0]["pid"]))
+    os.kill(zygote, signal.SIGSTOP)
+    try:
+        fail_to_replace(own, "does not answer")
+    finally:
+        os.kill(zygote, signal.SIGCONT)
+    replace(own)  # forked after the other
+    shims = {parent_of(rank["pid"]) for rank in own.group["ranks"]}
+    until(lambda: children(zygote) == shims, lambda: (children(zygote), shims))
+
+
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def children(pid):
+    return {int(name) for name in filter(str.isdigit, os.listdir("/proc")) if is_child(int(name), pid)}
+
+
+def is_child(pid, parent):
+    try:
+        return parent_of(pid) == parent
+    except OSError:
+        return False
