@@ -197,7 +197,8 @@ test('a hostile notebook starts nothing and sets nothing that was not seen', asy
 test('a cell that is run while the server imports torch for all groups says so, and then runs', async ({ page, request }) => {
   const release = writeEnvironment('held');
   const start = { num_ranks: 2, environment: 'held' };
-  lab.writeNotebook('shared-import.ipynb', ['print("one of", dist.get_world_size())'], { jupyter_dist: { group: 'first', ranks: 'all', start } });
+  const own = { source: 'x = 1', metadata: { jupyter_dist: { target: 'kernel' } } };
+  lab.writeNotebook('shared-import.ipynb', ['print("one of", dist.get_world_size())', own], { jupyter_dist: { group: 'first', ranks: 'all', start } });
   await lab.openNotebook(page, 'shared-import.ipynb');
   const select = page.getByLabel('Run cells on');
   await expect(select.locator('option:checked')).toHaveText('first (not running)');
@@ -209,11 +210,17 @@ test('a cell that is run while the server imports torch for all groups says so, 
   // The page says so at once, and the server when it has been asked.
   const answered = async () => (await (await request.get('/jupyter-dist/api/groups/first')).json()).error.message;
   await expect.poll(answered).toBe("There is no group 'first' yet: it is about to start.");
+  await lab.cell(page, 1).editor.click();
   release();
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect(cell.items).toHaveText(/one of 2/);
   await expect(note).toHaveCount(0);
   await expect(select).not.toBeFocused(); // the user is in the cell
+  // The group is for the notebook, from which it was started, and not for the cell in which the user is by then.
+  await cell.editor.click();
+  await expect(select.locator('option:checked')).toHaveText(/^first/);
+  await lab.saveNotebook(page);
+  expect(lab.readNotebook('shared-import.ipynb').cells[1].metadata.jupyter_dist).toEqual({ target: 'kernel' });
 });
 
 test('a cell that is run while its group imports torch says so, and then runs', async ({ page }) => {

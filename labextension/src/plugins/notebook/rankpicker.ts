@@ -85,9 +85,10 @@ function starts(
   trans: TranslationBundle
 ): { startGroup(): void; startAgain(): void; startNew(ranks: number): void } {
   const choose = async (starting: Promise<IGroup | null>): Promise<void> => {
+    const chosen = model.groupChoice();
     const group = await starting;
     if (group && !panel.isDisposed) {
-      model.chooseGroup(group);
+      chosen(group);
       if (mayTakeFocus(panel.toolbar.node)) {
         focusPicker(panel.toolbar.node);
       }

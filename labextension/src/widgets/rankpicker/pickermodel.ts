@@ -95,11 +95,16 @@ export abstract class TargetModel extends ChangingModel {
   chooseGroup(group: IGroup | null): void {
     if (group === null) {
       this._setter()(null);
-      return;
+    } else {
+      this.groupChoice()(group);
     }
+  }
+
+  /** The same for a group that is started first: it is for the notebook or the cells that the picker applies to now. */
+  groupChoice(): (group: IGroup) => void {
     const ranks = this.target?.ranks ?? 'all';
-    const target = { group: group.name, ranks: fits(ranks, group) ? ranks : 'all' };
-    this._setter()(target, this._starter.describe(group));
+    const set = this._setter();
+    return group => set({ group: group.name, ranks: fits(ranks, group) ? ranks : 'all' }, this._starter.describe(group));
   }
 
   /** Run cells on these ranks. Throws a DistError if the expression is invalid. */
