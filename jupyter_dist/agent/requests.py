@@ -13,6 +13,7 @@ from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
+from jupyter_dist.journal.ends import Span, first_and_last
 from jupyter_dist.journal.reader import execution_records, rank_page
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -258,9 +259,9 @@ class Requests:
         execution = group.dispatcher.queue.get(header["execution_id"])
         if execution.begin_seq is None:
             return {"skipped_bytes": 0, "head_records": 0}, b""
-        found = asyncio.to_thread(_head_and_tail, group.journal.directory, execution, int(header["max_bytes"]))
-        data, head_records, skipped = await found
-        return {"skipped_bytes": skipped, "head_records": head_records}, data
+        span = Span(execution.id, execution.begin_seq, execution.end_seq)
+        ends = await asyncio.to_thread(first_and_last, group.journal.directory, span, int(header["max_bytes"]))
+        return {"skipped_bytes": ends.skipped_bytes, "head_records": ends.num_first}, ends.data
 
     async def _lease(self, header: Header, _: bytes) -> Answer:
         self._agent.lease_seconds = float(header["seconds"])
@@ -309,26 +310,3 @@ def _begun_code(directory: Path, execution: Execution) -> bytes:
     assert execution.begin_seq is not None
     records = execution_records(directory, execution.id, execution.begin_seq, execution.begin_seq)
     return next((record.payload for record in records), b"")
-
-
-def _head_and_tail(directory: Path, execution: Execution, max_bytes: int) -> tuple[bytes, int, int]:
-    """Return the first and last records of the execution as frames, up to `max_bytes`.
-
-    Also how many of them are the first ones, and how many bytes are left out after these.
-    """
-    assert execution.begin_seq is not None
-    head: list[bytes] = []
-    tail: list[bytes] = []
-    head_size = tail_size = skipped = 0
-    for record in execution_records(directory, execution.id, execution.begin_seq, None):
-        if not tail and head_size + len(record.frame) <= max_bytes // 2:
-            head.append(record.frame)
-            head_size += len(record.frame)
-            continue
-        tail.append(record.frame)
-        tail_size += len(record.frame)
-        while tail_size > max_bytes // 2 and len(tail) > 1:
-            dropped = len(tail.pop(0))
-            tail_size -= dropped
-            skipped += dropped
-    return b"".join(head + tail), len(head), skipped

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import stat
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from jupyter_dist.protocol.ranks import expand_ranks
 from jupyter_dist.protocol.specs import MAX_SEQ
@@ -26,6 +28,8 @@ READ_BYTES = 1 << 20
 MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 # In pages each record counts at least this much: short ones cost the time of parsing, not of their bytes.
 LEAST_RECORD_BYTES = 512
+# Far more than ranks have on the way when the agent gives them their next cell.
+LATE_BYTES = 64 << 20
 _IS_SEQ = re.compile(r"[0-9]{20}")
 
 
@@ -146,8 +150,9 @@ def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) ->
     """
     page: deque[Record] = deque()
     size = 0
+    wanted = _of_log(rank)
     for segment in reversed([first for first, _ in segments(directory) if before is None or first < before]):
-        with closing(_backward(directory, segment, rank, MAX_SEQ if before is None else before)) as found:
+        with closing(_backward(directory, segment, wanted, MAX_SEQ if before is None else before)) as found:
             for record in found:
                 size += max(len(record.frame), LEAST_RECORD_BYTES)
                 if page and size > max_bytes:
@@ -156,57 +161,148 @@ def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) ->
     return list(page), False
 
 
-def execution_records(directory: Path, execution_id: str, first_seq: int, last_seq: int | None) -> Iterator[Record]:
-    """Yield the records of one execution, from its `begin` up to `last_seq`.
+def execution_records(
+    directory: Path, execution_id: str, first_seq: int, last_seq: int | None
+) -> Generator[Record, None, None]:
+    """Yield the records of one execution, from its `begin` (or its `end`) up to `last_seq`.
 
-    Without that up to where the journal ends now, or until each of its ranks has ended a later execution: until then a
-    thread that it left may have printed. A journal that is written faster than it is read has no other end.
+    Without that up to where the journal ends now, or until the execution can have no more: see _Leavers. A journal that
+    is written faster than it is read has no other end. Records of others are not parsed.
     """
-    end = _end(directory) if last_seq is None else None
-    busy: set[int] | None = None
-    with closing(JournalCursor(directory, first_seq - 1)) as cursor:
-        while (records := cursor.read()) and busy != set():
-            for record in records:
-                header = record.header
-                if last_seq is not None and header["seq"] > last_seq:
-                    return
-                if header.get("execution_id") == execution_id:
-                    if header["kind"] == "begin":
-                        busy = (busy or set()) | set(expand_ranks(header["ranks"]))  # a later one adds ranks
-                    yield record
-                elif busy and header["kind"] == "rank_end":
-                    busy.difference_update(ranks_of(header) or ())
-            if end is not None and cursor.position >= end:
+    leavers = _Leavers(execution_id)
+    pattern = re.compile(_naming(execution_id).pattern + rb'|"kind":"(?:begin|rank_end)"')
+    for data, start in _forward(directory, first_seq):
+        for record in scan(data, start, pattern):
+            if record.header["seq"] < first_seq:
+                continue
+            if last_seq is not None and record.header["seq"] > last_seq:
                 return
+            leavers.take(record.header)
+            if record.header.get("execution_id") == execution_id:
+                yield record
+        if leavers.are_gone(len(data)):
+            return
 
 
-def _end(directory: Path) -> tuple[int, int]:
-    """Return the newest segment and its size; zeros if the journal is gone."""
-    for first_seq, path in segments(directory)[-1:]:
-        with suppress(FileNotFoundError):
-            return first_seq, path.lstat().st_size
-    return 0, 0
+def records_backward(directory: Path, execution_id: str, after: int, before: int) -> Generator[Record, None, None]:
+    """Yield the records of one execution between two numbers, newest first. Those of others are not parsed."""
+    wanted = _Wanted(_naming(execution_id), lambda _: True, lambda record: _record_of(execution_id, record))
+    for segment in reversed([first for first, _ in segments(directory) if first < before]):
+        with closing(_backward(directory, segment, wanted, before)) as found:
+            yield from (record for record in found if record.header["seq"] > after)
+        if segment <= after:
+            return
 
 
-def _backward(directory: Path, segment: int, rank: int, before: int) -> Generator[Record, None, None]:
-    """Yield the records of a segment that belong in the log of a rank, newest first, from those before a number."""
+def place_of(directory: Path, seq: int, offset: int) -> int:
+    """Return how many bytes the journal has before an offset in the segment that has a record."""
+    names = segments(directory)
+    own = max((first for first, _ in names if first <= seq), default=0)
+    for first, path in names:
+        if first < own:
+            with suppress(FileNotFoundError):  # the oldest are removed at the quota
+                offset += path.lstat().st_size
+    return offset
+
+
+class _Leavers:
+    """The ranks of an execution, which leave it: what a thread of it prints belongs to it until the next cell runs.
+
+    That cell has begun on a rank at the latest when it has ended there, or when the journal has much after its `begin`:
+    it may run for days.
+    """
+
+    def __init__(self, execution_id: str) -> None:
+        self._execution_id = execution_id
+        self._busy: set[int] | None = None  # have not ended a later one
+        self._waiting: set[int] = set()  # have not begun a later one
+        self._late_bytes = 0  # read since there are none
+
+    def take(self, header: Header) -> None:
+        """Take a record."""
+        kind = header["kind"]
+        if header.get("execution_id") == self._execution_id:
+            # A later `begin` adds ranks. Without one, all of them are known at the end.
+            if kind == "begin" or (kind == "end" and self._busy is None and header.get("ranks") is not None):
+                ranks = expand_ranks(header["ranks"])
+                self._busy = {*(self._busy or ()), *ranks}
+                self._waiting.update(ranks)
+        elif self._busy and kind == "rank_end":
+            self._busy.difference_update(ranks_of(header) or ())
+        elif kind == "begin":
+            self._waiting.difference_update(expand_ranks(header["ranks"]))
+
+    def are_gone(self, num_bytes: int) -> bool:
+        """Whether there are no more records of the execution, after so many more bytes."""
+        if self._busy is not None and not self._waiting:
+            self._late_bytes += num_bytes
+        return self._busy == set() or self._late_bytes > LATE_BYTES
+
+
+class _Wanted(NamedTuple):
+    """What is looked for in the journal."""
+
+    pattern: re.Pattern[bytes]  # without parsing; any other spelling of a header is not the writer's
+    may_be_in: Callable[[Block], bool]
+    part: Callable[[Record], Record | None]  # of a record what is wanted
+
+
+def _naming(execution_id: str) -> re.Pattern[bytes]:
+    """Return what is in the headers of an execution's records."""
+    return re.compile(re.escape(f'"execution_id":{json.dumps(execution_id)}'.encode()))
+
+
+def _record_of(execution_id: str, record: Record) -> Record | None:
+    return record if record.header.get("execution_id") == execution_id else None
+
+
+def _of_log(rank: int) -> _Wanted:
+    """Return what belongs in the log of a rank."""
+    pattern = re.compile(rb'"kind":"begin"|"ranks":|"rank":(?:%d|null)[,}]' % rank)
+    return _Wanted(
+        pattern,
+        lambda block: block.may_concern(rank),
+        lambda record: _of_rank(record, rank) if _concerns(record.header, rank) else None,
+    )
+
+
+def _forward(directory: Path, first_seq: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the journal as it is now from the block of a record on: its bytes, and their place in their segment."""
+    names = [first for first, _ in segments(directory) if first <= MAX_SEQ]
+    begin = max((first for first in names if first <= first_seq), default=0)
+    for segment in [first for first in names if first >= begin]:
+        path = segment_path(directory, segment)
+        if (fd := _open_segment(path)) < 0:
+            continue
+        with open(fd, "rb"):
+            blocks = read_blocks(path, os.fstat(fd).st_size)
+            indexed = [place for place, block in enumerate(blocks) if 0 < block.first_seq <= first_seq]
+            start = blocks[indexed[-1]].start if indexed else 0
+            for block in [block for block in blocks if block.start >= start]:
+                if (data := _read_block(fd, block)) is None:  # the index is wrong
+                    rest = 0 if block.start == start else block.start
+                    yield os.pread(fd, MAX_SEGMENT_BYTES, rest), rest
+                    break
+                yield data, block.start
+
+
+def _backward(directory: Path, segment: int, wanted: _Wanted, before: int) -> Generator[Record, None, None]:
+    """Yield what is wanted of a segment, newest first, from the records before a number."""
     path = segment_path(directory, segment)
     fd = _open_segment(path)
     if fd < 0:
         return
-    # Found without parsing it; any other spelling of a header is not the writer's.
-    pattern = re.compile(rb'"kind":"begin"|"ranks":|"rank":(?:%d|null)[,}]' % rank)
-    with open(fd, "rb") as file:
+    with open(fd, "rb"):
         for block in reversed(read_blocks(path, os.fstat(fd).st_size)):
-            if block.first_seq >= before or not block.may_concern(rank):
+            if block.first_seq >= before or not wanted.may_be_in(block):
                 continue
-            data = _read_block(fd, block)
+            data, start = _read_block(fd, block), block.start
             is_right = data is not None
             if data is None:  # the index is wrong
-                data = file.read(MAX_SEGMENT_BYTES)
+                data, start = os.pread(fd, MAX_SEGMENT_BYTES, 0), 0
             # Do not stop at the first one: a number out of order is forged, and later records may be valid.
-            records = (record for record in scan(data, 0, pattern) if record.header["seq"] < before)
-            found = [_of_rank(record, rank) for record in records if _concerns(record.header, rank)]
+            records = (record for record in scan(data, start, wanted.pattern) if record.header["seq"] < before)
+            found = [part for record in records if (part := wanted.part(record)) is not None]
             yield from reversed(found)
             if not is_right:
                 return
@@ -228,6 +324,8 @@ def _of_rank(record: Record, rank: int) -> Record:
 
 def _read_block(fd: int, block: Block) -> bytes | None:
     """Return the bytes of a block; None unless a record is at its start and at its end, as its index says."""
+    if block.end - block.start > MAX_SEGMENT_BYTES:  # a rank may have made the file as long as it likes
+        return None
     data = os.pread(fd, block.end - block.start, block.start)
     if block.first_seq:
         first = next(scan(data), None)

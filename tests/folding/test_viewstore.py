@@ -130,3 +130,22 @@ def test_finished_views_are_forgotten_when_there_are_many(monkeypatch):
             store.feed({**header, "execution_id": f"e-{number}"}, payload)
     kept = [number for number in range(10) if store.peek(f"e-{number}") is not None]
     assert kept == [6, 7, 8, 9]
+
+
+def test_cells_that_wait_do_not_push_out_the_view_of_one_that_runs():
+    async def fetch(execution_id):
+        raise AssertionError("it is in memory")
+
+    store = ViewStore(fetch)
+    records = recorded(3).records
+    for record in records[:2]:
+        store.feed(*record)
+    for number in range(2 * viewstore.MAX_OPEN):
+        store.expect(f"e-queued-{number}", "0")
+    assert len(store.open()) == viewstore.MAX_OPEN
+    for record in records[2:]:
+        assert store.feed(*record) == "e-1"
+    (item,) = asyncio.run(store.get("e-1", "0")).snapshot().items
+    assert item.text == "line 0\nline 1\nline 2\n"
+    begin = {"seq": 9, "at": 0.0, "kind": "begin", "execution_id": "e-queued-0", "ranks": "0"}
+    assert store.feed(begin, b"") == "e-queued-0"  # one that was dropped comes back when it begins

@@ -38,6 +38,12 @@ def server_again(jp_serverapp):
     return replace
 
 
+@pytest.fixture
+def manager_of(jp_serverapp):
+    """The manager that the extension has now."""
+    return lambda: jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.manager
+
+
 @pytest.mark.parametrize("orderly", [True, False])
 async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly, tmp_path):
     before = await api.start(name="g")
@@ -74,6 +80,44 @@ async def test_a_new_server_takes_over_a_running_cell(api, server_again, orderly
     assert [cell["code"] for cell in history[:2]] == ["x = 7\nprint('done', rank)\nx", code]
     assert texts(await api.view("g", queued)) == [("0-1", "queued\n")]
     channel.socket.close()
+
+
+async def test_a_page_that_waits_for_a_stopped_agent_sees_all_groups_meanwhile(api, server_again, manager_of):
+    """It loads the view of a running cell, which this server has not followed, so that its agent must be asked."""
+    await api.start(1, name="other")
+    group = await api.start(1, name="g")
+    running = await api.submit("g", "import time\nprint('before')\ntime.sleep(1000)")
+    await api.shown("g", running, "before")
+    await server_again()
+    agent = manager_of().get("g").status.fields["agent_pid"]
+    os.kill(agent, signal.SIGSTOP)
+    seen = []
+    try:
+        channel = await api.channel()
+        channel.subscribe("groups")
+        await channel.next_of("changes")
+        channel.subscribe("execution", group="g", execution=running)
+        while not any(is_told(message, group["id"], "unresponsive") for message in seen):
+            seen.append(await channel.next())
+        busy = await api.submit("other", "import time; time.sleep(1000)")
+        while busy not in str(seen[-1]):
+            seen.append(await channel.next())
+        assert {message["type"] for message in seen} == {"changes"}
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    while not any(message["type"] == "execution" for message in seen):
+        seen.append(await channel.next())
+    assert "before" in str([message for message in seen if message["type"] == "view"])
+    assert seen[-1]["execution"]["state"] == "running"
+    assert "error" not in [message["type"] for message in seen]
+    await channel.close()
+
+
+def is_told(message, group, state):
+    if message["type"] != "changes":
+        return False
+    whole = [(one["id"], one["state"]) for one in message["groups"]]
+    return (group, state) in [*whole, *((one["id"], one["fields"].get("state")) for one in message["changes"])]
 
 
 async def test_a_group_that_died_is_lost_and_its_log_is_there(api, server_again, groups_path):

@@ -1,25 +1,19 @@
 import contextlib
 import os
-import struct
 
 import pytest
+from damage import FORGERIES, append_to_last_segment, spoil
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jupyter_dist.journal import blocks, reader
-from jupyter_dist.journal import writer as writer_module
+from jupyter_dist.journal import blocks
 from jupyter_dist.journal.overflow import MAX_WAITING_BYTES, Overflow
 from jupyter_dist.journal.reader import JournalCursor, execution_records, rank_page, segments
-from jupyter_dist.journal.record import record_prefix, scan
+from jupyter_dist.journal.record import scan
 from jupyter_dist.journal.sound import is_sound
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.server.mirror.pastruns import journal_runs
-from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
-
-
-@pytest.fixture
-def small_segments(monkeypatch):
-    monkeypatch.setattr(writer_module, "SEGMENT_BYTES", 4000)
+from jupyter_dist.transport.frames import FrameDecoder
 
 
 def write(journal, count, size=100, **fields):
@@ -196,31 +190,6 @@ def test_what_a_slow_server_does_not_take_of_a_full_disk_is_bounded_and_counted(
     assert f"{overflow.dropped_bytes} of them not shown either" in str(overflow)
 
 
-def append_to_last_segment(directory, data):
-    with segments(directory)[-1][1].open("ab") as file:
-        file.write(data)
-
-
-def forged(payload=b"", **header):
-    frame = encode_frame({"at": 1.0, **header}, payload)
-    return record_prefix(frame) + frame
-
-
-FORGERIES = [
-    b"x" * (3 << 20),
-    b"\xf0JDR" * (1 << 19),
-    b"\xf0JDR" + b"\0\0\0\0" + struct.pack("!II", 10, MAX_PAYLOAD_BYTES),
-    b"\xf0JDR" + b"\0\0\0\0" + b"\xff" * 8 + b"y" * (2 << 20),
-    forged(kind="note"),
-    forged(seq=10**15, kind="note"),
-    forged(seq=10**15, kind="stream", rank=0, name="stdout", execution_id="e"),
-    forged(seq=True, kind="note"),
-    forged(seq="4", kind=["x"]),
-    forged(seq=4, kind="begin", execution_id="e", ranks="0-6000000"),
-    forged(seq=4, kind="begin", execution_id="e", ranks="0-4095," * 500),
-]
-
-
 @pytest.mark.parametrize("forgery", FORGERIES, ids=range(len(FORGERIES)))
 def test_who_follows_the_journal_misses_nothing_after_what_somebody_else_wrote_into_it(tmp_path, forgery):
     journal = JournalWriter(tmp_path)
@@ -240,11 +209,6 @@ def test_who_follows_the_journal_misses_nothing_after_what_somebody_else_wrote_i
     journal.close()
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1000)
-
-
 def write_cells(journal, count, lines=10):
     """Write cells of ranks 0 to 2; 0 and 1 print, 2 prints nothing."""
     for number in range(count):
@@ -262,14 +226,6 @@ def all_pages(directory, rank):
         found = [record.header["seq"] for record in page] + found
         before = found[0]
     return found
-
-
-@pytest.fixture
-def scanned(monkeypatch):
-    """How many bytes the reader looked at."""
-    sizes = []
-    monkeypatch.setattr(reader, "scan", lambda data, *rest: sizes.append(len(data)) or scan(data, *rest))
-    return sizes
 
 
 def test_a_page_of_a_rank_reads_only_where_that_rank_has_records(tmp_path, small_blocks, scanned):
@@ -310,19 +266,6 @@ def test_what_a_thread_prints_after_its_cell_belongs_to_it_until_each_rank_has_e
     found = [record.header["seq"] for record in execution_records(tmp_path, "e0", 1, None)]
     assert found == [*range(1, 17), 18, 21]
     journal.close()
-
-
-def spoil(state, path, other):
-    whole = path.read_bytes()
-    path.unlink()
-    if state == "a folder":
-        path.mkdir()
-    elif state == "torn":
-        path.write_bytes(whole[:-20])
-    elif state == "of another segment":
-        path.write_bytes(other)
-    elif state == "with a gap":
-        path.write_bytes(b"".join(line for place, line in enumerate(whole.splitlines(True)) if place != 1))
 
 
 @pytest.mark.parametrize("state", ["none", "torn", "of another segment", "a folder", "with a gap"])

@@ -107,9 +107,13 @@ class ViewStore:
         return view
 
     def _forget_open(self) -> None:
-        """Drop excess open views. A group runs few cells at once; more are forged, and are rebuilt on request."""
+        """Drop an excess open view: that of a cell that waits, which comes back with its `begin`, and misses nothing.
+
+        A group runs few cells at once; more are forged, and are rebuilt on request.
+        """
         if len(self._views) - len(self._finished) > MAX_OPEN:
-            del self._views[next(key for key in self._views if key not in self._finished)]
+            is_open = [key for key in self._views if key not in self._finished]
+            del self._views[next((key for key in is_open if not self._views[key].began), is_open[0])]
 
     def _forget_some(self, ended: View) -> None:
         """Drop the finished views that were used least, after one that has just ended."""

@@ -160,8 +160,9 @@ class GroupManager:
                 return group
             start = asyncio.create_task(self._start(request, key), name="start a group")
             self._keyed[key] = request, start
-            while len(self._keyed) > MAX_KEYS:
-                del self._keyed[next(iter(self._keyed))]
+            ended = [old for old, (_, known) in self._keyed.items() if known.done()]
+            for old in ended[: max(0, len(self._keyed) - MAX_KEYS)]:
+                del self._keyed[old]
         try:
             return await asyncio.shield(start)
         except JupyterDistError:  # no group was started

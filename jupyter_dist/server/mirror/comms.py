@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.messages import CommNews, CommState
 from jupyter_dist.transport.frames import Header
 
@@ -34,17 +33,15 @@ class CommFollower:
         self._is_lost, self._news = True, []
 
     async def load(self) -> None:
-        """Fetch all comms if they are needed. Raises JupyterDistError; if the agent is away, the page has to wait."""
+        """Fetch all comms if they are needed. Raises JupyterDistError."""
         if not self._is_lost:
             return
         self._is_lost = False
         try:
             answer = await self._fetch()
-        except JupyterDistError as err:
+        except BaseException:
             self._is_lost = True
-            if err.code not in ("agent_unreachable", "timed_out"):
-                raise
-            return
+            raise
         self._comms, self._seq = list(answer["comms"]), int(answer["seq"])
 
     def take(self) -> tuple[list[CommState] | None, list[CommNews]]:

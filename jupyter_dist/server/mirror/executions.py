@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, cast
 
+from jupyter_dist.journal.ends import Span
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState
@@ -25,26 +26,31 @@ class Executions:
         self._group_id = group_id
         self._models: dict[str, models.Execution] = {}
         self._unfinished: dict[str, models.Execution] = {}
+        self._ended: dict[str, None] = {}  # the others, in the order in which they ended
         self._codes: dict[str, str] = {}
         self._num_chars = 0
         self._lines: dict[str, str] = {}
-        self._begins: dict[str, int | None] = {}
+        self._spans: dict[str, tuple[int | None, int | None]] = {}  # the records with which it began and ended
 
     def update(self, status: dict[str, Any]) -> models.Execution:
-        """Store the agent's newest status of an execution and return its model."""
+        """Store the agent's newest status of an execution and return its model.
+
+        Beyond MAX_KEPT those that ended first are dropped, and never one that has not ended: pages and clients wait
+        for it.
+        """
         execution_id = status["id"]
         model = {**_interned(status), "group": self._group_id}  # an agent of another version is taken at its word
         if "code" in status:  # sent by an agent of protocol 1
             self.set_code(execution_id, status["code"])
         if "line" in status:
             self._lines[execution_id] = status["line"]
-        for internal in ("code", "line", "end_seq"):
+        for internal in ("code", "line"):
             model.pop(internal, None)
-        self._begins[execution_id] = model.pop("begin_seq", None)
+        self._spans[execution_id] = model.pop("begin_seq", None), model.pop("end_seq", None)
         self._store(execution_id, cast(models.Execution, model))
         self.counts[execution_id] = status.get("execution_count")
-        while len(self._models) > MAX_KEPT:
-            self._forget(next(iter(self._models)))
+        while len(self._models) > MAX_KEPT and self._ended:
+            self._forget(next(iter(self._ended)))
         return cast(models.Execution, model)
 
     def set_code(self, execution_id: str, code: str) -> None:
@@ -85,7 +91,12 @@ class Executions:
 
     def begin_seq(self, execution_id: str) -> int | None:
         """Return the record with which it began; None if it never ran."""
-        return self._begins.get(execution_id)
+        return self._spans.get(execution_id, (None, None))[0]
+
+    def span(self, execution_id: str) -> Span | None:
+        """Return where the journal has its records; None if it never ran."""
+        begin_seq, end_seq = self._spans.get(execution_id, (None, None))
+        return None if begin_seq is None else Span(execution_id, begin_seq, end_seq)
 
     def all(self) -> list[models.Execution]:
         """Return all, without code."""
@@ -121,16 +132,19 @@ class Executions:
         self._models[execution_id] = model
         if is_final(model):
             self._unfinished.pop(execution_id, None)
+            self._ended.setdefault(execution_id)
         else:
             self._unfinished[execution_id] = model
+            self._ended.pop(execution_id, None)
 
     def _forget(self, execution_id: str) -> None:
         self._num_chars -= len(self._codes.pop(execution_id, ""))
         tables: tuple[dict[str, Any], ...] = (
             self._models,
             self._unfinished,
+            self._ended,
             self._lines,
-            self._begins,
+            self._spans,
             self.counts,
         )
         for table in tables:

@@ -123,6 +123,15 @@ class FollowedGroup:
         await self._link.open(protocol, self._on_hello, hello_seconds)
         if self.status.told_state == "warm":
             return
+        try:
+            await self._take_up()
+        except BaseException:  # half attached, it would be shown as ready, and none of its output
+            await self._link.close()
+            self.comms.reset()
+            raise
+
+    async def _take_up(self) -> None:
+        """Follow the group from where this server left it."""
         if self._link.protocol >= PACKED_PROTOCOL:
             await self._fetch_executions()
         # After a lost connection from the same record, even if none had arrived: views that are expected miss none.
@@ -203,17 +212,7 @@ class FollowedGroup:
             self._changed()
 
     def _mark_incompatible(self) -> None:
-        content = self.directory.read_group_json()
-        self.status.silence = None
-        self.status.take_remains(content)
-        version = f"jupyter_dist {content['version']}" if content.get("version") else "another version of jupyter_dist"
-        error = JupyterDistError(
-            "incompatible",
-            f"Group '{self.name}' was started by {version} (protocol {content.get('protocol')!r:.20}); this server "
-            f"speaks protocols {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}.",
-            "Its ranks keep running. Use it from a server of that version, or shut it down.",
-        )
-        self.status.update(state="incompatible", error=error.to_dict())
+        self.status.mark_incompatible(self.directory.read_group_json())
         self._changed()
 
     async def _connect(self) -> None:

@@ -1,14 +1,15 @@
-"""The past output of a group: records from the agent, or from the journal's files if the agent is gone."""
+"""The past output of a group: records from the agent, or from the journal's files if the agent does not answer."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from jupyter_dist.journal.reader import execution_records, rank_page
+from jupyter_dist.journal.ends import Ends, Span, first_and_last
+from jupyter_dist.journal.reader import rank_page
 from jupyter_dist.journal.wide import of_rank
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -25,6 +26,9 @@ from .pastruns import Codes, journal_runs, needed_runs, run_of
 
 MAX_VIEW_BYTES = 64 << 20  # records read for a view: far more than it shows
 FETCH_SECONDS = 30.0
+# Its agent has ended, is stopped, or no longer keeps an old execution.
+_UNANSWERED = ("agent_unreachable", "timed_out", "unknown_execution")
+MAX_READS_AT_ONCE = 2  # each takes a few times MAX_VIEW_BYTES of memory
 MAX_HISTORY_CHARS = 4 << 20
 
 
@@ -48,6 +52,7 @@ class History:
         self._is_sound = is_sound  # other records are skipped
         self._rings: dict[int, LogRing] = {}
         self._filling = asyncio.Lock()
+        self._reads = asyncio.Semaphore(MAX_READS_AT_ONCE)
 
     async def fetch_code(self, execution_id: str) -> None:
         """Load the code of an execution; it stays unknown if it is no longer stored."""
@@ -60,7 +65,8 @@ class History:
 
     async def execution_records(self, execution_id: str) -> list[Record]:
         """Return all records of an execution (of a huge one: the first and last)."""
-        found = await self._records(execution_id, MAX_VIEW_BYTES, math.inf)
+        async with self._reads:
+            found = await self._records(execution_id, MAX_VIEW_BYTES)
         records = [*found.first, *found.last]
         for record, payload in records[:1]:
             if record["kind"] == "begin":
@@ -69,35 +75,39 @@ class History:
 
     async def printed(self, execution_id: str, max_bytes: int) -> Printed:
         """Return the records of an execution; see Printed."""
-        return await self._records(execution_id, max_bytes, max_bytes)
+        return await self._records(execution_id, max_bytes)
 
-    async def _records(self, execution_id: str, asked_bytes: int, read_bytes: float) -> Printed:
-        """Ask the agent for that much; without one, read as much of the journal."""
-        if self._link.answers:
-            fields: dict[str, Any] = {"execution_id": execution_id, "max_bytes": asked_bytes}
-            answer, payload = await self._link.request("execution_records", timeout_seconds=FETCH_SECONDS, **fields)
-            return await asyncio.to_thread(self._decoded, answer, payload)
-        begin_seq = self._executions.begin_seq(execution_id)
-        if begin_seq is None:
+    async def _records(self, execution_id: str, max_bytes: int) -> Printed:
+        """Ask the agent for that much; without an answer, read as much of the journal."""
+        fields = {"execution_id": execution_id, "max_bytes": max_bytes}
+        if (answered := await self._ask("execution_records", **fields)) is not None:
+            answer, payload = answered
+            # An older agent does not say how many are the first.
+            ends = Ends(payload, answer.get("head_records", sys.maxsize), answer["skipped_bytes"])
+            return await asyncio.to_thread(self._printed, ends)
+        span = self._executions.span(execution_id)
+        if span is None:
             return Printed([], [], 0)
-        return await asyncio.to_thread(self._read, execution_id, begin_seq, read_bytes)
+        return await asyncio.to_thread(self._read, span, max_bytes)
 
-    def _decoded(self, answer: Header, payload: bytes) -> Printed:
-        found = list(FrameDecoder().feed(payload))
-        num_first = answer.get("head_records", len(found))  # an older agent does not say
-        first, last = found[:num_first], found[num_first:]
-        return Printed(self._sound(first), self._sound(last), answer["skipped_bytes"])
+    async def _ask(self, t: str, **fields: Any) -> tuple[Header, bytes] | None:
+        """Return what the agent answers; None where the journal's files have to do. Raises JupyterDistError."""
+        if not self._link.answers:
+            return None
+        try:
+            return await self._link.request(t, timeout_seconds=FETCH_SECONDS, **fields)
+        except JupyterDistError as err:
+            if err.code not in _UNANSWERED:
+                raise
+            return None
 
-    def _read(self, execution_id: str, begin_seq: int, max_bytes: float) -> Printed:
-        first: list[Record] = []
-        num_bytes = unread_bytes = 0
-        for record in execution_records(self._directory.journal_path, execution_id, begin_seq, None):
-            num_bytes += len(record.frame)
-            if num_bytes <= max_bytes:
-                first.append((record.header, record.payload))
-            else:
-                unread_bytes = int(num_bytes - max_bytes)
-        return Printed(self._sound(first), [], unread_bytes)
+    def _printed(self, ends: Ends) -> Printed:
+        found = list(FrameDecoder().feed(ends.data))
+        first, last = found[: ends.num_first], found[ends.num_first :]
+        return Printed(self._sound(first), self._sound(last), ends.skipped_bytes)
+
+    def _read(self, span: Span, max_bytes: int) -> Printed:
+        return self._printed(first_and_last(self._directory.journal_path, span, max_bytes))
 
     async def runs(self) -> tuple[list[Run], dict[str, str]]:
         """Return all runs of cells that are known, oldest first, and the code of those that a script may need.
@@ -175,9 +185,8 @@ class History:
         return True
 
     async def _page(self, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
-        if self._link.answers:
-            fields: dict[str, Any] = {"rank": rank, "before": before, "max_bytes": max_bytes}
-            answer, payload = await self._link.request("page", timeout_seconds=FETCH_SECONDS, **fields)
+        if (answered := await self._ask("page", rank=rank, before=before, max_bytes=max_bytes)) is not None:
+            answer, payload = answered
             return self._sound(FrameDecoder().feed(payload)), bool(answer["more"])
         journal = self._directory.journal_path
         records, more = await asyncio.to_thread(rank_page, journal, rank, before, max_bytes)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
-from jupyter_dist.protocol.specs import LOCAL
+from jupyter_dist.protocol.specs import LOCAL, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.system.limits import within
 
@@ -132,6 +132,20 @@ class GroupStatus:
         dead = [{**rank, "state": "dead", "execution_id": None} for rank in self.fields.get("ranks", [])]
         gone = [{**node, "state": "gone"} for node in self._nodes]
         self.update(state="lost", error=error.to_dict(), ranks=dead, nodes=gone, join=None)
+
+    def mark_incompatible(self, group_json: dict[str, Any]) -> None:
+        """Mark the group as one of another version: its ranks keep running, but this server cannot use them."""
+        self.silence = None
+        self.take_remains(group_json)
+        version = group_json.get("version")
+        by = f"jupyter_dist {version}" if version else "another version of jupyter_dist"
+        error = JupyterDistError(
+            "incompatible",
+            f"Group '{self.name}' was started by {by} (protocol {group_json.get('protocol')!r:.20}); this server "
+            f"speaks protocols {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}.",
+            "Its ranks keep running. Use it from a server of that version, or shut it down.",
+        )
+        self.update(state="incompatible", error=error.to_dict())
 
     def take_remains(self, group_json: dict[str, Any]) -> None:
         """Fill in from group.json, which is all that is known of a group whose agent cannot be reached."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from jupyter_dist.protocol import models
@@ -17,6 +17,7 @@ from jupyter_dist.server.mirror.following import Topic
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.tasks import start_task
 
+from .loads import Loads
 from .subscriptions import SUBSCRIPTIONS, ExecutionSubscription, Request, Subscription, known_fields
 
 MIN_GAP_SECONDS = 0.05
@@ -44,7 +45,8 @@ class Page:
         self._errors: list[ErrorMessage] = []
         self._closing: list[Subscription] = []
         self._submitted: list[SubmittedMessage] = []
-        self._submitting: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()  # submits, messages to ranks, subscriptions that end
+        self._loads = Loads(self._wake)
         self._taken = asyncio.Event()  # set when there is one less of these
         self._is_closed = False
         self._follows_groups = True  # programs do not
@@ -72,9 +74,7 @@ class Page:
             await self.refuse(err, request)
             return
         # Its cells reach the agent in their order: a task runs at once up to the agent's answer.
-        task = start_task(self._submit(request, run), "submit a cell")
-        self._submitting.add(task)
-        task.add_done_callback(self._submitting.discard)
+        self._do_beside(self._submit(request, run), "submit a cell")
         await self._room()
 
     async def _submit(self, request: Request, run: Run) -> None:
@@ -84,9 +84,7 @@ class Page:
             self._submitted.append({"type": "submitted", "key": request["key"], "execution": execution})
         except Exception as err:  # outermost level of a message: whatever failed, the page gets an answer
             self._errors.append({"type": "error", "error": _reported(err), "request": known_fields(request)})
-        self._taken.set()
-        self._something.set()
-        self._urgent.set()
+        self._wake()
 
     async def pass_on(
         self, request: Request, may_run: Awaitable[None], run: Callable[[Request], Awaitable[object]]
@@ -97,9 +95,7 @@ class Page:
         except JupyterDistError as err:
             await self.refuse(err, request)
             return
-        task = start_task(self._pass_on(request, run), "pass a message to a rank")
-        self._submitting.add(task)
-        task.add_done_callback(self._submitting.discard)
+        self._do_beside(self._pass_on(request, run), "pass a message to a rank")
         await self._room()
 
     async def _pass_on(self, request: Request, run: Callable[[Request], Awaitable[object]]) -> None:
@@ -107,9 +103,7 @@ class Page:
             await run(request)
         except Exception as err:  # as above
             self._errors.append({"type": "error", "error": _reported(err), "request": known_fields(request)})
-            self._something.set()
-            self._urgent.set()
-        self._taken.set()
+            self._wake()
 
     async def refuse(self, error: JupyterDistError, request: Any = None) -> None:
         """Answer an invalid message with an error; return when there is room for the next."""
@@ -136,6 +130,7 @@ class Page:
         self._is_closed = True
         self._taken.set()
         self._stop_listening()
+        await self._loads.close()
         subscriptions = [*self._subscriptions.values(), *self._closing]
         self._subscriptions.clear()
         self._closing.clear()
@@ -154,14 +149,36 @@ class Page:
         self._forget(subscription)
         if request["type"] == "subscribe":
             self._follow(subscription)
-        self._something.set()
-        self._urgent.set()
+        self._wake()
 
     def _forget(self, subscription: Subscription) -> None:
         # A group can be given by name or id; the subscription's key has the id.
         old = self._subscriptions.pop(subscription.key, None)
-        if old is not None and old.needs_closing:
-            self._closing.append(old)
+        if old is not None:
+            self._end(old)
+
+    def _end(self, subscription: Subscription) -> None:
+        self._loads.drop(subscription)
+        if subscription.needs_closing:
+            self._closing.append(subscription)
+
+    async def _close(self, subscription: Subscription) -> None:
+        with contextlib.suppress(JupyterDistError):  # its agent is gone, or does not answer
+            await subscription.close()
+
+    def _do_beside(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = start_task(work, name)
+        self._beside.add(task)
+        task.add_done_callback(self._did_beside)
+
+    def _did_beside(self, task: asyncio.Task[None]) -> None:
+        self._beside.discard(task)
+        self._taken.set()
+
+    def _wake(self) -> None:
+        """Collect at once: a user waits for it."""
+        self._something.set()
+        self._urgent.set()
 
     def _follow(self, subscription: Subscription) -> None:
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
@@ -189,10 +206,11 @@ class Page:
             await self._taken.wait()
 
     def _num_waiting(self) -> int:
-        return len(self._errors) + len(self._closing) + len(self._submitted) + len(self._submitting)
+        return len(self._errors) + len(self._closing) + len(self._submitted) + len(self._beside)
 
     async def _wait(self) -> None:
-        due = [subscription.due for subscription in self._subscriptions.values() if subscription.due is not None]
+        waiting = (subscription for subscription in self._subscriptions.values() if subscription not in self._loads)
+        due = [subscription.due for subscription in waiting if subscription.due is not None]
         timeout = max(0.0, min(due) - time.monotonic()) if due else None
         try:
             await within(timeout, self._something.wait())
@@ -214,32 +232,41 @@ class Page:
         closing, self._closing = self._closing, []
         self._taken.set()
         for subscription in closing:
-            await subscription.close()
+            self._do_beside(self._close(subscription), "end a subscription")
         submitted, self._submitted = self._submitted, []
         messages: list[ServerMessage] = [*errors, *submitted]
         if GROUPS in changed and self._follows_groups and GROUPS not in self._subscriptions:
             messages.append({"type": "groups", "groups": [group.model() for group in self._manager.all()]})
-        now, seconds = time.monotonic(), 0.0
-        for key, subscription in list(self._subscriptions.items()):
-            is_due = subscription.due is not None and subscription.due <= now
-            if is_due or not changed.isdisjoint(subscription.topics):
-                seconds += await self._collect_from(key, subscription, messages)
+        self._begin_loads(changed)
+        await asyncio.sleep(0)  # most have nothing to wait for
+        seconds = 0.0
+        for subscription, load in self._loads.ended():
+            if self._subscriptions.get(subscription.key) is subscription:
+                seconds += self._collect_from(subscription, load, messages)
+                self._loads.again(subscription)
                 await asyncio.sleep(0)
         return messages, seconds
 
-    async def _collect_from(self, key: Topic, subscription: Subscription, messages: list[ServerMessage]) -> float:
-        """Add the messages of a subscription; return the time that building them took, without the wait for others."""
+    def _begin_loads(self, changed: set[Topic]) -> None:
+        now = time.monotonic()
+        for subscription in self._subscriptions.values():
+            is_due = subscription.due is not None and subscription.due <= now and subscription not in self._loads
+            if is_due or not changed.isdisjoint(subscription.topics):
+                self._loads.begin(subscription)
+
+    def _collect_from(
+        self, subscription: Subscription, load: asyncio.Task[bool], messages: list[ServerMessage]
+    ) -> float:
+        """Add the messages of a subscription that is loaded; return the time that building them took."""
+        began = time.monotonic()
         try:
-            await subscription.load()
-            began = time.monotonic()
-            messages += subscription.messages()
-            return time.monotonic() - began
+            if load.result():
+                messages += subscription.messages()
         except Exception as err:  # one topic that fails must not cut the page off from all others
-            if self._subscriptions.get(key) is subscription:
-                del self._subscriptions[key]
-                self._closing.append(subscription)
+            del self._subscriptions[subscription.key]
+            self._end(subscription)
             messages.append({"type": "error", "error": _reported(err), "request": subscription.request})
-            return 0.0
+        return time.monotonic() - began
 
 
 def _reported(err: Exception) -> models.ErrorBody:

@@ -6,7 +6,7 @@ import time
 from typing import Any, ClassVar
 
 from jupyter_dist.protocol import machine, models
-from jupyter_dist.protocol.errors import bad_request
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.messages import (
     MAX_ID,
     ChangesMessage,
@@ -25,6 +25,8 @@ from jupyter_dist.server.mirror.executions import is_final
 from jupyter_dist.server.mirror.following import Topic
 
 DEVICES_SECONDS = 3.0
+AWAY = ("agent_unreachable", "timed_out")  # errors of an agent that may answer later
+AGAIN_SECONDS = 3.0
 KNOWN_FIELDS = ("type", "topic", "group", "execution", "rank", "since", "key")
 
 Request = dict[str, Any]  # what a page sent, unchecked
@@ -67,6 +69,22 @@ class Subscription:
         if type(since) is not int or not 0 <= since <= MAX_SEQ:
             raise bad_request("'since' is not a valid sequence number.", "Use the highest seq that you have, or 0.")
         return cls(manager, request)
+
+    async def try_to_load(self) -> bool:
+        """Load, and return whether there may be messages: while the agent does not answer, it is asked again later.
+
+        Raises:
+            JupyterDistError: it can never be loaded.
+        """
+        self.due = None
+        try:
+            await self.load()
+        except JupyterDistError as err:
+            if err.code not in AWAY:
+                raise
+            self.due = time.monotonic() + AGAIN_SECONDS
+            return False
+        return True
 
     async def load(self) -> None:
         """Wait for what the next messages need."""

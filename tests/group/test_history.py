@@ -1,0 +1,82 @@
+"""The past output of a group whose agent does not answer: read from its journal, and no more than an agent sends."""
+
+import asyncio
+
+from jupyter_dist.journal.ends import Span, first_and_last
+from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.server.groups.group import ManagedGroup
+from jupyter_dist.server.mirror import history
+from jupyter_dist.server.spawner.directories import GroupDirectory
+from jupyter_dist.transport.frames import FrameDecoder
+
+SPEC = {"world_size": 1, "name": "g", "accelerator": "cpu", "backend": "gloo", "devices": [], "cwd": "/"}
+MAX_BYTES = 100_000
+
+
+def lost_group(folder, num_lines):
+    """A group whose agent is gone while a cell ran that had printed much."""
+    group = ManagedGroup(GroupDirectory(folder), "s-1", lambda topic: None)
+    group.status.take_remains({"spec": SPEC})
+    status = {"id": "e", "state": "running", "ranks": "0", "begin_seq": 1, "end_seq": None, "statuses": []}
+    group.executions.update(status)
+    journal = JournalWriter(group.directory.journal_path)
+    journal.append("begin", b"the code", execution_id="e", ranks="0", execution_count=1)
+    for number in range(num_lines):
+        journal.append("stream", f"line {number}\n".encode(), execution_id="e", rank=0, name="stdout")
+    journal.close()
+    group.mark_lost("")
+    return group
+
+
+def test_of_a_cell_that_wrote_much_the_first_and_last_records_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(history, "MAX_VIEW_BYTES", MAX_BYTES)
+    group = lost_group(tmp_path, 5000)
+    data, num_first, skipped = first_and_last(group.directory.journal_path, Span("e", 1, None), MAX_BYTES)
+    records = asyncio.run(group._history.execution_records("e"))
+    assert records == list(FrameDecoder().feed(data))  # as an agent sends it
+    assert len(data) <= MAX_BYTES < skipped
+    assert records[0][1] == b"the code"
+    assert records[-1][1] == b"line 4999\n"
+    printed = asyncio.run(group.printed("e", MAX_BYTES))
+    assert (printed.first + printed.last, len(printed.first), printed.unread_bytes) == (records, num_first, skipped)
+    items = asyncio.run(group.view("e")).snapshot().items
+    assert items[0].text.startswith("line 0\nline 1\n")
+    assert items[-1].text.endswith("line 4999\n")
+    assert asyncio.run(group.execution("e"))["code"] == "the code"
+
+
+def test_of_a_cell_that_wrote_little_all_is_read(tmp_path):
+    group = lost_group(tmp_path, 300)
+    (shown,) = asyncio.run(group.view("e")).snapshot().items
+    assert shown.text == "".join(f"line {number}\n" for number in range(300))
+    assert asyncio.run(group.printed("e", 1 << 20)).unread_bytes == 0
+
+
+def test_views_are_read_a_few_at_a_time(tmp_path, monkeypatch):
+    """Each may take as much memory as MAX_VIEW_BYTES; a page asks for all that it shows at once."""
+    group = lost_group(tmp_path, 3)
+    reading, most = 0, 0
+    read = group._history._records
+
+    async def counted(*asked):
+        nonlocal reading, most
+        reading += 1
+        most = max(most, reading)
+        try:
+            return await read(*asked)
+        finally:
+            reading -= 1
+
+    monkeypatch.setattr(group._history, "_records", counted)
+
+    async def ask():
+        return await asyncio.gather(*(group._history.execution_records("e") for _ in range(20)))
+
+    assert all(len(records) == 4 for records in asyncio.run(ask()))
+    assert most == history.MAX_READS_AT_ONCE < 20
+
+
+def test_a_view_of_a_cell_that_never_began_is_empty(tmp_path):
+    group = lost_group(tmp_path, 3)
+    group.executions.update({"id": "q", "state": "aborted", "ranks": "0", "begin_seq": None, "statuses": []})
+    assert asyncio.run(group.view("q")).snapshot().items == ()

@@ -1,0 +1,133 @@
+"""An agent without ranks: the real link and journal, and one cell that runs. It may fail once.
+
+`python smallagent.py REQUEST FAILURE agent FOLDER`: the first REQUEST (`REQUEST:2`: the second) gets no answer (FAILURE
+`silent`), or an error with that code. What it was asked is in the file `asked`, a line each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from jupyter_dist.agent.server_link import ServerLink, answer
+from jupyter_dist.journal.ends import Span, first_and_last
+from jupyter_dist.journal.writer import JournalWriter
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION
+
+EXECUTION = {
+    "id": "e-small",
+    "ranks": "0",
+    "state": "running",
+    "line": "code",
+    "code_checksum": "00000000",
+    "cell_id": None,
+    "notebook": None,
+    "owner": None,
+    "execution_count": 1,
+    "queued_at": 1.0,
+    "started_at": 1.0,
+    "ended_at": None,
+    "statuses": [{"ranks": "0", "status": "running", "seconds": None}],
+    "rank_seconds": {},
+    "silent": False,
+    "error": None,
+    "waits_for": None,
+    "begin_seq": 1,
+    "end_seq": None,
+}
+SPEC = {"name": "small", "world_size": 1, "accelerator": "cpu", "backend": "gloo", "devices": [], "cwd": "/"}
+
+
+class SmallAgent:
+    """Starts one in a process; `with SmallAgent(folder, ...)`."""
+
+    def __init__(self, folder: Path, request: str, failure: str) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700)
+        (folder / "asked").touch()
+        self._command = [sys.executable, __file__, request, failure, "agent", str(folder)]
+        self._env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    def __enter__(self) -> SmallAgent:
+        self.process = subprocess.Popen(self._command, env=self._env, stdin=subprocess.PIPE)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be connected to."""
+        return (self._folder / "agent.sock").exists()
+
+    def asked(self, request: str) -> int:
+        """How often it was asked that."""
+        return (self._folder / "asked").read_text().split().count(request)
+
+    def prints(self, text: str) -> None:
+        """Have the cell print a line."""
+        self.process.stdin.write(f"{text}\n".encode())
+        self.process.stdin.flush()
+
+
+async def serve(failing: str, failure: str, folder: Path) -> None:
+    request, _, number = failing.partition(":")
+
+    class FailingLink(ServerLink):
+        """Fails once, whatever it is that is asked."""
+
+        asked = 0
+
+        async def _handle(self, stream, header, payload):
+            with (folder / "asked").open("a") as file:
+                print(header["t"], file=file)
+            self.asked += header["t"] == request
+            if header["t"] == request and self.asked == int(number or 1):
+                if failure == "silent":
+                    await asyncio.Event().wait()
+                raise JupyterDistError(failure, "This time it fails.")
+            return await super()._handle(stream, header, payload)
+
+    def group() -> dict:
+        status = {"state": "ready", "spec": SPEC, "generation": 1, "ranks": [], "started_at": 1.0}
+        return {**status, "seq": journal.last_seq, "agent_pid": os.getpid(), "lease_seconds": 60.0}
+
+    def records():
+        ends = first_and_last(journal.directory, Span("e-small", 1, None), 1 << 20)
+        return {"skipped_bytes": ends.skipped_bytes, "head_records": ends.num_first}, ends.data
+
+    answers = {
+        "hello": lambda: answer(protocol=PROTOCOL_VERSION, group=group(), seq=journal.last_seq),
+        "executions": lambda: answer(executions=[EXECUTION], more=False),
+        "execution_records": records,
+        "page": lambda: ({"first": None, "more": False}, b""),
+        "comms": lambda: answer(comms=[], seq=0),
+        "code": lambda: ({}, b"code"),
+        **dict.fromkeys(("ping", "watch"), answer),
+    }
+
+    def handler(make):
+        async def handle(_header, _payload):
+            return make()
+
+        return handle
+
+    link = FailingLink(folder / "agent.sock", {name: handler(make) for name, make in answers.items()})
+    journal = JournalWriter(folder / "journal", link.records_grew)
+    journal.append("begin", b"code", execution_id="e-small", ranks="0", execution_count=1)
+    link.use_journal(journal)
+    await link.listen()
+    while line := await asyncio.to_thread(sys.stdin.buffer.readline):
+        journal.append("stream", line, execution_id="e-small", rank=0, name="stdout")
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(sys.argv[1], sys.argv[2], Path(sys.argv[4])))

@@ -1,0 +1,171 @@
+"""An agent that fails or is silent once: the server attaches again, and pages get what they wait for."""
+
+import asyncio
+import contextlib
+
+import pytest
+from smallagent import SmallAgent
+from waits import until_async
+
+from jupyter_dist.server.devices.reader import DeviceReader
+from jupyter_dist.server.environments.environments import Environments
+from jupyter_dist.server.groups.group import ManagedGroup
+from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.groups.resolve import GroupDefaults
+from jupyter_dist.server.http.page import subscriptions
+from jupyter_dist.server.http.page.page import Page
+from jupyter_dist.server.mirror import history
+from jupyter_dist.server.mirror.link import AgentLink
+from jupyter_dist.server.spawner.directories import GroupDirectory
+from jupyter_dist.server.spawner.local import LocalSpawner
+
+EXECUTION = {"type": "subscribe", "topic": "execution", "group": "small", "execution": "e-small"}
+
+
+@contextlib.asynccontextmanager
+async def following(manager, folder, request, failure):
+    with SmallAgent(folder, request, failure) as agent:
+        await until_async(lambda: agent.is_ready)
+        group = ManagedGroup(GroupDirectory(folder), "s-1", manager.notify)
+        group.status.take_remains({"spec": {"name": "small", "world_size": 1}})
+        group.connect()
+        manager._groups[group.id] = group
+        try:
+            yield agent, group
+        finally:
+            del manager._groups[group.id]
+            await group.detach()
+
+
+@contextlib.asynccontextmanager
+async def page_of(manager):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    page = Page(manager, send)
+    sender = asyncio.ensure_future(page.run())
+    try:
+        yield page, sent
+    finally:
+        sender.cancel()
+        await asyncio.gather(sender, return_exceptions=True)
+        await page.close()
+
+
+@pytest.fixture
+def manager(tmp_path):
+    async def no_kernel_specs():
+        return {}
+
+    spawner, environments = LocalSpawner(tmp_path / "groups", []), Environments(no_kernel_specs)
+    return GroupManager(spawner, environments, DeviceReader(), GroupDefaults(), keep_warm=False, launchers=dict)
+
+
+def has_attached(group):
+    """Whether all that it asks an agent at first has been answered."""
+    return group.is_attached and group._connecting.done()
+
+
+def shown(sent):
+    """The text of the cell as a page has it, which may get the beginning of it first."""
+    items = [item for message in sent if message["type"] == "view" for item in message["items"]]
+    return "".join(item.get("append") or item["output"]["text"] for item in items)
+
+
+@pytest.mark.parametrize("request_name", ["executions", "follow"])
+@pytest.mark.parametrize("failure", ["silent", "internal"])
+async def test_a_server_that_could_not_attach_completely_does_it_again(
+    manager, tmp_path, monkeypatch, request_name, failure
+):
+    monkeypatch.setattr(AgentLink.request, "__defaults__", (b"", 0.5, None))
+    async with following(manager, tmp_path / "g", request_name, failure) as (agent, group):
+        await until_async(lambda: has_attached(group) and agent.asked(request_name) >= 2)
+        assert agent.asked("hello") >= 2
+        async with page_of(manager) as (page, sent):
+            await page.handle(EXECUTION)
+            await until_async(lambda: any(message["type"] == "execution" for message in sent))
+            agent.prints("live")
+            await until_async(lambda: "live\n" in shown(sent))
+
+
+@pytest.mark.parametrize("failure", ["silent", "agent_unreachable", "unknown_execution"])
+async def test_a_page_gets_the_view_that_its_agent_does_not_send(manager, tmp_path, monkeypatch, failure):
+    monkeypatch.setattr(history, "FETCH_SECONDS", 0.5)
+    async with following(manager, tmp_path / "g", "execution_records", failure) as (agent, group):
+        await until_async(lambda: has_attached(group))
+        agent.prints("before")
+        async with page_of(manager) as (page, sent):
+            await page.handle(EXECUTION)
+            await until_async(lambda: "before\n" in shown(sent), lambda: sent)
+            agent.prints("after")
+            await until_async(lambda: "after\n" in shown(sent), lambda: sent)
+            assert agent.asked("execution_records") == 1
+            assert "error" not in [message["type"] for message in sent]
+
+
+@pytest.mark.parametrize("failure", ["silent", "agent_unreachable"])
+async def test_a_page_gets_the_log_that_its_agent_does_not_send(manager, tmp_path, monkeypatch, failure):
+    monkeypatch.setattr(history, "FETCH_SECONDS", 0.5)
+    async with following(manager, tmp_path / "g", "page", failure) as (_, group):
+        await until_async(lambda: has_attached(group))
+        async with page_of(manager) as (page, sent):
+            await page.handle({"type": "subscribe", "topic": "log", "group": "small", "rank": 0})
+            await until_async(lambda: any(message["type"] == "log" for message in sent))
+            [record] = next(message for message in sent if message["type"] == "log")["records"]
+            assert (record["kind"], record["code"]) == ("begin", "code")
+
+
+async def test_a_page_gets_the_widgets_that_its_agent_could_not_send_at_first(manager, tmp_path):
+    async with following(manager, tmp_path / "g", "comms", "timed_out") as (agent, group):
+        await until_async(lambda: has_attached(group))
+        async with page_of(manager) as (page, sent):
+            await page.handle({"type": "subscribe", "topic": "comms", "group": "small"})
+            await until_async(lambda: any(message["type"] == "comms" for message in sent))
+            assert agent.asked("comms") == 2
+            assert "error" not in [message["type"] for message in sent]
+
+
+async def test_a_page_keeps_the_memory_of_a_group_whose_agent_does_not_answer_now(manager, tmp_path, monkeypatch):
+    monkeypatch.setattr(subscriptions, "AGAIN_SECONDS", 1000.0)
+    async with following(manager, tmp_path / "g", "watch", "timed_out") as (agent, group):
+        await until_async(lambda: has_attached(group))
+        async with page_of(manager) as (page, sent):
+            await page.handle({"type": "subscribe", "topic": "memory", "group": "small"})
+            [subscription] = page._subscriptions.values()
+            await until_async(lambda: subscription.due is not None)
+            assert list(page._subscriptions.values()) == [subscription]
+            await page.handle({"type": "unsubscribe", "topic": "memory", "group": "small"})
+            await until_async(lambda: agent.asked("watch") == 2)
+            assert "error" not in [message["type"] for message in sent]
+
+
+async def test_a_page_that_stops_following_memory_waits_for_no_agent_and_is_not_cut_off(manager, tmp_path):
+    async with following(manager, tmp_path / "g", "watch:2", "timed_out") as (agent, group):
+        await until_async(lambda: has_attached(group))
+        async with page_of(manager) as (page, sent):
+            await page.handle({"type": "subscribe", "topic": "memory", "group": "small"})
+            await until_async(lambda: agent.asked("watch") == 1)
+            await page.handle({"type": "unsubscribe", "topic": "memory", "group": "small"})
+            await until_async(lambda: agent.asked("watch") == 2)
+            await until_async(lambda: not page._beside)
+            await page.handle(EXECUTION)
+            await until_async(lambda: any(message["type"] == "execution" for message in sent))
+
+
+async def test_what_waits_for_one_agent_holds_up_nothing_else(manager, tmp_path):
+    async with following(manager, tmp_path / "g", "execution_records", "silent") as (agent, group):
+        await until_async(lambda: has_attached(group))
+        async with page_of(manager) as (page, sent):
+            await page.handle(EXECUTION)
+            await until_async(lambda: agent.asked("execution_records"))
+            group.status.update(note="told meanwhile")
+            manager.notify(("groups",))
+            await until_async(
+                lambda: any(g["note"] == "told meanwhile" for m in sent if m["type"] == "groups" for g in m["groups"])
+            )
+            await page.handle({"type": "subscribe", "topic": "devices"})
+            await until_async(lambda: any(message["type"] == "devices" for message in sent))
+            assert not shown(sent)
+            assert agent.asked("execution_records") == 1
