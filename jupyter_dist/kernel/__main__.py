@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
+import sys
 
 from jupyter_dist.kernel.kernel import RanksKernel
+from jupyter_dist.kernel.outputs import CellStdout
 
 
 def main() -> None:
@@ -14,7 +17,8 @@ def main() -> None:
     parser = argparse.ArgumentParser("jupyter_dist.kernel", description="A Jupyter kernel whose cells run on ranks.")
     parser.add_argument("-f", "--connection-file", required=True)
     connection_file = parser.parse_args().connection_file
-    asyncio.run(RanksKernel(connection_file).serve())
+    with contextlib.redirect_stdout(CellStdout(sys.stdout)):
+        asyncio.run(RanksKernel(connection_file).serve())
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from jupyter_dist.protocol.models import InputPrompt
 from jupyter_dist.protocol.ranks import expand_ranks
 
 from .lines import KernelMagics, parts
-from .outputs import PlainOutputs, StreamFile, error_content
-from .session import KernelSession
+from .outputs import PRINTED, PlainOutputs, StreamFile, error_content
+from .session import CELL, KernelSession
 
 # What a client says of a cell: `allow_stdin`, `silent`, `store_history`, and of a page its notebook and its cell.
 Fields = dict[str, Any]
@@ -24,7 +24,11 @@ Counted = Callable[[int], None]
 
 
 class CellRun:
-    """Runs in a thread of its own; `interrupt` and `answer` are called from others."""
+    """Runs in a thread of its own; `interrupt` and `answer` are called from others.
+
+    The thread of a cell that the user has given up keeps running beside the next cell's, so neither may change what the
+    other uses.
+    """
 
     def __init__(
         self, session: KernelSession, magics: KernelMagics, emit: Emit, ask: Callable[[str, bool], None]
@@ -40,6 +44,8 @@ class CellRun:
         self._is_interrupted = False
         self._show: Callable[[Result], None] | None = None
         self._ranks = "all"
+        self._is_shown = False  # by a page, with its error
+        self.fields: Fields = {}
         self.count: int | None = None  # the ranks' execution count
 
     def run(self, code: str, fields: Fields, *, ranks: str, page: str | None, counted: Counted) -> dict[str, Any]:
@@ -50,17 +56,18 @@ class CellRun:
         self._counted, self._ranks = counted, ranks
         self._page = page
         self._show = (PlainOutputs if page is None else BundleOutputs)(self._emit)
-        self._session.follow, self._session.fields = self._follow, fields
+        self.fields = fields
+        CELL.set(self)
+        PRINTED.set(StreamFile(self._emit, "stdout"))
         try:
             self._run(code)
         except RankError as err:
-            return self._failed(error_content(err.result) or {}, is_shown=page is not None)
+            return self._failed(error_content(err.result) or {}, is_shown=self._is_shown)
         except DistError as err:
             return self._failed(_content(err, err._render_traceback_()))
         except JupyterDistError as err:
             return self._failed(_content(err, [f"\x1b[0;31m{type(err).__name__}\x1b[0m: {err}"]))
         finally:
-            self._session.follow, self._session.fields = None, {}
             self._execution = None
         return {"status": "ok", "payload": [], "user_expressions": {}}
 
@@ -81,29 +88,35 @@ class CellRun:
 
     def _run(self, code: str) -> None:
         found = parts(code, self._magics)
-        with contextlib.redirect_stdout(StreamFile(self._emit, "stdout")):
-            for name, line in found.lines:
-                self._magics.call(name, line)
+        for name, line in found.lines:
+            self._check_interrupted(f"%{name}")
+            self._magics.call(name, line)
         if found.cell is None and not found.is_for_ranks:
             return
         _, sentence = self._session.ready()
         if sentence:
             self._emit("stream", {"name": "stdout", "text": sentence})
-        if self._is_interrupted:
-            raise DistError("The cell was interrupted before it began.")
-        with contextlib.redirect_stdout(StreamFile(self._emit, "stdout")):
-            if found.cell is not None:
-                self._magics.call(found.cell[0], found.cell[1], found.code)
-            else:
-                self._session.run(found.code, self._ranks)
+        self._check_interrupted("it")
+        if found.cell is not None:
+            self._magics.call(found.cell[0], found.cell[1], found.code)
+        else:
+            self._session.run(found.code, self._ranks)
 
-    def _follow(self, execution: Execution) -> Result:
-        """Show the cell until it ends."""
+    def _check_interrupted(self, what: str) -> None:
+        if self._is_interrupted:
+            raise DistError(f"The cell was interrupted before {what} began.")
+
+    def begun(self, execution: Execution) -> None:
+        """Take what runs on ranks now, for the cell or for one of its magics: it is what an interrupt means."""
         self._execution = execution
-        if (count := execution.model["execution_count"]) is not None:
-            self._counted(count)
         if self._is_interrupted:
             self.interrupt()
+
+    def follow(self, execution: Execution) -> Result:
+        """Show the cell until it ends."""
+        self._is_shown = self._page is not None
+        if (count := execution.model["execution_count"]) is not None:
+            self._counted(count)
         self._tell_page(execution)
         for result in execution.stream():
             assert self._show is not None

@@ -144,15 +144,19 @@ class RanksKernel:
         self._given_up.clear()
         is_over = False
 
+        def tell(call: Callable[..., None], *arguments: Any) -> None:
+            """Have this thread do it, unless the user has given the cell up by then: the next one may have begun."""
+            loop.call_soon_threadsafe(lambda: None if is_over else call(*arguments))
+
         def emit(kind: str, said: dict[str, Any]) -> None:
-            if not silent and not is_over:
-                loop.call_soon_threadsafe(self._wire.publish, request, kind, said)
+            if not silent:
+                tell(self._wire.publish, request, kind, said)
 
         def ask(prompt: str, password: bool) -> None:
-            loop.call_soon_threadsafe(self._ask, request, prompt, password)
+            tell(self._ask, request, prompt, password)
 
         def counted(count: int) -> None:
-            loop.call_soon_threadsafe(self._begin, request, code, silent, count)
+            tell(self._begin, request, code, silent, count)
 
         self._is_begun = False
         cell = self._cell = CellRun(self._session, self._magics, emit, ask)

@@ -6,7 +6,8 @@ import io
 import itertools
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TextIO
 
 from jupyter_dist.client.results.bundle import item_text, rank_label
 from jupyter_dist.client.results.display import TOGETHER_SECONDS, VerdictLine
@@ -40,6 +41,25 @@ class StreamFile(io.TextIOBase):
         if end:
             self._emit("stream", {"name": self._name, "text": lines + end})
         return len(text)
+
+
+# Where what is printed goes: one per thread that runs a cell, also for what the client does for it in its own thread.
+PRINTED: ContextVar[StreamFile | None] = ContextVar("PRINTED", default=None)
+
+
+class CellStdout(io.TextIOBase):
+    """`sys.stdout` of this process: what a cell prints is that cell's, also while the thread of another still runs."""
+
+    def __init__(self, log: TextIO) -> None:
+        self._log = log
+
+    def write(self, text: str) -> int:
+        """Send it for the cell that prints it; what is printed by no cell goes to the kernel's log."""
+        return (PRINTED.get() or self._log).write(text)
+
+    def flush(self) -> None:
+        """Flush the log; cells send whole lines at once."""
+        self._log.flush()
 
 
 class PlainOutputs:

@@ -6,9 +6,10 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 from jupyter_core.paths import jupyter_runtime_dir
 
@@ -20,7 +21,21 @@ GROUP_VARIABLE = "JUPYTER_DIST_GROUP"
 RANKS_VARIABLE = "JUPYTER_DIST_RANKS"
 DEFAULT_RANKS = 2
 
-Run = Callable[[Execution], Result]
+
+class Cell(Protocol):
+    """The cell for which something is run."""
+
+    fields: dict[str, Any]  # of its request
+
+    def begun(self, execution: Execution) -> None:
+        """Take what runs on ranks now."""
+
+    def follow(self, execution: Execution) -> Result:
+        """Show an execution until it ends."""
+
+
+# One per thread that runs a cell.
+CELL: ContextVar[Cell | None] = ContextVar("CELL", default=None)
 
 
 class KernelSession(Session):
@@ -30,9 +45,6 @@ class KernelSession(Session):
         super().__init__(SimpleNamespace(user_ns={}))
         self._memory = Memory(connection_file)
         self._told: str | None = None  # the group whose name was shown
-        # Set for each cell: follows an execution and shows it, and the fields of its request.
-        self.follow: Run | None = None
-        self.fields: dict[str, Any] = {}
 
     def ready(self) -> tuple[Group, str]:
         """Return the group, which is started if there is none, and a sentence if it is new to the user."""
@@ -92,23 +104,29 @@ class KernelSession(Session):
         self, code: str, ranks: str = "all", *, show: bool | Callable[[Result], None] = True, **fields: Any
     ) -> Result:
         """Run a cell; output is shown by the kernel unless `show` says otherwise."""
-        if show is not True or self.follow is None:
+        cell = CELL.get()
+        if show is not True or cell is None:
             return super().run(code, ranks, show=show, **fields)
+        fields = {**cell.fields, **fields}
         group = self._group or self.group()
         try:
-            execution = self._submit(group, code, ranks, {**self.fields, **fields})
+            execution = self._submit(group, code, ranks, fields)
         except JupyterDistError as err:
             if err.code not in ("server_gone", "unknown_group"):
                 raise
-            execution = self._submit(self.group(), code, ranks, {**self.fields, **fields})
-        return self.follow(execution).raise_for_error()
+            execution = self._submit(self.group(), code, ranks, fields)
+        return cell.follow(execution).raise_for_error()
 
     def _submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any]) -> Execution:
         fields = dict(fields)
         allow_stdin = fields.pop("allow_stdin", False)
-        if "notebook" not in fields:
-            return super()._submit(group, code, ranks, {**fields, "ask": allow_stdin})
-        return group.begin(code, ranks, stop_on_error=False, ask=allow_stdin, **fields)
+        if "notebook" in fields:
+            execution = group.begin(code, ranks, stop_on_error=False, ask=allow_stdin, **fields)
+        else:
+            execution = super()._submit(group, code, ranks, {**fields, "ask": allow_stdin})
+        if (cell := CELL.get()) is not None:
+            cell.begun(execution)
+        return execution
 
     def group_if_any(self) -> Group | None:
         """Return the group that was last used, or that a cell would use; None if one would have to be started."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from contextvars import ContextVar
 
 # Cells with these magics run on the ranks as a whole, so that they time, profile or capture the body there.
 WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture", "profile"})
@@ -14,18 +15,20 @@ RUN_CODE = frozenset({"run", "time", "timeit", "prun"})
 _RANK = re.compile(r"%%rank(?=[^\w\s])")
 _LOCAL_COMMENT = re.compile(r"#\s*dip_locally\b")
 
+# One per thread: subshells of ipykernel run cells at the same time.
+_SUSPENDED: ContextVar[bool] = ContextVar("_SUSPENDED", default=False)
+
 
 class AutoMode:
     """An input transformer that adds a cell magic to cells that do not choose where to run."""
 
     def __init__(self) -> None:
         self.prefix: str | None = None  # the cell magic with its arguments, without %%; None: cells run in the kernel
-        self._is_suspended = False
 
     def __call__(self, lines: list[str]) -> list[str]:
         """Called by IPython with every cell."""
         lines = with_space(lines)
-        if self.prefix is None or self._is_suspended:
+        if self.prefix is None or _SUSPENDED.get():
             return lines
         if not goes_to_ranks(lines):
             return [*_warning(lines), *lines]
@@ -36,11 +39,11 @@ class AutoMode:
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
         """Leave code alone that a magic runs in the kernel; the mode itself may change meanwhile."""
-        before, self._is_suspended = self._is_suspended, True
+        before = _SUSPENDED.set(True)
         try:
             yield
         finally:
-            self._is_suspended = before
+            _SUSPENDED.reset(before)
 
 
 def goes_to_ranks(lines: list[str]) -> bool:

@@ -87,6 +87,33 @@ def test_user_code_can_form_its_own_process_group(shared_nodes):
     assert {client.text(rank, execution["id"]) for rank in ALL} == {"10.0\n"}
 
 
+LARGE = """
+store = dist.distributed_c10d._get_default_store()
+store.set(f"fits{rank}", "x" * (8 << 20))
+print(len(store.get(f"fits{(rank + 2) % 4}")))
+store.set(f"large{rank}", "x" * (17 << 20))
+"""
+# Past what a LinkStore itself refuses.
+LARGE_QUESTION = """
+from jupyter_dist.rank.collectives import linkstore
+found = linkstore._kept[-1]
+linkstore.ask(found._path, {"do": "set", "key": "large", "store": found._name}, bytes(17 << 20), 60)
+"""
+
+
+def test_a_value_that_is_too_large_for_the_link_is_an_error_and_the_next_cell_is_heard(shared_nodes):
+    client = shared_nodes.client
+    for code, words in ((LARGE, "takes up to 8 MiB"), (LARGE_QUESTION, "too large for the link")):
+        execution = client.run(code, ALL)
+        assert execution["state"] == "error", execution
+        wanted = {"kind": "error", "execution_id": execution["id"]}.items()
+        errors = {header["rank"]: payload.decode() for header, payload in client.records if wanted <= header.items()}
+        assert errors.keys() == set(ALL)
+        assert all(words in error for error in errors.values()), errors
+        execution = client.run("print(rank)", ALL)
+        assert [client.text(rank, execution["id"]) for rank in ALL] == [f"{rank}\n" for rank in ALL]
+
+
 def test_an_interrupt_ends_python_and_a_hung_collective_on_both_nodes(shared_nodes):
     client = shared_nodes.client
     for code, ranks in (("import time; time.sleep(1000)", ALL), ("dist.all_reduce(torch.ones(1))", (0, 2, 3))):

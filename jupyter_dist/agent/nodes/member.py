@@ -29,13 +29,12 @@ from jupyter_dist.system.devices import read_devices, visible
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.frames import Header, encode_frame, pack, unpack
-from jupyter_dist.transport.resuming import Conversation
 from jupyter_dist.transport.tasks import start_task
 
 from .joinfile import JoinFile, interface_of
 from .localrank import CHUNK_BYTES, LocalRank
 from .saying import Sayings
-from .sockets import REDIAL_SECONDS, NodeSocket, check_usable, reachable
+from .sockets import REDIAL_SECONDS, LinkConversation, NodeSocket, check_usable, reachable
 from .stores import StoreDoor
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class NodeAgent:
         self._node = node
         self._session = session
         self._folder = Path(tempfile.mkdtemp(prefix="jupyter-dist-node-"))
-        self._conversation = Conversation(MAX_KEPT_BYTES, self._listen_all)
+        self._conversation = LinkConversation(MAX_KEPT_BYTES, self._listen_all)
         self._ranks: dict[int, LocalRank] = {}
         self._sayings = Sayings(self._conversation.send)  # in this turn of the event loop
         self._by_born: dict[Born, LocalRank] = {}

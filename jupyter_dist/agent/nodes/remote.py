@@ -23,11 +23,11 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import NodeState
 from jupyter_dist.transport.frames import Header, pack, unpack
 from jupyter_dist.transport.questions import Questions
-from jupyter_dist.transport.resuming import Conversation
 from jupyter_dist.transport.tasks import start_task
 
 from .files import FileDoor
 from .saying import Bytes, each_said
+from .sockets import LinkConversation
 from .stores import LinkStores
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class RemoteNode:
         self._begin()
 
     def _begin(self) -> None:
-        self.conversation = Conversation(MAX_KEPT_BYTES)
+        self.conversation = LinkConversation(MAX_KEPT_BYTES)
         self._processes: dict[int, RemoteProcess] = {}
         self._questions: Questions[tuple[Header, bytes]] = Questions()
         self._exits: set[asyncio.Task[None]] = set()

@@ -15,7 +15,8 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.limits import within
-from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header
+from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header, encode_frame
+from jupyter_dist.transport.resuming import Conversation
 
 try:
     import zmq
@@ -25,6 +26,8 @@ except ImportError:  # in the user's environment; only groups over several machi
     zmq = None  # type: ignore[assignment]
 
 MAX_MESSAGE_BYTES = 16 << 20
+MAX_PAYLOAD_BYTES = 12 << 20  # of a frame: with its header and what is bundled with it, it fits into a message
+_LONGEST = 1 << 62  # of the numbers that a conversation adds to a header
 AT_ONCE = 500  # messages, before other things of this process get their turn
 AT_ONCE_BYTES = 8 << 20
 BUNDLE_BYTES = 1 << 20
@@ -46,6 +49,29 @@ def new_keys() -> tuple[str, str]:
     """Return a public and a secret key."""
     public, secret = zmq.curve_keypair()
     return public.decode(), secret.decode()
+
+
+class LinkConversation(Conversation):
+    """A conversation that refuses what these sockets do not take.
+
+    zmq drops the connection over which a message comes that is too large. The conversation would send it again over the
+    next one, without end, and all that was said after it would wait.
+    """
+
+    def send(self, header: Header, payload: bytes = b"") -> None:
+        """Send a message, now or as soon as there is a connection.
+
+        Raises:
+            JupyterDistError: `too_large`.
+        """
+        try:
+            encode_frame({**header, "n": _LONGEST, "ack": _LONGEST})
+            if len(payload) > MAX_PAYLOAD_BYTES:
+                raise FrameError(f"payload {len(payload)} bytes, at most {MAX_PAYLOAD_BYTES}")
+        except FrameError as err:
+            message = f"This is too large for the link between the group's machines ({err})."
+            raise JupyterDistError("too_large", message, "Exchange it by a collective or a file.") from err
+        super().send(header, payload)
 
 
 class _Reader:

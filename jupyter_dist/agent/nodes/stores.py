@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.stream import FrameStream
 
@@ -192,9 +193,15 @@ class StoreDoor:
                 header, value = await stream.recv()
                 pass_on = functools.partial(self._pass_on, number)
                 if header.get("do") != "fetch" or self._parts.ask(number, header, pass_on):
-                    self._send({"t": "store", "c": number, "q": header}, value)
+                    self._ask_head(number, header, value)
         except (EOFError, OSError, ValueError, KeyError):
             self._send({"t": "store_left", "c": number}, b"")
         finally:
             del self._open[number]
             stream.abort()
+
+    def _ask_head(self, number: int, question: Header, value: bytes) -> None:
+        try:
+            self._send({"t": "store", "c": number, "q": question}, value)
+        except JupyterDistError as err:  # it is too large for the link
+            self.answer(number, {"ok": False, "error": str(err)}, b"")

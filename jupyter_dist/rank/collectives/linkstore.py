@@ -19,6 +19,7 @@ INTERRUPTIBLE = True  # cells wait here for other ranks
 PREFIX = "link:"
 BREAK_SECONDS = 5.0
 RECV_BYTES = 1 << 18
+MAX_VALUE_BYTES = 8 << 20  # one message between machines takes a little more (agent/nodes/sockets.py)
 # torch calls the methods below only as long as the Python object lives, and does not keep it alive itself.
 _kept: list[dist.Store] = []
 
@@ -86,11 +87,16 @@ class LinkStore(dist.Store):
         """Return the answer.
 
         Raises:
-            RuntimeError: the store was broken, the node agent is gone, or there was no answer in time.
+            RuntimeError: the value is too large, the store was broken, the node agent is gone or silent.
         """
+        sent = _bytes(value)
+        if len(sent) > MAX_VALUE_BYTES:
+            what = f"The value of '{question['key']:.40}' has {len(sent) / (1 << 20):.1f} MiB."
+            most = f"A store of a group on several machines takes up to {MAX_VALUE_BYTES >> 20} MiB."
+            raise dist.DistStoreError(f"{what} {most} Exchange it by a collective or a file.")
         limit = self.timeout.total_seconds() if seconds is None else seconds
         try:
-            return ask(self._path, {**question, "store": self._name}, _bytes(value), limit)
+            return ask(self._path, {**question, "store": self._name}, sent, limit)
         except (TimeoutError, socket.timeout) as err:
             what = question.get("key") or ", ".join(question.get("keys") or ())
             raise dist.DistStoreError(f"No other rank has set '{what}' within {limit:g} s.") from err
