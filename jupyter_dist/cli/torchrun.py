@@ -6,15 +6,14 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist.client import Client, Group, Result
+from jupyter_dist.client import Client, Group
+from jupyter_dist.client.results.growing import stream_of
 from jupyter_dist.protocol.accelerators import WITH_DEVICES
 from jupyter_dist.protocol.errors import bad_request
-from jupyter_dist.protocol.models import LogRecord, Output, ViewItem
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.models import LogRecord
 
 STREAMS = ("stdout", "stderr")  # the bits of torchrun's --redirects and --tee
 PAGE_BYTES = 4 << 20
@@ -139,14 +138,11 @@ class Logs:
         self._log_dir = options.log_dir
         self._run_id = options.rdzv_id or "none"
 
-    def shown(self, display: Callable[[Result], None]) -> Callable[[Result], None]:
-        """Return the display without what is not to be shown."""
-
-        def show(result: Result) -> None:
-            items = [item for found in result.folded for item in self._visible(found)]
-            display(Result(result.group, result.execution, items))
-
-        return show if self._only is not None or self._redirects else display
+    def hidden(self, rank: int) -> frozenset[str]:
+        """Return the streams of a rank that are not shown."""
+        if self._only is not None and rank not in self._only:
+            return frozenset(STREAMS)
+        return frozenset(name for name in STREAMS if self._is_redirected(rank, name))
 
     def write(self, group: Group, note: str, attempts: int) -> None:
         """Write the output of the last `attempts` executions with that note, in torchrun's layout; print where."""
@@ -166,13 +162,6 @@ class Logs:
             if self._bits_of(self._tee, rank) & 1 << bit or self._is_redirected(rank, name):
                 texts = (_text(record, name) for record in records)
                 (folder / f"{name}.log").write_text("".join(texts), encoding="utf-8", errors="surrogateescape")
-
-    def _visible(self, item: ViewItem) -> Iterator[ViewItem]:
-        name = _stream_of(item["output"]) if "output" in item else "stdout"
-        ranks = [rank for rank in expand_ranks(item["ranks"]) if self._only is None or rank in self._only]
-        kept = [rank for rank in ranks if not self._is_redirected(rank, name)]
-        if kept:
-            yield {**item, "ranks": format_ranks(kept)}
 
     def _is_redirected(self, rank: int, name: str) -> bool:
         return bool(self._bits_of(self._redirects, rank) & 1 << STREAMS.index(name))
@@ -212,19 +201,12 @@ def _text(record: LogRecord, name: str) -> str:
     """Return what a record adds to the file of that stream."""
     if record["kind"] == "stream":
         return str(record["text"]) if record["name"] == name else ""
-    if record["kind"] == "output" and _stream_of(record["output"]) == name:
+    if record["kind"] == "output" and stream_of(record["output"]) == name:
         output = record["output"]
         if output["output_type"] == "error":
             return "\n".join(output["traceback"]) + "\n"
         return "".join(output.get("data", {}).get("text/plain", "")) + "\n"
     return ""
-
-
-def _stream_of(output: Output) -> str:
-    """Return the stream to which a script run by torchrun would have written it."""
-    if output["output_type"] == "stream":
-        return str(output["name"])
-    return "stderr" if output["output_type"] == "error" else "stdout"
 
 
 def _bits(option: str, text: str) -> dict[int | None, int]:

@@ -76,7 +76,7 @@ class GroupEnvironment(TypedDict, total=False):
 class RankExit(TypedDict):
     """How a rank's process ended."""
 
-    code: Annotated[int | None, Field("The exit code; null if a signal ended it.")]
+    code: Annotated[int | None, Field("The exit code; null if a signal ended it, or it never began.")]
     signal: Annotated[int | None, Field("The number of the signal that ended it.")]
     reason: str
     stderr: Annotated[str, Field("The last lines of its stderr.")]

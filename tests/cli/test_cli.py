@@ -62,6 +62,22 @@ def test_exec_prints_what_ranks_say_and_ends_with_their_outcome(dist, group):
     assert view["items"][0]["output"]["data"]["text/plain"] == "42"
 
 
+@pytest.mark.parametrize("pause", [0, 0.001])
+def test_a_long_output_is_shown_to_its_end_and_what_is_left_out_is_named(dist, group, pause):
+    num_lines = 5000  # a view has 2200
+    code = f"import time\nfor line in range({num_lines}):\n    print('line', line)\n    time.sleep({pause})"
+    said = dist("exec", "--ranks", "1", "--per-rank", code).stdout
+    number = 0
+    for line in re.findall(r"^1\| (.*)\n", said, re.M):
+        if (left_out := re.fullmatch(r"\.\.\. (\d+) more lines in the log of the rank", line)) is not None:
+            number += int(left_out[1])
+        else:
+            assert line == f"line {number}"
+            number += 1
+    assert number == num_lines
+    assert said.endswith(f"1| line {num_lines - 1}\n")
+
+
 def test_list_status_and_logs(dist, group):
     assert "Group 'from-shell': 2 ranks, ready, cpu" in dist("list").stdout
     assert [found["name"] for found in json.loads(dist("list", "--json").stdout)] == ["from-shell"]

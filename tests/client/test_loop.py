@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from waits import PATIENCE
+from waits import PATIENCE, until
 
+from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.blocking.loop import LoopThread
 
 # Timers that end before, while and after the wait does. In a process of its own: what hangs is ended with it.
@@ -77,3 +80,97 @@ def test_what_was_interrupted_is_cancelled():
         signal.signal(signal.SIGUSR1, before)
         loop.close()
     assert ended == [True]
+
+
+async def endless():
+    await asyncio.Event().wait()
+
+
+def test_closing_ends_the_waits_of_other_threads():
+    loop = LoopThread()
+    with ThreadPoolExecutor(2) as threads:
+        waiting = [threads.submit(wait, endless()) for wait in (loop.run, loop.run_through)]
+        until(lambda: len(loop._calls) == 2)
+        loop.close()
+        for wait in waiting:
+            assert wait.exception(PATIENCE).code == "cancelled"
+    for wait in (loop.run, loop.run_through):
+        with pytest.raises(JupyterDistError, match="The client was closed"):
+            wait(asyncio.sleep(0))
+    loop.close()
+
+
+DEAF = """
+import asyncio, contextlib
+from concurrent.futures import ThreadPoolExecutor
+from jupyter_dist.client.blocking import loop as module
+
+async def deaf():
+    print("begun", flush=True)
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1000)
+
+module.STOP_SECONDS = 0.1
+loop = module.LoopThread()
+with ThreadPoolExecutor(1) as threads:
+    waiting = threads.submit(loop.run, deaf())
+    loop.run(asyncio.sleep(0))
+    loop.close()
+    print(waiting.exception().code)
+"""
+
+
+def test_closing_ends_the_wait_for_what_cannot_be_cancelled():
+    """In a process of its own, which says at its end that a task is left."""
+    done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == "cancelled"
+
+
+def test_a_call_that_comes_while_it_closes_ends_too():
+    for _ in range(100):
+        loop = LoopThread()
+        begun = threading.Event()
+
+        def call(loop=loop, begun=begun):
+            while True:
+                loop.run(asyncio.sleep(0))
+                begun.set()
+
+        with ThreadPoolExecutor(1) as threads:
+            calling = threads.submit(call)
+            assert begun.wait(PATIENCE)
+            loop.close()
+            assert calling.exception(PATIENCE).code == "cancelled"
+
+
+FORKED = """
+import asyncio, os
+from jupyter_dist.client import JupyterDistError
+from jupyter_dist.client.blocking.loop import LoopThread
+
+loop = LoopThread()
+if os.fork() == 0:
+    for wait in (loop.run, loop.run_through):
+        try:
+            wait(asyncio.sleep(0))
+        except JupyterDistError as err:
+            print(err.code, err, flush=True)
+    loop.close()
+    os._exit(0)
+os.wait()
+print(loop.run(asyncio.sleep(0, "the parent's continues")))
+loop.close()
+"""
+
+
+def test_a_forked_child_is_told_that_the_client_is_its_parents():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    first, second, last = done.stdout.splitlines()
+    assert first == second
+    assert first.startswith("bad_request This client belongs to process ")
+    assert last == "the parent's continues"

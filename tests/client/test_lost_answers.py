@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import re
 import socket
 import threading
 from urllib.parse import urlsplit
@@ -11,8 +13,10 @@ import pytest
 from faults.server import TOKEN
 from waits import PATIENCE
 
-from jupyter_dist.client import Client
+from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.connection.feeds import ExecutionFeed
+from jupyter_dist.client.connection.http import Api
+from jupyter_dist.client.servers import Server
 
 
 class Losing:
@@ -68,7 +72,7 @@ class Losing:
                 near.sendall(data)
 
 
-@pytest.mark.parametrize("num_lost", [1, 2])
+@pytest.mark.parametrize("num_lost", [1, 2, 5])
 def test_a_cell_whose_answer_is_lost_runs_once(group_server, num_lost):
     group_server.run("g", "times = 0")
     with Losing(group_server.info["url"], num_lost) as between, Client.connect(between.url, TOKEN) as client:
@@ -81,6 +85,64 @@ def test_a_group_whose_start_is_not_answered_is_started_once(group_server):
         client.start("asked-twice", num_ranks=1, accelerator="cpu")
         assert between.num_asked == 2
         assert sorted(group.name for group in client.groups()) == ["asked-twice", "g"]
+
+
+BROKEN = {
+    "proxy": b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
+    "proxy with JSON": b'HTTP/1.1 503 Service Unavailable\r\nContent-Length: 16\r\n\r\n{"error": "busy"}',
+    "proxy in time": b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 2\r\n\r\nno",
+    "cut": b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"id": ',
+    "cut without length": b'HTTP/1.1 200 OK\r\n\r\n{"id": ',
+    "closed": b"",
+}
+WHOLE = b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"id": "g"}'
+
+
+@contextlib.asynccontextmanager
+async def answering(*answers: bytes):
+    """A server's API that gives these answers, the last of them to all further requests; and the keys of requests."""
+    left, keys = list(answers), []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        keys.append(re.search(rb"(?i)idempotency-key: (\w+)", head)[1])
+        writer.write(left.pop(0) if len(left) > 1 else left[0])
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    api = Api(Server(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
+    yield api, keys
+    api.close()
+    server.close()
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+async def test_a_change_is_asked_for_again_while_a_server_restarts(kind):
+    async with answering(*[BROKEN[kind]] * 4, WHOLE) as (api, keys):
+        assert await api.ask_once("groups", body={}) == {"id": "g"}
+        assert len(keys) == 5
+        assert len(set(keys)) == 1
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+async def test_a_change_that_is_never_answered_may_have_been_made(kind, monkeypatch):
+    monkeypatch.setattr("jupyter_dist.client.connection.http.RETRY_AFTER_SECONDS", (0.0,) * 6)
+    async with answering(BROKEN[kind]) as (api, keys):
+        with pytest.raises(JupyterDistError) as raised:
+            await api.ask_once("groups", body={})
+    assert raised.value.code == "server_gone"
+    assert raised.value.hint.startswith("It may have been carried out: look at ")
+    assert len(keys) == 7
+
+
+async def test_a_change_that_no_server_was_asked_for_was_not_made(monkeypatch):
+    monkeypatch.setattr("jupyter_dist.client.connection.http.RETRY_AFTER_SECONDS", (0.0,) * 6)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        api = Api(Server(f"http://127.0.0.1:{closed.getsockname()[1]}/"))
+    with pytest.raises(JupyterDistError, match="Connection refused") as raised:
+        await api.ask_once("groups", body={})
+    assert "carried out" not in raised.value.hint
+    api.close()
 
 
 def test_a_cell_that_has_ended_when_its_submission_is_answered_is_shown_with_its_output():

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from waits import PATIENCE, running, until
 
 from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.servers import Server, private_server
+from jupyter_dist.client.servers import private as starting
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import ROUTES
 
@@ -169,6 +171,55 @@ def test_what_a_private_server_says_when_it_does_not_come_up_reaches_the_user(tm
         private_server(str(Path(tmp_path, "no", "such", "folder")))
     assert raised.value.code == "no_server"
     assert "no/such/folder" in str(raised.value)
+
+
+HANGS = f"""import os, pathlib, sys, time
+pathlib.Path({{told!r}}).write_text(str(os.getpid()))
+print("waiting for a disk", file=sys.stderr, flush=True)
+time.sleep({10 * PATIENCE})
+"""
+BEFORE_IT_READS = HANGS
+IN_ITS_OWN_SESSION = starting.DETACHED.replace("os.execv(", HANGS + "os.execv(")
+CONNECTS = """
+import sys
+from jupyter_dist.client import connect
+from jupyter_dist.client.servers import private
+private.DETACHED = sys.argv[1]
+private.START_SECONDS = 1000
+connect()
+"""
+
+
+@pytest.fixture(params=[BEFORE_IT_READS, IN_ITS_OWN_SESSION], ids=["before it reads", "in its own session"])
+def hanging(request, tmp_path, monkeypatch):
+    """What a client runs in place of a server, where none runs yet; and the file that names the process that hangs."""
+    assert "os.execv" in starting.DETACHED
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    told = tmp_path / "hangs"
+    return request.param.replace("{told!r}", repr(str(told))), told
+
+
+def test_a_private_server_that_hangs_before_it_answers_is_ended_and_named(hanging, monkeypatch):
+    script, told = hanging
+    monkeypatch.setattr(starting, "DETACHED", script)
+    monkeypatch.setattr(starting, "START_SECONDS", 3)
+    monkeypatch.setenv("LARGE", "x" * 100_000)  # more than a pipe takes
+    monkeypatch.delenv("JUPYTER_DIST_PREPARE")
+    with pytest.raises(JupyterDistError, match="did not start within 3 s") as raised:
+        private_server(prepare=True)
+    assert raised.value.code == "no_server"
+    assert raised.value.hint == "waiting for a disk"
+    until(lambda: has_ended(int(told.read_text())))
+
+
+def test_ctrl_c_ends_a_program_whose_private_server_hangs(hanging):
+    script, told = hanging
+    with running([sys.executable, "-c", CONNECTS, script], stderr=subprocess.PIPE) as program:
+        until(lambda: told.exists() and told.read_text())
+        program.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in program.communicate(timeout=PATIENCE)[1]
+        assert program.returncode in (130, -signal.SIGINT)
+    until(lambda: has_ended(int(told.read_text())))
 
 
 SLOW_TO_IMPORT = (

@@ -1,11 +1,13 @@
 """A server that runs but does not answer is named, with what to do; it is never taken for no server."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from faults.server import TOKEN, JupyterServer
@@ -14,7 +16,8 @@ from waits import PATIENCE, until
 
 from jupyter_dist.cli.commands import completion
 from jupyter_dist.client import Client, JupyterDistError
-from jupyter_dist.client.connection import finding
+from jupyter_dist.client.connection import channel, finding, http
+from jupyter_dist.client.results.display import RankDisplay
 from jupyter_dist.client.servers import private_server, running_servers
 from jupyter_dist.system.processes import read_process
 
@@ -127,3 +130,61 @@ def test_shell_completion_has_no_names_of_groups_and_ends_before_the_server_is_g
     assert time.monotonic() - began >= completion.ANSWER_SECONDS  # it has asked
     flags = subprocess.run([*command, "status", "--"], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert "--json" in flags.stdout.split()  # what needs no server is there
+
+
+LINES = "import time\nfor line in range(40):\n    print('line', line)\n    time.sleep(0.05)"
+
+
+@pytest.fixture
+def pinging(monkeypatch):
+    """The client notices soon that its server does not answer on the WebSocket."""
+    monkeypatch.setattr(channel, "PING_SECONDS", 1.0)
+    monkeypatch.setattr(channel, "RETRY_AFTER_SECONDS", (0.1,))
+    monkeypatch.setattr(http, "CONNECT_SECONDS", SECONDS)
+
+
+WAITS = {
+    "run": lambda group: group.run("import time; time.sleep(1000)"),
+    "stream": lambda group: group.run("import time; time.sleep(1000)", stream=lambda _: None),
+    "logs": lambda group: list(group.follow_logs(0)),
+}
+
+
+@pytest.mark.parametrize("is_found", [True, False], ids=["found", "by URL"])
+def test_what_follows_a_server_that_is_stopped_gets_an_error_that_names_it(server, pinging, is_found):
+    options = {} if is_found else {"url": server.info["url"], "token": TOKEN}
+    pid = server.process.pid
+    with ThreadPoolExecutor(len(WAITS)) as threads, Client.connect(**options) as client:
+        group = client.start("silent", num_ranks=1, accelerator="cpu")
+        waiting = [threads.submit(wait, group) for wait in WAITS.values()]
+        until(lambda: len(client._client.channel._all_feeds()) == len(WAITS))
+        until(lambda: group.status()["ranks"][0]["state"] == "busy")
+        stop(pid)
+        for wait in waiting:
+            error = wait.exception(2 * PATIENCE)
+            assert error.code == "server_gone"
+            assert f"The Jupyter server at {server.info['url']} (process {pid}) did not answer within" in error.message
+            assert f"kill -CONT {pid}" in error.hint
+        os.kill(pid, signal.SIGCONT)
+        until(lambda: read_process(pid).state != "T")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(finding, "ANSWER_SECONDS", PATIENCE)
+            group.shutdown()
+
+
+def test_a_server_that_was_stopped_for_a_while_costs_no_line(server, pinging, monkeypatch):
+    monkeypatch.setattr(channel, "RETRY_AFTER_SECONDS", (0.1,) * 100)
+    monkeypatch.setattr(finding, "ANSWER_SECONDS", PATIENCE)
+    said = io.StringIO()
+    pid = server.process.pid
+    with ThreadPoolExecutor(1) as threads, Client.connect(server.info["url"], TOKEN) as client:
+        group = client.start("paused", num_ranks=1, accelerator="cpu")
+        waiting = threads.submit(group.run, LINES, stream=RankDisplay(said))
+        until(lambda: "line 3" in said.getvalue())
+        first = client._client.channel._socket
+        stop(pid)
+        until(lambda: client._client.channel._socket is not first)  # it was given up
+        os.kill(pid, signal.SIGCONT)
+        assert waiting.result(PATIENCE).ok
+        assert said.getvalue() == "".join(f"0| line {line}\n" for line in range(40))
+        group.shutdown()

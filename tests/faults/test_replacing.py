@@ -66,6 +66,22 @@ def test_there_are_no_descriptors(own):
     replace(own)
 
 
+def test_the_zygote_has_no_descriptors(own):
+    """It gets some of a rank's channel and pipes, or none, or cannot open its own; its other ranks are not affected."""
+    without_rank_1(own)
+    zygote = parent_of(parent_of(own.group["ranks"][0]["pid"]))
+    limits = resource.prlimit(zygote, resource.RLIMIT_NOFILE)
+    for free in range(5):
+        before = descriptors(zygote)
+        # Not below their number: poll() would fail.
+        limit = max(limit_that_leaves(free, before), len(before))
+        resource.prlimit(zygote, resource.RLIMIT_NOFILE, (limit, limits[1]))
+        fail_to_replace(own, "Too many open files")
+        until(lambda before=before: descriptors(zygote) == before, lambda: descriptors(zygote))
+    resource.prlimit(zygote, resource.RLIMIT_NOFILE, limits)
+    replace(own)
+
+
 def descriptors(pid):
     return sorted(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
 

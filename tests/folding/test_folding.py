@@ -162,6 +162,20 @@ def test_a_flood_keeps_its_head_and_its_tail_and_counts_the_rest() -> None:
     assert {head.ranks, gap.ranks, tail.ranks} == {"0-1"}
 
 
+def test_a_record_that_crosses_the_end_of_the_head_is_shown_once() -> None:
+    """A live view has shown it as a whole before it is split."""
+    recorder = Recorder(1)
+    recorder.stream(0, "".join(f"line {number}\n" for number in range(rankfeed.HEAD_LINES + 100)))
+    live = recorder.view()
+    assert [item.kind for item in live.snapshot().items] == ["stdout"]
+    num_fed = len(recorder.records)
+    recorder.stream(0, "".join(f"later {number}\n" for number in range(300)))
+    for record, payload in recorder.records[num_fed:]:
+        live.feed(record, payload)
+    assert shown(live.snapshot()) == lines(recorder)
+    assert live.snapshot().items[0].text.count("\n") == rankfeed.HEAD_LINES
+
+
 def test_a_huge_output_is_named_instead_of_shown() -> None:
     recorder = Recorder(1)
     recorder.rich(0, "display_data", data={"image/png": "x" * (rankfeed.MAX_RICH_BYTES + 1)}, metadata={})

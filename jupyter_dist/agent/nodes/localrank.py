@@ -35,8 +35,9 @@ class LocalRank:
         """Create channel and pipes; return the rank's ends, which the caller closes."""
         self._sock, child = socket.socketpair()
         self._sock.setblocking(False)
-        stdout, stderr = self._pipes.open()
-        return child.detach(), stdout, stderr
+        with child:
+            stdout, stderr = self._pipes.open()
+            return child.detach(), stdout, stderr
 
     def listen(self, is_full: bool) -> None:
         """Pass on what the rank says, or let it wait for the link, as it would for a full pipe."""

@@ -19,6 +19,7 @@ from jupyter_dist.client import Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.asking import ask_user
 from jupyter_dist.client.calls.exchange import check_takes_calls
 from jupyter_dist.client.results.display import RankDisplay, TextDisplay
+from jupyter_dist.client.results.growing import nothing
 from jupyter_dist.protocol import models, requests
 from jupyter_dist.system.terminal import for_terminal
 
@@ -50,7 +51,11 @@ class CellCommand(Command):
         """Return what shows the output while it grows."""
         if self.options.json:
             return lambda _: None
-        return RankDisplay(sys.stdout) if self.options.per_rank else TextDisplay(sys.stdout)
+        return (RankDisplay if self.options.per_rank else TextDisplay)(sys.stdout, self.hidden)
+
+    def hidden(self, rank: int) -> frozenset[str]:
+        """Return the streams of a rank that are not shown."""
+        return nothing(rank)
 
 
 def ask_terminal(question: models.InputPrompt) -> str | None:
@@ -120,8 +125,12 @@ class Run(CellCommand):
                 group.shutdown()
 
     def display(self, group: Group) -> Callable[[Result], None]:
-        """As for all cells, without output that goes to files."""
-        return StopOthers(group, self._logs.shown(super().display(group)))
+        """As for all cells; a script that fails on one rank is stopped on the others."""
+        return StopOthers(group, super().display(group))
+
+    def hidden(self, rank: int) -> frozenset[str]:
+        """Return the streams that go to files only, or are filtered."""
+        return self._logs.hidden(rank)
 
     def _run(self, group: Group) -> int:
         """Run the script, again as often as --max-restarts allows; write the logs."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -110,7 +111,11 @@ class AsyncClient:
             found.raise_for_silent(also_private=False)
             if not self._may_start and not may_have_groups(jupyter_runtime_dir()):
                 raise no_group()
-            server = await asyncio.to_thread(private_server, prepare=self._prepares)
+            given_up = threading.Event()
+            try:
+                server = await asyncio.to_thread(private_server, prepare=self._prepares, given_up=given_up)
+            finally:
+                given_up.set()  # Ctrl-C: Python waits for that thread before it ends
             found = await first_usable([server])
             if found.server is not None:
                 break
@@ -162,10 +167,13 @@ class AsyncClient:
         raise JupyterDistError("unknown_group", f"{len(living)} groups are running.", f"Name one of: {names}.")
 
     async def close(self) -> None:
-        """Close the connection. Groups keep running; a private server ends soon, if nobody else uses it. Idempotent."""
+        """Close the connection; what waits for it raises `cancelled`. Idempotent.
+
+        Groups keep running; a private server ends soon, if no other client uses it.
+        """
         self.segments.close()
-        await self.channel.close()
         self.api.close()
+        await self.channel.close()
         self._leave()
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from jupyter_dist.client.connection.feeds import ExecutionFeed
+from jupyter_dist.client.connection.http import SilentServerError
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import TimedOutError
@@ -58,6 +59,7 @@ class AsyncExecution:
 
         Raises:
             TimedOutError: it is still running; wait again, or cancel it. It is a TimeoutError, too.
+            JupyterDistError: `server_gone`, if the server does not answer; `cancelled`, if the client is closed.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         if (feed := self._feed) is not None:
@@ -67,6 +69,9 @@ class AsyncExecution:
                 await within(timeout_seconds, feed.over.wait())
             if feed.ended:
                 return self._result_of(feed)
+            if isinstance(feed.error, SilentServerError):
+                self._feed = None  # the next call asks again
+                raise feed.error
         while True:
             left = POLL_SECONDS if deadline is None else min(POLL_SECONDS, deadline - time.monotonic())
             result = await self.peek(max(0.0, left))

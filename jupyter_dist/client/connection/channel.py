@@ -8,29 +8,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
 from tornado.httpclient import HTTPClientError
+from tornado.simple_httpclient import HTTPTimeoutError
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.messages import ClientMessage, ServerMessage, SubmitMessage, SubmittedMessage
 from jupyter_dist.system.limits import within
 
 from .feeds import ExecutionFeed, Feed, Followed, Key, message_key, topic_key
-from .http import ADOPT_POLL_SECONDS, Api, as_timeout
+from .http import ADOPT_POLL_SECONDS, RETRY_AFTER_SECONDS, Api, SilentServerError, as_timeout, client_closed
 
 if TYPE_CHECKING:
     from tornado.websocket import WebSocketClientConnection
 
 MAX_MESSAGE_BYTES = 1 << 30
 CLOSE_SECONDS = 1.0
+# A server that does not answer a ping for this long (with tornado before 6.5: three of them) is lost: it may be
+# stopped, or its machine may be off. If it was only busy, the next connection continues where this one ended.
+PING_SECONDS = 30.0
 TRY_AGAIN_LATER = 1013  # the server gives the reason
 MAX_SUBMIT_CHARS = 60_000  # the server takes 64 KiB; JSON is ASCII
 SUBMIT_SECONDS = 20.0  # the server answers for an agent that does not
-RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
 
 
 def _not_understood(err: Exception) -> JupyterDistError:
@@ -95,7 +99,9 @@ class Channel:
         return True
 
     async def close(self) -> None:
-        """Idempotent."""
+        """End every wait with an error. Idempotent."""
+        for feed in self._all_feeds():
+            feed.fail(client_closed())
         self._feeds.clear()
         self._unclaimed.clear()
         if self._socket is not None:
@@ -175,12 +181,17 @@ class Channel:
         from tornado.websocket import WebSocketError, websocket_connect  # noqa: PLC0415
 
         reason: Exception | None = None
+        began = time.monotonic()
         for pause in (0.0, *RETRY_AFTER_SECONDS):
             await asyncio.sleep(pause)
             server = self._api.server
             try:
-                request = self._api.channel_request()
-                socket = await websocket_connect(request, max_message_size=MAX_MESSAGE_BYTES, **self._api.resolving)
+                socket = await websocket_connect(
+                    self._api.channel_request(),
+                    ping_interval=PING_SECONDS,
+                    max_message_size=MAX_MESSAGE_BYTES,
+                    **self._api.resolving,
+                )
                 # Otherwise the second of two small messages waits for the TCP acknowledgment of the first: 40 ms.
                 if socket.protocol is not None:
                     socket.protocol.set_nodelay(True)
@@ -191,6 +202,8 @@ class Channel:
                 if isinstance(err, HTTPClientError) and err.code in (401, 403, 404):
                     break
                 await self._api.move_on(server)
+        if isinstance(reason, HTTPTimeoutError):
+            raise SilentServerError(self._api.server, time.monotonic() - began)
         raise self._api.gone(reason or "no connection")
 
     def _all_feeds(self) -> list[Feed]:

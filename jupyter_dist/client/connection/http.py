@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import socket
@@ -23,15 +24,18 @@ CONNECT_SECONDS = 10.0
 # Starting a group probes its interpreter, shutting one down waits for its processes.
 REQUEST_SECONDS = 120.0
 MAX_BODY_BYTES = 1 << 30
-MAX_ATTEMPTS = 3
+# For as long as a server takes to restart.
+RETRY_AFTER_SECONDS = (0.1, 0.4, 1.0, 2.0, 4.0, 8.0)
+MAX_SILENCES = 3  # each of them takes as long as a request may
 # A server that ends while a request is under way is followed by another one; more often than this is not bad luck.
 MAX_MOVES = 5
 # How long the next server may take to adopt a group that another server had.
 ADOPT_SECONDS = 5.0
 ADOPT_POLL_SECONDS = 0.2
-RETRY_SECONDS = 0.3
 # Long polls of many executions at once must not wait for one another.
 MAX_REQUESTS_AT_ONCE = 1000
+
+UNREACHED = (502, 503, 504)  # what a proxy answers for a server that is not there, or breaks off
 
 # Errors that leave open whether a change was made.
 UNSURE = ("timed_out", "server_gone")
@@ -61,6 +65,8 @@ class Api:
         self._moving = asyncio.Lock()
         self._moved_at = -ADOPT_SECONDS
         self._http: SimpleAsyncHTTPClient | None = None
+        self._asked: set[asyncio.Future[HTTPResponse]] = set()
+        self._is_closed = False
 
     async def ask(
         self,
@@ -77,25 +83,33 @@ class Api:
             JupyterDistError: the server's error, or `server_gone` if it cannot be reached or does not answer.
         """
         response = await self.fetch(method, *path, body=body, params=params, timeout_seconds=timeout_seconds, key=key)
-        return json.loads(response.body) if response.body else None
+        try:
+            return json.loads(response.body) if response.body else None
+        except ValueError as err:
+            raise self.gone("its answer was cut off") from err
 
     async def ask_once(self, *path: str, body: Any = None, key: str | None = None) -> Any:
         """POST a change; if the answer is lost, retry with the same key (by default a new one).
 
-        The server recognizes the key and does not repeat the change. Raises like `ask`.
+        The server recognizes the key and does not repeat the change. Raises like `ask`; the hint says if the change may
+        have been made.
         """
-        key = key or new_key()
-        for _ in range(MAX_ATTEMPTS - 1):
+        key, num_silences, may_be_done = key or new_key(), 0, False
+        pauses = iter(RETRY_AFTER_SECONDS)
+        while True:
             try:
                 return await self.ask("POST", *path, body=body, key=key)
             except JupyterDistError as err:
                 if err.code not in UNSURE:
                     raise
-                await asyncio.sleep(RETRY_SECONDS)
-        try:
-            return await self.ask("POST", *path, body=body, key=key)
-        except TimedOutError as err:
-            raise TimedOutError(err.message, _LOOK_FIRST) from None  # the caller has no key to retry with
+                may_be_done |= not isinstance(err.__cause__, ConnectionRefusedError)
+                num_silences += isinstance(err, TimedOutError | SilentServerError)
+                pause = next(pauses, None)
+                if pause is None or num_silences == MAX_SILENCES:
+                    if may_be_done:
+                        err.hint = _look_first(err)
+                    raise
+            await asyncio.sleep(pause)
 
     async def fetch(
         self,
@@ -117,7 +131,7 @@ class Api:
                 request.headers["Idempotency-Key"] = key
             began = time.monotonic()
             try:
-                response = await self._client().fetch(request, raise_error=False)
+                response = await self._answer(request)
             except HTTPTimeoutError as err:  # it does not tell whether the server has ended
                 raise SilentServerError(server, time.monotonic() - began) from err
             except (OSError, HTTPClientError) as err:
@@ -136,6 +150,24 @@ class Api:
                 raise error
         raise self.gone(f"{MAX_MOVES} servers ended during this request")
 
+    async def _answer(self, request: HTTPRequest) -> HTTPResponse:
+        """Return the answer, also if it is an error.
+
+        Raises:
+            JupyterDistError: `cancelled`, if the client is closed.
+            OSError, HTTPClientError: there is no answer.
+        """
+        asked = self._client().fetch(request, raise_error=False)
+        self._asked.add(asked)
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            if self._is_closed:
+                raise client_closed() from None
+            raise
+        finally:
+            self._asked.discard(asked)
+
     async def move_on(self, server: Server) -> bool:
         """Go on with the next server after this one was lost; return False if there is to be none.
 
@@ -148,7 +180,7 @@ class Api:
             if self.server is server:  # else another request has moved on already
                 self.server = await self._successor()
                 self._moved_at = time.monotonic()
-                self.close()  # it resolves to the old server's socket
+                self._drop_client()  # it resolves to the old server's socket
         return True
 
     def may_still_adopt(self, error: JupyterDistError) -> bool:
@@ -180,7 +212,13 @@ class Api:
         return JupyterDistError("server_gone", message, "Its groups keep running: connect() again, then attach().")
 
     def close(self) -> None:
-        """Idempotent."""
+        """End every request with an error. Idempotent."""
+        self._is_closed = True
+        for asked in list(self._asked):
+            asked.cancel()
+        self._drop_client()
+
+    def _drop_client(self) -> None:
         if self._http is not None:
             self._http.close()
             self._http = None
@@ -188,6 +226,8 @@ class Api:
     def _request(
         self, method: str, path: tuple[str, ...], body: Any, params: dict[str, Any] | None, timeout: float
     ) -> HTTPRequest:
+        if self._is_closed:
+            raise client_closed()
         url = f"{_address(self.server)}/jupyter-dist/api/" + "/".join(map(_segment, path))
         if params:
             url += "?" + urlencode({name: value for name, value in params.items() if value is not None})
@@ -207,6 +247,11 @@ class Api:
         )
 
 
+def client_closed() -> JupyterDistError:
+    """Return the error for what a client was asked when it was closed."""
+    return JupyterDistError("cancelled", "The client was closed.", "Its groups keep running: connect() again.")
+
+
 def _what_to_do(pid: int | None) -> str:
     if pid is None:
         return "It may be busy or stopped: look at it, and try again. Its groups keep running."
@@ -214,6 +259,11 @@ def _what_to_do(pid: int | None) -> str:
     if process is not None and process.state == "T":
         return f"It is stopped: continue it (kill -CONT {pid}) or end it (kill -KILL {pid}). Its groups keep running."
     return f"It may be busy: try again, or end it (kill {pid}) and start another one."
+
+
+def _look_first(error: JupyterDistError) -> str:
+    """Return the hint for a change that may have been made: the caller has no key to retry with."""
+    return _LOOK_FIRST if error.code == "timed_out" or not error.hint else f"{_LOOK_FIRST} {error.hint}"
 
 
 def new_key() -> str:
@@ -251,11 +301,15 @@ def _address(server: Server) -> str:
 
 
 def _error_of(response: HTTPResponse) -> JupyterDistError:
-    try:
-        return as_timeout(JupyterDistError.from_dict(json.loads(response.body)["error"]))
-    except (ValueError, KeyError, TypeError):
-        pass
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        error = json.loads(response.body)["error"]
+        if isinstance(error, dict):  # else a proxy's
+            return as_timeout(JupyterDistError.from_dict(error))
+    answered = f"{response.code} {response.reason}"
     if response.code in (401, 403):
         return JupyterDistError("forbidden", "The Jupyter server refuses the token.", "Pass token= to connect().")
+    if response.code in UNREACHED:
+        message = f"A proxy does not reach the Jupyter server: {answered}."
+        return JupyterDistError("server_gone", message, "It may be starting: try again. Its groups keep running.")
     hint = "Is jupyter_dist installed in the server's environment, and enabled?"
-    return JupyterDistError("not_found", f"The Jupyter server answered {response.code} {response.reason}.", hint)
+    return JupyterDistError("not_found", f"The Jupyter server answered {answered}.", hint)

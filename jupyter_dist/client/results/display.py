@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.system.terminal import filtered
 
-from .bundle import item_text, rank_label
+from .bundle import rank_label
+from .growing import Growing, Hidden, nothing
 from .outputs import BundleOutputs, emit_display, in_notebook
 from .result import Result
 
@@ -79,26 +80,19 @@ class VerdictLine:
 class TextDisplay:
     """Prints whole lines as they arrive, under a label of the ranks that wrote them."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, hidden: Hidden = nothing) -> None:
         self._file = file
-        self._printed: dict[int, int] = {}
+        self._growing = Growing(hidden)
         self._ranks = ""
         self._verdict = VerdictLine(file)
         self._waiting_since: float | None = None
 
     def __call__(self, result: Result) -> None:
         """Print new output."""
-        new: dict[int, list[str]] = {}
-        printed = dict(self._printed)
-        for rank, text in _texts(result).items():
-            start = min(self._printed.get(rank, 0), len(text))
-            end = len(text) if result.done else text.rfind("\n") + 1
-            if end > start:
-                printed[rank] = end
-                new[rank] = text[start:end].splitlines(keepends=True)
+        new = self._growing.new(result)
         if self._waits_for_others(result, len(new)):
             return
-        self._printed = printed
+        self._growing.take()
         self._print(new)
         self._verdict.update(result)
         if result.done and result.execution["error"]:
@@ -140,32 +134,19 @@ class TextDisplay:
 class RankDisplay:
     """Prints whole lines as they arrive, each after the number of its rank."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, hidden: Hidden = nothing) -> None:
         self._file = file
-        self._printed: dict[int, int] = {}
+        self._growing = Growing(hidden)
         self._verdict = VerdictLine(file)
 
     def __call__(self, result: Result) -> None:
         """Print new output."""
         width = len(str(max(result.ranks, default=0)))
-        for rank, text in _texts(result).items():
-            start = min(self._printed.get(rank, 0), len(text))
-            end = len(text) if result.done else text.rfind("\n") + 1
-            for line in text[start:end].splitlines():
+        for rank, lines in self._growing.new(result).items():
+            for line in "".join(lines).splitlines():
                 self._file.write(f"{rank:{width}}| {line}\n")
-            self._printed[rank] = max(start, end)
+        self._growing.take()
         self._verdict.update(result)
         if result.done and result.execution["error"]:
             self._file.write(f"[{result.state}] {result.execution['error']['message']}\n")
         self._file.flush()
-
-
-def _texts(result: Result) -> dict[int, str]:
-    parts: dict[int, list[str]] = {}
-    for item in result.folded:
-        text = item_text(item)
-        if "output" in item and item["output"]["output_type"] != "stream" and not text.endswith("\n"):
-            text += "\n"
-        for rank in expand_ranks(item["ranks"]):
-            parts.setdefault(rank, []).append(text)
-    return {rank: "".join(texts) for rank, texts in sorted(parts.items())}

@@ -11,10 +11,12 @@ import json
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from threading import Event
 from typing import IO
 
 from jupyter_core.paths import jupyter_runtime_dir
@@ -26,14 +28,17 @@ from .running import PRIVATE, Server, running_servers
 
 START_SECONDS = 60.0
 POLL_SECONDS = 0.05
+END_SECONDS = 1.0
 PREPARE_VARIABLE = "JUPYTER_DIST_PREPARE"  # 0: import torch when a group is started, not before
 
 # Its parent ends at once: nobody has to wait for it, and who ends a client with all of its children does not end it.
+# The first line of its answer is its process, so that it can be ended before it serves.
 DETACHED = """
 import os, sys
 if os.fork():
     os._exit(0)
 os.setsid()
+os.write(1, b"%d\\n" % os.getpid())
 os.execv(sys.executable, [sys.executable, "-m", "jupyter_dist.server.main"])
 """
 # What a server needs. Groups get the environment of the client that starts them, not that of the first one.
@@ -43,8 +48,10 @@ KEPT = re.compile(
 )
 
 
-def private_server(root_dir: str = "/", *, prepare: bool = False) -> Server:
+def private_server(root_dir: str = "/", *, prepare: bool = False, given_up: Event | None = None) -> Server:
     """Return this user's private server; start it if none is running. `prepare`: have that one prepare for a group.
+
+    When `given_up` is set by another thread, one that is starting is ended, and `no_server` raised.
 
     Who holds the lock is the server, or is about to become it: there is never a second one, and a new one starts only
     when the old one has ended, and has released all groups with its process.
@@ -52,6 +59,7 @@ def private_server(root_dir: str = "/", *, prepare: bool = False) -> Server:
     Raises:
         JupyterDistError: `no_server`, with its output if it does not start.
     """
+    given_up = given_up or Event()
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -61,19 +69,18 @@ def private_server(root_dir: str = "/", *, prepare: bool = False) -> Server:
             raise JupyterDistError("no_server", message, "Set JUPYTER_RUNTIME_DIR to a folder of your own.") from err
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return _start(root_dir, lock, prepare)
+            return _start(root_dir, lock, prepare, given_up)
         except BlockingIOError:
             if (found := next((server for server in running_servers() if server.is_private), None)) is not None:
                 return found
         finally:
             os.close(lock)
-        if time.monotonic() > deadline:
+        if given_up.wait(POLL_SECONDS) or time.monotonic() > deadline:
             message = f"Your private Jupyter server has neither started nor ended within {START_SECONDS:g} s."
             raise JupyterDistError("no_server", message, "The machine may be overloaded. Try again.")
-        time.sleep(POLL_SECONDS)
 
 
-def _start(root_dir: str, lock: int, prepare: bool) -> Server:
+def _start(root_dir: str, lock: int, prepare: bool, given_up: Event) -> Server:
     token = secrets.token_urlsafe(32)
     with tempfile.TemporaryFile() as errors:
         process = _spawn(errors, lock)
@@ -81,20 +88,49 @@ def _start(root_dir: str, lock: int, prepare: bool) -> Server:
         prepare = prepare and os.environ.get(PREPARE_VARIABLE) != "0"
         own = {"python": sys.executable, "environ": own_environ()} if prepare else None
         wanted = {"token": token, "root_dir": root_dir, "lock": lock, "prepare": own, **_places()}
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with contextlib.suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(json.dumps(wanted).encode() + b"\n")
-        with process.stdout:
-            line = process.stdout.readline()
-        process.wait()  # its parent
-        if not line:
-            errors.seek(0)
-            said = errors.read()[-2000:].decode("utf-8", "replace").strip()
-            message = f"A private Jupyter server could not be started with {sys.executable}."
-            raise JupyterDistError("no_server", message, said or "It printed nothing.")
-    answer = json.loads(line)
-    return Server(answer["url"], token, answer["pid"], is_local=True, is_private=True)
+        said = _talk(process, json.dumps(wanted).encode() + b"\n", given_up)
+        answer = said.strip().rpartition(b"\n")[2] if said is not None else b""
+        if not answer.startswith(b"{"):
+            raise _no_server(errors, has_ended=said is not None)
+    found = json.loads(answer)
+    return Server(found["url"], token, found["pid"], is_local=True, is_private=True)
+
+
+def _talk(process: subprocess.Popen[bytes], wanted: bytes, given_up: Event) -> bytes | None:
+    """Tell the server what is wanted, and return all that it answers; None: it was ended, because it did not."""
+    deadline = time.monotonic() + START_SECONDS
+    told: bytes | None = wanted
+    while True:
+        try:
+            return process.communicate(told, POLL_SECONDS)[0]
+        except subprocess.TimeoutExpired as err:
+            told = None
+            if given_up.is_set() or time.monotonic() > deadline:
+                _end(process, err.output or b"")
+                return None
+
+
+def _end(process: subprocess.Popen[bytes], said: bytes) -> None:
+    """Kill a server that has not answered: its first session, and the one that it has made itself, if it says so."""
+    for leader in [process.pid, *(int(line) for line in said.splitlines() if line.isdigit())]:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for a disk
+        process.wait(END_SECONDS)
+
+
+def _no_server(errors: IO[bytes], *, has_ended: bool) -> JupyterDistError:
+    errors.seek(0)
+    said = errors.read()[-2000:].decode("utf-8", "replace").strip()
+    if has_ended:
+        message = f"A private Jupyter server could not be started with {sys.executable}."
+        return JupyterDistError("no_server", message, said or "It printed nothing.")
+    message = f"A private Jupyter server did not start within {START_SECONDS:g} s with {sys.executable}."
+    return JupyterDistError("no_server", message, said or "The machine may be overloaded, or a file system hang.")
 
 
 def own_environ() -> str:

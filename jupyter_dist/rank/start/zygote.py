@@ -7,6 +7,7 @@ No torch operation, no thread, no device: a process that used any of these would
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import platform
@@ -31,6 +32,8 @@ from . import shim
 
 RECV_BYTES = 1 << 20
 MAX_FDS = 253  # the kernel's limit per message
+NUM_FDS = 3  # of each rank: channel, stdout, stderr
+LOST = -1  # in place of one that this process could not have
 IDLE_SECONDS = 0.3
 LATE_SECONDS = 3.0  # without a start; an import takes longer than the other chores
 # A group of this size waits for what one rank would otherwise do at its first error, and all at the same time.
@@ -197,10 +200,13 @@ class Zygote:
 
     def _receive(self) -> bool:
         try:
-            data, fds, _, _ = socket.recv_fds(self._sock, RECV_BYTES, MAX_FDS)
+            data, fds, flags, _ = socket.recv_fds(self._sock, RECV_BYTES, MAX_FDS)
         except ConnectionResetError:  # the agent closed the socket with an unread answer
             return False
         self._was_asked = True
+        if flags & socket.MSG_CTRUNC:  # this process can have no more, and the rest is lost
+            _close(fds)
+            fds = [LOST] * NUM_FDS
         self._fds.extend(fds)
         for header, _ in starmap(unpack, self._decoder.feed(data)):
             if header["t"] == "preload":
@@ -215,22 +221,28 @@ class Zygote:
         return bool(data)
 
     def _fork(self, header: Header) -> None:
-        fds = [self._fds.popleft() for _ in range(3)]
-        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        fds = [self._fds.popleft() for _ in range(NUM_FDS)]
+        try:
+            if LOST in fds:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        except OSError as err:
+            self._refuse(header, err, fds)
+            return
         try:
             pid = os.fork()
         except OSError as err:
-            self._send({"t": "not_forked", "id": header["id"], "reason": err.strerror})
-            pid = -1
+            self._refuse(header, err, [*fds, read_end, write_end])
+            return
         if pid == 0:
             self._become_shim(header["spec"], fds, write_end, read_end)
-        for fd in (*fds, write_end):
-            os.close(fd)
-        if pid < 0:
-            os.close(read_end)
-            return
+        _close([*fds, write_end])
         self._shims[read_end] = _Shim(pid, header["id"], FrameDecoder())
         self._poll.register(read_end, select.POLLIN)
+
+    def _refuse(self, header: Header, err: OSError, fds: list[int]) -> None:
+        self._send({"t": "not_forked", "id": header["id"], "reason": err.strerror})
+        _close(fds)
 
     def _prepare(self, world_size: int) -> None:
         """Do first what takes longer if all these ranks do it by themselves."""
@@ -247,8 +259,7 @@ class Zygote:
         try:
             zygote = os.getppid()
             signal.set_wakeup_fd(-1)
-            for fd in (read_end, self._wakeup, self._wakeup_write, self._sock.detach(), *self._fds, *self._shims):
-                os.close(fd)
+            _close([read_end, self._wakeup, self._wakeup_write, self._sock.detach(), *self._fds, *self._shims])
             code = shim.run(lambda: shim.become_rank(RankSpec.from_dict(spec), *fds), report_fd, fds, zygote)
         except BaseException:  # the child must never return into the zygote's loop
             traceback.print_exc()
@@ -311,3 +322,9 @@ def _why_unsafe() -> str | None:
         os._exit(1 if torch_compat.initialised_devices() else 0)
     _, status_code = os.waitpid(probe, 0)
     return "an imported package initialized a device" if status_code else None
+
+
+def _close(fds: list[int]) -> None:
+    for fd in fds:
+        if fd != LOST:
+            os.close(fd)

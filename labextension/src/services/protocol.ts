@@ -75,7 +75,7 @@ export interface IGroupEnvironment {
 
 /** How a rank's process ended. */
 export interface IRankExit {
-  /** The exit code; null if a signal ended it. */
+  /** The exit code; null if a signal ended it, or it never began. */
   code: number | null;
   /** The number of the signal that ended it. */
   signal: number | null;
