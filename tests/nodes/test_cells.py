@@ -99,11 +99,21 @@ from jupyter_dist.rank.collectives import linkstore
 found = linkstore._kept[-1]
 linkstore.ask(found._path, {"do": "set", "key": "large", "store": found._name}, bytes(17 << 20), 60)
 """
+NO_NUMBER = """
+store = dist.distributed_c10d._get_default_store()
+store.set(f"word{rank}", "word")
+store.add(f"word{rank}", 1)
+"""
 
 
-def test_a_value_that_is_too_large_for_the_link_is_an_error_and_the_next_cell_is_heard(shared_nodes):
+def test_a_value_that_a_store_cannot_take_is_an_error_and_the_next_cell_is_heard(shared_nodes):
     client = shared_nodes.client
-    for code, words in ((LARGE, "takes up to 8 MiB"), (LARGE_QUESTION, "too large for the link")):
+    refused = (
+        (LARGE, "takes up to 8 MiB"),
+        (LARGE_QUESTION, "too large for the link"),
+        (NO_NUMBER, "is not a number"),
+    )
+    for code, words in refused:
         execution = client.run(code, ALL)
         assert execution["state"] == "error", execution
         wanted = {"kind": "error", "execution_id": execution["id"]}.items()

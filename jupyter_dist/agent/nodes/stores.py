@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,9 @@ class LinkStores:
         if do == "set":
             store.values[key] = value
         elif do == "add":
+            if there is not None and not re.fullmatch(rb"-?\d{1,19}", there):
+                answer({"ok": False, "error": f"The value of '{key:.40}' is not a number."}, b"")
+                return
             number = int(there or b"0") + int(question.get("amount") or 0)
             store.values[key] = str(number).encode()
             result["number"] = number
