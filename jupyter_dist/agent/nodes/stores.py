@@ -23,6 +23,7 @@ from .files import SharedParts
 PREFIX = "link:"
 MAX_STORES = 64
 MAX_BYTES = 64 << 20  # of all values together
+NUMBER = re.compile(rb"-?\d{1,19}")
 BROKEN = "The store was closed: Connection closed by peer"  # unhang.py knows the second half as torch's own words
 
 Answer = Callable[[Header, bytes], None]
@@ -91,19 +92,24 @@ class LinkStores:
         for store in self._stores.values():
             store.waiting = [waiting for waiting in store.waiting if waiting.asker != asker]
 
+    def _error(self, do: str, key: str, there: bytes | None, value: bytes) -> str | None:
+        """Return why a change is refused."""
+        if do in ("set", "add", "compare_set") and self._is_full(value):
+            return f"The stores of this group hold more than {MAX_BYTES >> 20} MiB."
+        if do == "add" and there is not None and not NUMBER.fullmatch(there):
+            return f"The value of '{key:.40}' is not a number."
+        return None
+
     def _change(self, store: _Store, question: Header, value: bytes, answer: Answer) -> None:
         do, key = str(question.get("do")), str(question.get("key"))
         there = store.values.get(key)
         result: Header = {"ok": True}
-        if do in ("set", "add", "compare_set") and self._is_full(value):
-            answer({"ok": False, "error": f"The stores of this group hold more than {MAX_BYTES >> 20} MiB."}, b"")
+        if (error := self._error(do, key, there, value)) is not None:
+            answer({"ok": False, "error": error}, b"")
             return
         if do == "set":
             store.values[key] = value
         elif do == "add":
-            if there is not None and not re.fullmatch(rb"-?\d{1,19}", there):
-                answer({"ok": False, "error": f"The value of '{key:.40}' is not a number."}, b"")
-                return
             number = int(there or b"0") + int(question.get("amount") or 0)
             store.values[key] = str(number).encode()
             result["number"] = number
