@@ -87,7 +87,8 @@ class Rank:
         self._membership = Membership(spec, self._outbox.log)
         self._say_what_is_missing()
         self._begin_frameworks()
-        self._interrupter = Interrupter(namespace, self._membership.unhang)
+        self._interrupter = Interrupter(namespace, self._membership.unhang, self._wire.wake)
+        self._outbox.safe_point = self._interrupter.safe_point
         if spec.backend == "gloo":
             waits.install(self._membership.was_broken, self._leave_collective)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
@@ -115,8 +116,9 @@ class Rank:
         """Start, run cells, end; return the exit code."""
         self._side.start()
         self._streams.take_over()
-        spawning.install(self._sync)
+        spawning.install(self._sync, self._begin_fork, self._interrupter.end_fork)
         self._interrupter.begin_cell()
+        self._interrupter.handlers.install()
         phase = "joining"
         try:
             self._outbox.send({"t": "phase", "phase": phase})
@@ -200,6 +202,11 @@ class Rank:
         if not self._outbox.in_child:
             self._streams.flush()
             self._outbox.sync()
+            self._interrupter.safe_point()
+
+    def _begin_fork(self) -> None:
+        self._interrupter.begin_fork()
+        self._sync()
 
     def _leave_collective(self, is_complete: Callable[[], bool]) -> None:
         self._interrupter.left_collective()

@@ -144,7 +144,7 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
     text = rank.run(code).text()
     says_so = (
         "accelerate calls comms debuggers farfiles fastai fix hook lightning linkstore meeting scripts shell spawning stdin"
-        " torch track waits widgets"
+        " torch track waits"
     )
     assert text == f"{says_so}\nTrue\n"
 
@@ -157,8 +157,37 @@ def test_an_interrupt_that_is_masked_is_forced(rank: RankClient) -> None:
     assert rank.run("dist.barrier()\nprint('well')").text() == "well\n"
 
 
-@pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: None"])
-def test_a_sleep_whose_cell_took_the_signal_is_forced(rank: RankClient, handler: str) -> None:
-    code = f"import signal, time\nsignal.signal(signal.SIGINT, {handler})\nprint('go')\ntime.sleep(1000)"
+@pytest.mark.parametrize("wait", ["time.sleep(1000)", "while True: pass"])
+@pytest.mark.parametrize("handler", ["signal.SIG_IGN", "signal.SIG_DFL", "lambda *_: None"])
+def test_a_sleep_whose_cell_took_the_signal_is_forced(rank: RankClient, handler: str, wait: str) -> None:
+    rank.run("kept = 1")
+    code = f"import signal, time\nsignal.signal(signal.SIGINT, {handler})\nprint('go')\n{wait}"
     assert interrupted(rank, code).status == "interrupted"
-    assert rank.run("print('well')").text() == "well\n"
+    assert rank.run("print(kept)").text() == "1\n"
+
+
+@pytest.mark.parametrize("wait", ["os.system('sleep 1000')", "os.waitpid(subprocess.Popen(['sleep', '1000']).pid, 0)"])
+def test_a_child_is_interrupted_though_the_cell_lets_the_signal_end_its_process(rank: RankClient, wait: str) -> None:
+    rank.run("kept = 1")
+    code = f"import os, signal, subprocess\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\nprint('go')\n{wait}"
+    assert interrupted(rank, code).status == "interrupted"
+    assert rank.run("print(kept)").text() == "1\n"
+
+
+def test_an_interrupt_that_waits_behind_a_mask_does_not_end_the_rank_of_the_next_cell(rank: RankClient) -> None:
+    code = (
+        "import signal\nkept = 1\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
+        "try:\n    print('go')\n    while True: pass\nfinally: signal.signal(signal.SIGINT, signal.SIG_DFL)"
+    )
+    assert interrupted(rank, code).status == "interrupted"
+    assert rank.run("print(kept)").text() == "1\n"
+
+
+def test_an_interrupt_of_a_cell_that_took_all_signals_back_does_not_end_the_rank(rank: RankClient) -> None:
+    """Also those that only we use: then Python code is ended without a signal."""
+    code = (
+        "import signal\nkept = 1\nfor number in (signal.SIGINT, *range(signal.SIGRTMIN, signal.SIGRTMAX + 1)):\n"
+        "    signal.signal(number, signal.SIG_DFL)\nprint('go')\nwhile True: pass"
+    )
+    assert interrupted(rank, code).status == "interrupted"
+    assert rank.run("print(kept)").text() == "1\n"

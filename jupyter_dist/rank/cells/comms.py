@@ -46,7 +46,6 @@ class Comms:
         self._runner = runner
         self._made_in: dict[str, str | None] = {}  # the execution whose output a comm's callbacks continue
         self._parent: str | None = None  # the message that is being handled
-        self._outer: list[Capture | None] = []  # what had the output before each Output widget that has it now
         self._main = threading.main_thread()
 
     # -- the code's threads -------------------------------------------------------------------------
@@ -59,7 +58,7 @@ class Comms:
         content = {"comm_id": comm_id, **{name: value for name, value in content.items() if value is not None}}
         if buffers:
             content["buffers"] = [base64.b64encode(buffer).decode() for buffer in buffers]
-        if self._parent is not None and threading.current_thread() is self._main:
+        if self._parent is not None and threading.get_ident() == self._main.ident:
             content["parent"] = self._parent
         payload = encode_content(content)
         _check_size(len(payload))
@@ -90,13 +89,15 @@ class Comms:
             }
             return encode_frame(self._header("comm_msg", self._made_in.get(comm_id)), encode_content(update))
 
-        self._outer.append(self._outbox.capture)
-        self._outbox.capture = Capture([dict(output) for output in widget.outputs], encode)
+        self._outbox.capture = Capture([dict(output) for output in widget.outputs], encode, self._outbox.capture)
 
     def leave(self, widget: Any) -> None:
         """Have it go where it went before."""
-        self._flush()
-        capture, self._outbox.capture = self._outbox.capture, self._outer.pop() if self._outer else None
+        try:
+            self._flush()
+        finally:  # an interrupt must not leave the output with the widget
+            capture = self._outbox.capture
+            self._outbox.capture = None if capture is None else capture.outer
         if capture is not None:
             widget.outputs = tuple(capture.outputs)
 

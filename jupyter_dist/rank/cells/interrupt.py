@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bdb
+import contextlib
 import ctypes
 import platform
 import re
@@ -13,6 +14,8 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from jupyter_dist.rank.collectives import unhang
+from jupyter_dist.rank.guard import usercode
+from jupyter_dist.rank.guard.handlers import Handlers
 from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threading, time
 from jupyter_dist.rank.ipython import tracebacks
 
@@ -23,14 +26,19 @@ UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
 PEER_NEWS_SECONDS = 0.5  # a broken connection is noticed before the agent learns of a death
 
-# For cells that handle SIGINT themselves or mask it; no other code uses this signal.
+# For cells that handle SIGINT themselves or mask it, and for handlers of cells that were held back
+# (guard/handlers.py); no other code uses these signals.
 PRIVATE_SIGNAL = signal.SIGRTMAX - 1
+REMINDER_SIGNAL = signal.SIGRTMAX - 2
 
 # Our own modules, in which KeyboardInterrupt must not be raised. Modules that wrap calls of a cell set INTERRUPTIBLE.
 _OURS = ".".join(__name__.split(".")[:2]) + "."
 
-# What this module calls is the user's code, as a cell is.
-_CALLS = f"{__name__.rpartition('.')[0]}.calls"
+# What these modules call is the user's code, as a cell is.
+_CALLS = (f"{__name__.rpartition('.')[0]}.calls", usercode.__name__)
+
+# Its frame is the innermost one of ours while the event loop waits, or runs what a cell has left behind.
+_LOOP = (f"{_OURS}main", "_serve")
 
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
@@ -63,16 +71,20 @@ class Execution:
 class Interrupter:
     """The signal handler (main thread) and the escalation (side thread)."""
 
-    def __init__(self, user_globals: dict[str, Any], unhang: Callable[[], bool]) -> None:
+    def __init__(self, user_globals: dict[str, Any], unhang: Callable[[], bool], wake: Callable[[], None]) -> None:
         self.current: Execution | None = None  # the side thread sets it, the end of a cell clears it
         self._user_globals = user_globals
         self._unhang = unhang
+        self._wake = wake
         self._pid = os.getpid()
         self._main = threading.main_thread()
         self._num_noticed = 0
         self._num_noticed_at_signal = 0
         self._deferred = False
         self._signalled_at = 0.0
+        self._reminded_at = 0.0
+        self._forks = False
+        self.handlers = Handlers(self._on_sigint, self._may_run_handler, wake)
         self._peer_news = threading.Event()
         self._lost_peer = ""
 
@@ -80,13 +92,19 @@ class Interrupter:
 
     def begin_cell(self) -> None:
         """Install the SIGINT handler, which the last cell may have replaced; drop interrupts meant for that cell."""
+        ours = {signal.SIGINT: self._on_sigint, PRIVATE_SIGNAL: self._on_sigint, REMINDER_SIGNAL: self._on_reminder}
+        for signum, handler in ours.items():
+            # `!=`, not `is not`: each access creates a new bound method.
+            if signal.getsignal(signum) != handler:
+                signal.signal(signum, handler)
+        # After the handlers: an interrupt that waits would end the rank if the cell has left SIG_DFL.
         if signal.SIGINT in signal.pthread_sigmask(signal.SIG_UNBLOCK, ()):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        for signum in (signal.SIGINT, PRIVATE_SIGNAL):
-            # `==`, not `is`: each access creates a new bound method.
-            if signal.getsignal(signum) != self._on_sigint:
-                signal.signal(signum, self._on_sigint)
         self._deferred = False
+
+    def end_cell(self) -> None:
+        """Run the cell's handlers whose signals arrived after its code; raises what they raise."""
+        self.handlers.run(sys._getframe())
 
     def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
         if os.getpid() != self._pid:  # a child of DataLoader or multiprocessing: Python's usual behaviour
@@ -95,7 +113,7 @@ class Interrupter:
         execution = self.current
         if execution is None:
             return
-        if self._is_user_code(frame):
+        if self._is_user_code(frame) and not self._forks:
             self._deferred = False
             execution.noticed_interrupt = True
             raise KeyboardInterrupt
@@ -105,30 +123,61 @@ class Interrupter:
         else:
             self._deferred = True
 
+    def _on_reminder(self, _signum: int, frame: FrameType | None) -> None:
+        if frame is not None and self._may_run_handler(frame):
+            self.handlers.run(frame)
+
     def _is_user_code(self, frame: FrameType | None) -> bool:
         """Whether KeyboardInterrupt would be raised in a cell's code, not in ours, which it would damage."""
-        while frame is not None:
-            if self.calls_user_code(frame):
-                return True
-            if _is_guarded(frame.f_globals):
-                return False
+        found = self._innermost(frame)
+        return found is not None and self.calls_user_code(found)
+
+    def _may_run_handler(self, frame: FrameType | None) -> bool:
+        """Whether a cell's handler may run: also while the event loop waits, as a cell does that awaits."""
+        found = self._innermost(frame)
+        if self._forks:
+            return False
+        if found is None or self.calls_user_code(found):
+            return True
+        return (found.f_globals["__name__"], found.f_code.co_name) == _LOOP
+
+    def _innermost(self, frame: FrameType | None) -> FrameType | None:
+        """Return the innermost frame that is either the user's code or guarded; libraries belong to what calls them."""
+        while frame is not None and not self.calls_user_code(frame) and not _is_guarded(frame.f_globals):
             frame = frame.f_back
-        return False
+        return frame
 
     def calls_user_code(self, frame: FrameType) -> bool:
-        """Whether it is a cell's own frame, or the one from which we call a user's function or script (calls.py)."""
-        return frame.f_globals is self._user_globals or frame.f_globals.get("__name__") == _CALLS
+        """Whether it is a cell's own frame, or one from which we call a user's function or script."""
+        return frame.f_globals is self._user_globals or frame.f_globals.get("__name__") in _CALLS
 
     def safe_point(self) -> None:
-        """Raise a KeyboardInterrupt that was deferred while our own code ran (called when that is done)."""
-        if self._deferred and threading.current_thread() is self._main and self.current is not None:
-            frame: FrameType | None = sys._getframe()
-            while frame is not None and not self.calls_user_code(frame):
-                frame = frame.f_back
-            if frame is not None:
-                self._deferred = False
-                self.current.noticed_interrupt = True
-                raise KeyboardInterrupt
+        """Run handlers and raise a KeyboardInterrupt that waited while our own code ran (called when that is done)."""
+        if not (self._deferred or self.handlers.waiting) or threading.get_ident() != self._main.ident:
+            return
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and not self.calls_user_code(frame):
+            frame = frame.f_back
+        if frame is None or self._forks or os.getpid() != self._pid:
+            return
+        self.handlers.run(frame)
+        if self._deferred and self.current is not None:
+            self._deferred = False
+            self.current.noticed_interrupt = True
+            raise KeyboardInterrupt
+
+    def begin_fork(self) -> None:
+        """Hold back all that may raise: Python drops what is raised by what it calls before and after a fork."""
+        if threading.get_ident() == self._main.ident:
+            self._forks = True
+
+    def end_fork(self) -> None:
+        """Allow it again, and have the side thread repeat at once what waits: the next fork may come soon."""
+        if threading.get_ident() == self._main.ident:
+            self._forks = False
+            if self._deferred or self.handlers.waiting:
+                self._reminded_at = self.handlers.held_at = 0.0
+                self._wake()
 
     def left_collective(self) -> None:
         """Note that the running cell left an incomplete collective."""
@@ -192,18 +241,23 @@ class Interrupter:
         self._signal()
 
     def timeout(self) -> float | None:
-        """Return the seconds until `tick` must be called; None if no interrupt is pending."""
+        """Return the seconds until `tick` must be called; None if no interrupt and no handler is pending."""
+        if self.handlers.waiting:
+            return DEFERRED_RETRY_SECONDS
         execution = self.current
         if execution is None or execution.interrupt_at is None:
             return None
         return DEFERRED_RETRY_SECONDS if self._deferred else 0.1
 
     def tick(self) -> None:
-        """Take the next step if the cell is still running and the step is due."""
+        """Take the next step if it is due: for an interrupt while the cell runs, for a handler that was held back."""
+        now = time.monotonic()
+        if self.handlers.waiting and now - max(self.handlers.held_at, self._reminded_at) >= DEFERRED_RETRY_SECONDS:
+            self._reminded_at = now
+            self._send(REMINDER_SIGNAL)
         execution = self.current
         if execution is None or execution.interrupt_at is None:
             return
-        now = time.monotonic()
         waited = now - self._signalled_at
         if self._deferred:
             self._signal()
@@ -218,14 +272,20 @@ class Interrupter:
         self._signalled_at = time.monotonic()
         self._num_noticed_at_signal = self._num_noticed
         self._deferred = False
-        assert self._main.ident is not None
-        # After `continue`, pdb handles SIGINT: it would open its prompt.
-        is_pdbs = isinstance(getattr(signal.getsignal(signal.SIGINT), "__self__", None), bdb.Bdb)
-        signal.pthread_kill(self._main.ident, PRIVATE_SIGNAL if is_pdbs else signal.SIGINT)
+        handler = self.handlers.of(signal.SIGINT)
+        # After `continue`, pdb handles SIGINT: it would open its prompt. SIG_DFL would end the rank.
+        is_for_cells = callable(handler) and not isinstance(getattr(handler, "__self__", None), bdb.Bdb)
+        self._send(signal.SIGINT if is_for_cells else PRIVATE_SIGNAL)
+
+    def _send(self, signum: int) -> None:
+        """Signal the main thread, unless a cell has removed our handler of that signal: it would end the rank."""
+        if callable(signal.getsignal(signum)):
+            signal.pthread_kill(self._main.ident or 0, signum)
 
     def _insist(self, age: float, execution: Execution) -> None:
         """Help a main thread that does not reach Python's signal handling: it is in C code, or waits for a child."""
         if _signal_awaited_children():
+            self._signal()
             return
         if age >= UNHANG_AFTER_SECONDS:
             # Set the flag first: the cell may end before this thread continues.
@@ -243,8 +303,7 @@ class Interrupter:
             self._raise_in_main_thread()
             return
         execution.had_private_signal = True
-        assert self._main.ident is not None
-        signal.pthread_kill(self._main.ident, PRIVATE_SIGNAL)
+        self._send(PRIVATE_SIGNAL)
 
     def _raise_in_main_thread(self) -> None:
         """Raise without a signal, for Python code that masks all signals."""
@@ -270,5 +329,21 @@ def _signal_awaited_children() -> bool:
     # Only then: DataLoader workers, for example, must not be signaled. The rank leads its process group.
     if unhang.main_thread_syscall()[0] not in _WAITING.get(platform.machine(), ()) or os.getpgrp() != os.getpid():
         return False
-    os.killpg(os.getpid(), signal.SIGINT)
+    # Not the whole group at once: it has the rank, which SIGINT would end if the cell has set SIG_DFL.
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        if pid != os.getpid():
+            with contextlib.suppress(OSError):  # it has ended
+                _signal_member(pid)
     return True
+
+
+def _signal_member(pid: int) -> None:
+    """Send SIGINT to a process of this process group. Raises OSError if it has ended."""
+    if os.getpgid(pid) != os.getpid():
+        return
+    fd = os.pidfd_open(pid)  # a later process with this pid is another one
+    try:
+        if os.getpgid(pid) == os.getpid():
+            signal.pidfd_send_signal(fd, signal.SIGINT)
+    finally:
+        os.close(fd)

@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import ExecutionResult
 
 from jupyter_dist.protocol.specs import CALLBACK_ID
 from jupyter_dist.rank.collectives.process_group import Membership
+from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython import tracebacks
@@ -86,6 +87,7 @@ class Runner:
             self._streams.flush()
             check_size(encode_content(content))
             self._outbox.show_captured(self._outbox.capture, msg_type, content)
+            self._interrupter.safe_point()
             return
         if msg_type in REPLACEABLE:
             self._streams.keep_order()
@@ -115,7 +117,7 @@ class Runner:
         if self._interrupter.current is None:
             self._interrupter.current = execution
         try:
-            work()
+            usercode.call(work)
         except BaseException as err:  # the boundary to user code
             self._leave_if_child(1)
             self._failed(err)
@@ -155,7 +157,7 @@ class Runner:
         self._mark = self.memory.mark()
         self._streams.flush()
         self._outbox.flush_text()
-        self._outbox.execution_id = execution.execution_id
+        self._outbox.execution_id, self._outbox.capture = execution.execution_id, None
         self._interrupter.current = execution  # a callback before it may have set another
         self._streams.begin_cell()
         self._interrupter.begin_cell()
@@ -218,6 +220,7 @@ class Runner:
         """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
             stop_timer_of_cell,
+            self._interrupter.end_cell,
             self.debuggers.end_cell,
             self.stdin.end_cell,
             self.surroundings.restore,

@@ -55,7 +55,8 @@ def _sliced(
             while True:
                 try:
                     return bool(wait(work, SLICE))
-                except RuntimeError:  # its own error, or the end of the slice
+                except RuntimeError as err:  # its own error, or the end of the slice
+                    _raise_if_of_a_handler(err)
                     if work.is_completed():
                         return bool(wait(work))
                 if was_broken(GRACE_SECONDS):
@@ -66,3 +67,9 @@ def _sliced(
             raise
 
     return sliced
+
+
+def _raise_if_of_a_handler(err: RuntimeError) -> None:
+    """Raise what a signal handler of the cell has raised: gloo has no Python frames."""
+    if err.__traceback__ is not None and err.__traceback__.tb_next is not None:
+        raise err

@@ -7,9 +7,9 @@ from typing import Any
 
 from IPython import get_ipython
 
-from .fix import Fix, RankContext, need
+from jupyter_dist.rank.guard import usercode
 
-INTERRUPTIBLE = True  # cells run and wait below these functions
+from .fix import Fix, RankContext, need
 
 PACKAGE, SEEN_WITH = "ipywidgets", "8.1"
 
@@ -51,7 +51,7 @@ def capture_output(context: RankContext, module: Any) -> None:
     enter, leave = output.__enter__, output.__exit__
 
     def begin(self: Any) -> Any:
-        found = enter(self)
+        found = usercode.call(enter, self)
         if context.comms is not None:
             context.comms.enter(self)
         return found
@@ -60,7 +60,7 @@ def capture_output(context: RankContext, module: Any) -> None:
         shell: Any = get_ipython()
         before = shell.last_error
         try:
-            handled = leave(self, etype, evalue, tb)
+            handled = usercode.call(leave, self, etype, evalue, tb)
         finally:
             if context.comms is not None:
                 context.comms.leave(self)

@@ -15,8 +15,9 @@ Output = dict[str, Any]
 class Capture:
     """The outputs of one widget, as nbformat has them."""
 
-    def __init__(self, outputs: list[Output], encode: Callable[[list[Output]], bytes]) -> None:
+    def __init__(self, outputs: list[Output], encode: Callable[[list[Output]], bytes], outer: Capture | None) -> None:
         self.outputs = outputs
+        self.outer = outer  # what had the output before
         self._encode = encode
         self._clear_next = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jupyter_dist.rank.guard.own import os, threading
@@ -41,6 +42,7 @@ class Outbox:
         self.order = threading.RLock()  # held from reading a stream's buffer until its text was passed to `write`
         self.busy = False  # a cell runs: the side thread flushes on a timer and need not be woken
         self.capture: Capture | None = None  # the Output widget that has what is written
+        self.safe_point: Callable[[], None] = lambda: None  # runs handlers of cells, and raises interrupts, that wait
         self._wire = wire
         self._pid = os.getpid()
         self._segments: deque[tuple[str, bytes | memoryview] | PendingOutput] = deque()
@@ -130,7 +132,7 @@ class Outbox:
             with self._lock:
                 self._move_text()
             self._wire.send()
-            self._wire.wait_for_room()
+            self._wire.wait_for_room(self.safe_point)
 
     def flush_on_timer(self) -> None:
         """Send the text written so far (side thread)."""

@@ -23,9 +23,10 @@ from jupyter_dist.protocol.errors import JupyterDistError
 INTERRUPTIBLE = True  # cells run and wait below these functions
 
 
-def install(before: Callable[[], None]) -> None:
-    """Call `before` ahead of every fork, spawn, exec and system(), and of an abrupt exit."""
-    os.register_at_fork(before=before)
+def install(before: Callable[[], None], begin_fork: Callable[[], None], end_fork: Callable[[], None]) -> None:
+    """Call `before` ahead of every spawn, exec and system(), and of an abrupt exit; the others around each fork."""
+    # Ours is called first before a fork, and last after it.
+    os.register_at_fork(before=begin_fork, after_in_parent=end_fork)
     for name in ("system", "posix_spawn", "posix_spawnp", "execv", "execve", "_exit", "abort"):
         setattr(os, name, _wrap(getattr(os, name), before))
     # What subprocess and multiprocessing call; it runs no fork handlers.

@@ -45,6 +45,7 @@ class StreamWriter(io.BufferedIOBase):
         super().flush()
         if not self.is_only_ordering:
             self._outbox.flush_text()
+            self._after()
 
     def writable(self) -> bool:
         """Return True."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from jupyter_dist.rank.guard.own import os, socket, threading
 
 MAX_WAITING_BYTES = 4 << 20  # above this, writers wait for the agent
+ROOM_SECONDS = 0.1  # how often a writer that waits looks for what else there is to do
 
 
 class Wire:
@@ -54,12 +56,16 @@ class Wire:
             with self._room:
                 self._room.notify_all()
 
-    def wait_for_room(self) -> None:
-        """Wait until the agent has read enough; the side thread never waits, because it sends."""
-        if self._is_full() and threading.get_ident() != self.side_thread:
+    def wait_for_room(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until the agent has read enough; the side thread never waits, because it sends.
+
+        `meanwhile` is called from time to time. What it raises ends the wait.
+        """
+        while self._is_full() and not self._closed and threading.get_ident() != self.side_thread:
+            meanwhile()
             with self._room:
-                while self._is_full() and not self._closed:
-                    self._room.wait(1.0)
+                if self._is_full() and not self._closed:
+                    self._room.wait(ROOM_SECONDS)
 
     def _is_full(self) -> bool:
         return self._num_bytes - self._num_sent > MAX_WAITING_BYTES

@@ -129,7 +129,7 @@ class Debuggers:
 
     def _is_in_cell(self, frame: FrameType | None) -> bool:
         """Whether it is, or was called by, a cell's code, a task or a thread of a cell; not what our code calls."""
-        if threading.current_thread() is not self._main:
+        if threading.get_ident() != self._main.ident:
             return True
         first = frame
         while frame is not None:

@@ -1,0 +1,11 @@
+"""Calls the user's code from ours. Below this frame an interrupt may be raised, as in a cell (cells/interrupt.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def call(function: Callable[..., Any], *args: Any) -> Any:
+    """Return what a function returns; raises what it raises."""
+    return function(*args)
