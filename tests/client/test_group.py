@@ -124,11 +124,24 @@ def test_ctrl_c_while_output_is_shown_leaves_nothing_half_shown(group):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+# Also what arrives right after the output, or between two turns of the loop.
+SWALLOWS = """
+import time
+while True:
+    try:
+        while True:
+            try:
+                print("in", flush=True)
+                time.sleep(1000)
+            except BaseException:
+                pass
+    except BaseException:
+        pass
+"""
+
+
 def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wait(group):
-    code = (
-        "import time\nprint('in', flush=True)\nwhile True:\n    try: time.sleep(1000)\n    except BaseException: pass"
-    )
-    stuck = group.submit(code, "1")
+    stuck = group.submit(SWALLOWS, "1")
 
     def interrupt():
         until(lambda: stuck.peek().text, lambda: "the cell does not run")
