@@ -132,7 +132,7 @@ test('the form leaves the focus to the cell in which the user types by the time 
   await lab.openNotebook(page, 'typing.ipynb');
   let release = (): void => undefined;
   const held = new Promise<void>(resolve => (release = resolve));
-  const environments = /jupyter-dist\/api\/environments$/;
+  const environments = /jupyter-dist\/api\/environments(\?|$)/;
   await page.route(environments, async route => {
     await held;
     await route.continue();
