@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from jupyter_dist.protocol.ranks import expand_ranks
@@ -10,6 +11,8 @@ from jupyter_dist.server.folding.snapshots import Item, Snapshot
 from jupyter_dist.server.folding.views import View
 
 Record = tuple[dict[str, Any], bytes]
+# What a terminal says instead of lines that came too fast to be shown.
+LEFT_OUT = re.compile(r"\.\.\. (\d+) more lines in the log of the rank")
 
 
 class Recorder:
@@ -77,3 +80,15 @@ def of_rank(snapshot: Snapshot, rank: int) -> list[tuple[str, str]]:
         else:
             said.append((item.kind, item_text(item)))
     return said
+
+
+def counted(lines: list[str], word: str) -> int:
+    """How many lines `lines` shows or names as left out; each in its place, and once."""
+    number = 0
+    for line in lines:
+        if (left_out := LEFT_OUT.fullmatch(line)) is not None:
+            number += int(left_out[1])
+        else:
+            assert line == f"{word} {number}", line
+            number += 1
+    return number

@@ -1,12 +1,11 @@
 """A terminal shows every line of a long output once, or says how many are in the log alone."""
 
 import io
-import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from records import Recorder
+from records import LEFT_OUT, Recorder, counted
 
 from jupyter_dist.client import Result
 from jupyter_dist.client.results.display import RankDisplay, TextDisplay
@@ -14,7 +13,6 @@ from jupyter_dist.server.folding import rankfeed
 from jupyter_dist.server.folding.views import View
 
 NUM_LINES = 6000  # more than twice what a view has
-LEFT_OUT = re.compile(r"\.\.\. (\d+) more lines in the log of the rank")
 
 
 class Cell:
@@ -48,18 +46,6 @@ class Cell:
             for line in self.by_rank.getvalue().splitlines()
             if line.startswith(f"{rank:{width}}|")
         ]
-
-
-def counted(lines, word):
-    """How many lines `lines` shows or names as left out; each in its place, and once."""
-    number = 0
-    for line in lines:
-        if (left_out := LEFT_OUT.fullmatch(line)) is not None:
-            number += int(left_out[1])
-        else:
-            assert line == f"{word} {number}"
-            number += 1
-    return number
 
 
 def print_numbered(cell, num_lines, lines_each):

@@ -136,10 +136,13 @@ def _item(run: list[Piece], known: dict[int, Item], expressions: dict[int, str])
     if ranks is None:
         ranks = expressions[first.mask] = format_ranks(mask_ranks(first.mask))
     old = known.get(first.id)
-    # Its last record may have been split since, between the first lines and the last ones.
-    size = sum(len(piece.text) for piece in run)
-    is_same = old is not None and (old.seq, old.ranks, old.kind, len(old.text)) == (seq, ranks, first.kind, size)
-    if old is not None and is_same and old.kind != "elided":
+    if (
+        old is not None
+        and (old.seq, old.ranks, old.kind) == (seq, ranks, first.kind)
+        and old.kind != "elided"
+        # Its last record may have been split since, between the first lines and the last ones.
+        and len(old.text) == sum(len(piece.text) for piece in run)
+    ):
         return old
     text = first.text if len(run) == 1 else "".join(piece.text for piece in run)
     return Item(first.id, seq, ranks, first.kind, text)

@@ -148,11 +148,12 @@ export class CellRuns {
   /** Interrupt runs of a group: queued ones first, so that none starts in between, but running ones soon. */
   private async _cancelIn(runs: readonly CellRun[]): Promise<PromiseSettledResult<void>[]> {
     const ask = ({ execution }: CellRun): Promise<void> => this._executions.cancel(execution.group, execution.id);
+    const queued = runs.filter(run => run.execution.state === 'queued').reverse();
     const running = runs.filter(run => run.execution.state !== 'queued');
-    const queued = Promise.allSettled(runs.filter(run => !running.includes(run)).reverse().map(ask));
-    await Promise.race([queued, new Promise(resolve => setTimeout(resolve, CANCEL_QUEUED_MS))]);
+    const cancelled = Promise.allSettled(queued.map(ask));
+    await Promise.race([cancelled, new Promise(resolve => setTimeout(resolve, CANCEL_QUEUED_MS))]);
     const interrupted = Promise.allSettled(running.map(ask));
-    return [...(await queued), ...(await interrupted)];
+    return [...(await cancelled), ...(await interrupted)];
   }
 
   private _of(notebook: INotebookModel): CellRun[] {
