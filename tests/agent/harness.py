@@ -172,13 +172,13 @@ class AgentClient:
         elif kind == "sample":
             self.samples.append(header["sample"])
         else:
+            self.group = header.get("group", self.group)  # here, because a newer state may follow at once
             self.inbox.append((header, payload))
 
     # -- the usual steps ------------------------------------------------------------------------------
 
     def hello(self) -> dict:
         header, _ = self.request("hello", protocol=self.protocol, server="test")
-        self.group = header["group"]
         if self.group["state"] != "warm":
             listed, _ = self.request("executions", after=None)
             self.executions.update({execution["id"]: execution for execution in listed["executions"]})

@@ -19,8 +19,7 @@ def without_rank_1(client):
 
 def fail_to_replace(client, reason):
     header, _ = client.request("replace")
-    client.group = header["group"]
-    assert client.group["state"] == "restarting"
+    assert header["group"]["state"] == "restarting"
     client.wait_group("ready", "degraded", "dead")
     assert client.group["state"] == "degraded", client.group["error"]
     assert reason in client.group["note"]

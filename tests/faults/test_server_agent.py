@@ -155,15 +155,17 @@ def test_a_slow_client_and_a_flood_hold_nobody_up(group_server, request):
     deaf.close()
 
 
-def test_two_pages_see_the_same_and_cells_queue_with_their_owner(group_server):
-    server = group_server
+def test_two_pages_see_the_same_and_cells_queue_with_their_owner(group_server, tmp_path):
+    server, flag = group_server, tmp_path / "flag"
     pages = [server.channel(), server.channel()]
-    first = server.submit("g", "import time; time.sleep(0.3); print('one')", notebook="a.ipynb")
+    wait = f"import os, time\nwhile not os.path.exists({str(flag)!r}): time.sleep(0.01)\nprint('one')"
+    first = server.submit("g", wait, notebook="a.ipynb")
     second = server.submit("g", "print('two')", notebook="b.ipynb")
     listed = {e["id"]: e for e in server.ask("GET", "groups/g/executions")["executions"]}
     assert [listed[first]["notebook"], listed[second]["notebook"]] == ["a.ipynb", "b.ipynb"]
     assert listed[first]["owner"]
     assert listed[second]["state"] == "queued"
+    flag.touch()
     seen = []
     for page in pages:
         page.send({"type": "subscribe", "topic": "execution", "group": "g", "execution": first, "since": 0})

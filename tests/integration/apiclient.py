@@ -50,7 +50,7 @@ class Api:
 
     async def start(self, num_ranks: int = 2, **fields: Any) -> dict[str, Any]:
         group = await self.ask("POST", "groups", {"num_ranks": num_ranks, **fields})
-        assert group["state"] == "starting"
+        assert group["state"] in ("starting", "ready"), group
         return await self.settled(group["id"])
 
     async def settled(self, group: str, state: str = "starting") -> dict[str, Any]:
