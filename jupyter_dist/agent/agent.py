@@ -331,6 +331,8 @@ class Agent:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             self._reap()
+            if self.group is not None:
+                self.group.out_of_memory.look()
             if self.owners.have_changed():
                 self._group_changed()
             left_seconds = self.owners.left_seconds

@@ -15,6 +15,7 @@ from agent.harness import BOOT, AgentProcess
 from waits import PATIENCE
 
 from jupyter_dist.agent.processes.death import ZYGOTE_KILLED, Ending, OutOfMemory, describe
+from jupyter_dist.agent.processes.rank_process import LOST_CHANNEL
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.processes import is_exiting
 from jupyter_dist.transport.frames import encode_frame
@@ -130,18 +131,43 @@ def test_out_of_memory_is_said_only_when_the_kernel_says_so(tmp_path):
     counter = tmp_path / "memory.events"
     counter.write_text("low 0\noom 3\noom_kill 2\n")
     watch = OutOfMemory((counter,))
-    assert not watch.struck()
-    counter.write_text("low 0\noom 4\noom_kill 3\n")
-    assert watch.struck()
-    assert not watch.struck()
     ending = Ending(None, signal.SIGKILL, 3 << 30)
+    assert not watch.explain("first", ending).out_of_memory
+    counter.write_text("low 0\noom 4\noom_kill 3\n")
+    assert not watch.explain("first", Ending(1, None)).out_of_memory
+    assert watch.explain("first", ending).out_of_memory
+    assert not watch.explain("second", ending).out_of_memory, "one kill, two dead"
     assert describe(ending, True, None) == "was killed (out of memory when it held 3.0 GiB: SIGKILL)"
+    assert describe(ending, True, LOST_CHANNEL) == "was killed (out of memory when it held 3.0 GiB: SIGKILL)"
     other = "was killed (SIGKILL, by another process, not by the kernel, peak memory 3.0 GiB)"
     assert describe(ending, False, None) == other
     lost = Ending(None, signal.SIGKILL, because=ZYGOTE_KILLED)
     assert describe(lost, False, None) == f"was killed ({ZYGOTE_KILLED})"
     assert describe(lost, True, None) == f"was killed ({ZYGOTE_KILLED}, out of memory)"
     assert describe(Ending(None, 34), False, None) == "was killed (SIGRTMIN)"
+
+
+def test_the_kernels_kills_explain_as_many_deaths_and_only_those_of_the_last_seconds(tmp_path):
+    """Both files count a kill of ours; the machine's counts others, too: a worker of hours ago is no rank of now."""
+    ours, machine = tmp_path / "memory.events", tmp_path / "vmstat"
+
+    def count(kills, of_others):
+        ours.write_text(f"oom_kill {kills}\n")
+        machine.write_text(f"pgfree 7\noom_kill {kills + of_others}\n")
+
+    count(0, 0)
+    watch, now = OutOfMemory((machine, ours)), time.monotonic()
+    killed = Ending(None, signal.SIGKILL)
+    count(2, 0)
+    watch.look(now)
+    assert [watch.explain(rank, killed).out_of_memory for rank in "abc"] == [True, True, False]
+    lost = Ending(None, signal.SIGKILL, because=ZYGOTE_KILLED)
+    count(3, 0)
+    assert [watch.explain(rank, lost).out_of_memory for rank in "def"] == [True] * 3, "one zygote, all of its ranks"
+    count(3, 4)
+    for second in range(1, 90):
+        watch.look(now + second)
+    assert not watch.explain("g", killed).out_of_memory
 
 
 @pytest.fixture
@@ -186,6 +212,21 @@ def counted(tmp_path):
     )
     with AgentProcess(tmp_path / "g", boot=boot) as client:
         yield client, counter
+
+
+def test_an_old_kill_for_memory_does_not_explain_what_we_kill(counted):
+    """A worker that a rank survived, or a program of somebody else: the count stays up."""
+    client, counter = counted
+    client.start(2)
+    counter.write_text("oom_kill 1\n")
+    client.request("kill", rank=1)
+    client.wait_group("degraded")
+    client.request("restart")
+    client.wait_group("ready")
+    notes = [data.decode() for header, data in client.records if header["kind"] == "note"]
+    assert "Rank 1 was killed (on request)." in notes
+    assert "Rank 0 was killed (the group was restarted)." in notes
+    assert not [note for note in notes if "memory" in note or "by another process" in note]
 
 
 def test_a_kill_for_memory_is_reported_over_all_ranks(counted):

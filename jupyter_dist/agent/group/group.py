@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +73,7 @@ class Group:
         self._rejoining: asyncio.Task[None] | None = None
         self._by_process: dict[Born, RankProcess] = {}
         self._ended_early: dict[Born, Ending] = {}  # before their start was answered
-        self._out_of_memory = OutOfMemory()
+        self.out_of_memory = OutOfMemory()
         self._starting_since = time.monotonic()
 
     # -- life ---------------------------------------------------------------------------------------
@@ -178,7 +176,7 @@ class Group:
 
     async def restart(self, starter: Starter) -> None:
         """End all ranks and start new ones. Variables are lost; the zygote keeps its imports."""
-        await end_ranks(self.ranks, patient=False)
+        await end_ranks(self.ranks, "the group was restarted", patient=False)
         await starter.settle()
         await sweep(os.getpid(), starter.children())
         self.generation += 1
@@ -191,7 +189,7 @@ class Group:
     async def end(self) -> list[str]:
         """End all ranks; return a sentence about each process that had to be killed."""
         self._stop_cells("ending", JupyterDistError("ended", "The group was shut down."))
-        return await end_ranks(self.ranks, patient=True)
+        return await end_ranks(self.ranks, "the group was shut down", patient=True)
 
     def close(self) -> None:
         """Close the journal."""
@@ -210,9 +208,10 @@ class Group:
 
     async def process_exited(self, born: Born, ending: Ending) -> None:
         """Handle a process that a starter reaped: if it is a rank of this generation, the rank is dead."""
-        if born.node is None and ending.signal == signal.SIGKILL and self._out_of_memory.struck():
-            ending = replace(ending, out_of_memory=True)
-        if rank := self._by_process.get(born):
+        rank = self._by_process.get(born)
+        if born.node is None and not (rank and rank.was_killed):
+            ending = self.out_of_memory.explain(born, ending)
+        if rank is not None:
             await self._rank_ended(rank, ending)
         else:
             self._ended_early[born] = ending
@@ -344,8 +343,9 @@ class Group:
         return f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs."
 
     async def _rank_ended(self, rank: RankProcess, ending: Ending) -> None:
-        shortage = Shortage(rank, self.ranks) if ending.out_of_memory else None
-        await rank.ended(ending, ending.out_of_memory)
+        out_of_memory = ending.out_of_memory and not rank.was_killed
+        shortage = Shortage(rank, self.ranks) if out_of_memory else None
+        await rank.ended(ending, out_of_memory)
         if shortage is not None:
             await shortage.report(self.journal)
 
@@ -389,7 +389,7 @@ class Group:
     async def _fail(self, error: JupyterDistError) -> None:
         self.error = error
         self._stop_cells("ending", error)
-        await end_ranks(self.ranks, patient=False)
+        await end_ranks(self.ranks, "the group could not be started", patient=False)
         self.journal.append("note", str(error).encode(), rank=None, execution_id=None)
         self.set_state("dead")
         raise error

@@ -8,7 +8,6 @@ import dataclasses
 import os
 import platform
 import shutil
-import signal
 import socket
 import tempfile
 import time
@@ -136,6 +135,7 @@ class NodeAgent:
             if self._is_welcome and self._conversation.is_due(BEAT_SECONDS):
                 self._conversation.acknowledge()
             self._reap()
+            self._out_of_memory.look()
             await asyncio.sleep(TICK_SECONDS)
 
     def _check_lease(self, silent: float) -> None:
@@ -316,8 +316,7 @@ class NodeAgent:
         if rank is None:
             self._ended_early[born] = ending
             return
-        if ending.signal == signal.SIGKILL and self._out_of_memory.struck():
-            ending = dataclasses.replace(ending, out_of_memory=True)
+        ending = self._out_of_memory.explain(born, ending)
         rank.drain()
         rank.close()
         self._ranks.pop(rank.number, None)

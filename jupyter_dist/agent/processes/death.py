@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 LAST_WORDS_LINES = 20
 MAX_NAMED = 5
+RECENT_SECONDS = 30.0  # the kernel counts a kill at once; a process with much memory ends seconds later
 ZYGOTE_KILLED = "its zygote, the process that it was forked from, was killed"
 SHIM_KILLED = "the process that watches over it was killed"
 
@@ -54,23 +57,39 @@ def _counter_files() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path for path in found if path.exists()))
 
 
-@dataclass
 class OutOfMemory:
-    """Detects kills by the kernel's out-of-memory killer, in this control group or on this machine."""
+    """Knows of kills by the kernel's out-of-memory killer, in this control group or on this machine.
 
-    files: tuple[Path, ...] = field(default_factory=_counter_files)
-    _seen: int = field(init=False)
+    The counts are also those of other programs, and of processes that a rank survived: only a kill of the last seconds
+    can be that of a rank.
+    """
 
-    def __post_init__(self) -> None:
-        self._seen = self._count()
+    def __init__(self, files: Sequence[Path] | None = None) -> None:
+        self._files = _counter_files() if files is None else tuple(files)
+        self._counts = deque([(time.monotonic(), self._count())])
+        self._explained: dict[object, float] = {}  # what died of it, and when
 
-    def struck(self) -> bool:
-        """Return whether it killed a process since the last call."""
-        before, self._seen = self._seen, self._count()
-        return self._seen > before
+    def look(self, now: float | None = None) -> None:
+        """Note the counts. Called each second, so that there are some of a while ago."""
+        now = time.monotonic() if now is None else now
+        self._counts.append((now, self._count()))
+        while self._counts[1][0] <= now - RECENT_SECONDS:
+            self._counts.popleft()
 
-    def _count(self) -> int:
-        return sum(_oom_kills(path) for path in self.files)
+    def explain(self, born: object, ending: Ending) -> Ending:
+        """Return the ending with `out_of_memory`, if the kernel has killed more lately than we know to have died of it."""
+        if ending.signal != signal.SIGKILL:
+            return ending
+        since, before = self._counts[0]
+        self._explained = {other: at for other, at in self._explained.items() if at >= since}
+        kills = max((now - then for now, then in zip(self._count(), before, strict=True)), default=0)
+        died = ending.because or born  # all ranks of a zygote die of one kill
+        if died not in self._explained and kills > len(self._explained):
+            self._explained[died] = time.monotonic()
+        return replace(ending, out_of_memory=died in self._explained)
+
+    def _count(self) -> list[int]:
+        return [_oom_kills(path) for path in self._files]
 
 
 class LastWords:
@@ -106,16 +125,15 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
         return "ended: a cell closed file descriptors that the rank needs"
     if ending.signal is None:
         return "could not be started" if ending.code is None else f"exited with code {ending.code}"
-    because = because or ending.because
-    if because is not None:
-        return f"was killed ({because}{', out of memory' if out_of_memory else ''})"
     number = ending.signal
     name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
+    held = f"{ending.peak_bytes / 2**30:.1f} GiB" if ending.peak_bytes else ""
+    if out_of_memory and ending.because is None:
+        return f"was killed (out of memory{held and f' when it held {held}'}: SIGKILL)"
+    if (because := because or ending.because) is not None:
+        return f"was killed ({because}{', out of memory' if out_of_memory else ''})"
     if number != signal.SIGKILL:
         return f"was killed ({name})"
-    held = f"{ending.peak_bytes / 2**30:.1f} GiB" if ending.peak_bytes else ""
-    if out_of_memory:
-        return f"was killed (out of memory{held and f' when it held {held}'}: SIGKILL)"
     most = held and f", peak memory {held}"
     return f"was killed ({name}, by another process, not by the kernel{most})"
 

@@ -18,7 +18,7 @@ DIE_SECONDS = 5.0
 POLL_SECONDS = 0.02
 
 
-async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]:
+async def end_ranks(ranks: Sequence[RankProcess], because: str, *, patient: bool) -> list[str]:
     """End their processes; return a sentence about each that was asked to exit and had to be killed."""
     if patient:
         for rank in _living(ranks):
@@ -27,7 +27,7 @@ async def end_ranks(ranks: Sequence[RankProcess], *, patient: bool) -> list[str]
     late = [rank for rank in _living(ranks) if rank.born is not None]  # others wait for their node
     killed = [f"Rank {rank.rank} did not exit in time and was killed." for rank in late]
     for rank in _living(ranks):
-        rank.kill(None)
+        rank.kill(because)
     await wait_gone(ranks, DIE_SECONDS)
     for rank in _living(ranks):
         rank.release()  # it never got a process, or is stuck in the kernel: there is nothing more to read

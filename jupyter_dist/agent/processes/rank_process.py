@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # A process without its channel (after execv, for example) cannot be used any more.
 MUTE_SECONDS = 2.0
+LOST_CHANNEL = "it had lost its channel to the agent"
 MAX_ABSENCES = 20
 # The last of its output is read well within this time, unless this process was held up. Then it is read in parts.
 LAST_SECONDS = 0.3
@@ -138,6 +139,11 @@ class RankProcess:
         self._reader = asyncio.create_task(self._read_frames(self._stream), name=f"rank {self.rank} reader")
         self._pipes.listen()
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether we meant to kill it. One that has lost its channel may be dying of something else."""
+        return self._killed_because not in (None, LOST_CHANNEL)
+
     async def ended(self, ending: Ending, out_of_memory: bool = False) -> None:
         """Handle the end of the process: read its remaining output, then tell the listener."""
         if self._reader is not None:
@@ -172,10 +178,10 @@ class RankProcess:
             self._sock.close()
         self._pipes.close()
 
-    def kill(self, because: str | None = None) -> None:
-        """Kill it; its shim ends the processes it had started. `ended` reports its death, with `reason` if given."""
+    def kill(self, because: str) -> None:
+        """Kill it; its shim ends the processes it had started. `ended` reports its death with the first reason."""
         if self.born is not None and self.state != "dead":
-            self._killed_because = because or self._killed_because
+            self._killed_because = self._killed_because or because
             self.born.kill()
 
     # -- asking -------------------------------------------------------------------------------------
@@ -336,8 +342,7 @@ class RankProcess:
 
     def lost_channel(self) -> None:
         """Handle that it cannot be understood any more: end it, unless it ends by itself."""
-        because = "it had lost its channel to the agent"
-        self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, because)
+        self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, LOST_CHANNEL)
 
     def _on_phase(self, header: Header, _: bytes) -> None:
         if header["phase"] not in STARTING_RANK_STATES:
