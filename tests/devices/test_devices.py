@@ -9,6 +9,7 @@ import json
 import os
 import plistlib
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -330,3 +331,23 @@ def test_a_driver_that_answers_again_is_read_again():
                 await asyncio.sleep(0.01)
 
     assert asyncio.run(main()) == {"cuda": [0]}
+
+
+class Slow(DeviceSource):
+    """A driver that takes a while for each answer, within its limit."""
+
+    def read(self):
+        time.sleep(0.1)
+        return [device(0, name="slow")]
+
+
+def test_who_asks_while_a_driver_is_read_waits_for_its_turn():
+    """Two groups that start together, and a page that shows the devices meanwhile: nobody is refused."""
+
+    async def main():
+        reader = DeviceReader({"cuda": Slow()}, seconds=60)
+        return await asyncio.gather(reader.indices(), reader.read(lambda pid: None), reader.indices())
+
+    first, shown, second = asyncio.run(main())
+    assert first == second == {"cuda": [0]}
+    assert shown["problems"] == []

@@ -63,6 +63,7 @@ class TimedSource:
         self._source = source
         self._seconds = seconds
         self._asked: concurrent.futures.Future[Any] | None = None
+        self._turn = asyncio.Lock()  # held no longer than these seconds
 
     async def count(self) -> int:
         """How many devices there are. Raises JupyterDistError `timed_out`, `bad_devices`."""
@@ -73,6 +74,10 @@ class TimedSource:
         return [{**device, "accelerator": self.name} for device in await self._ask(self._source.read)]
 
     async def _ask(self, ask: Callable[[], T]) -> T:
+        async with self._turn:  # two groups that start together, or a start while a page shows the devices
+            return await self._ask_now(ask)
+
+    async def _ask_now(self, ask: Callable[[], T]) -> T:
         hint = "Look whether its own tool still answers, or choose accelerator 'cpu'."
         before = self._asked
         if before is not None and not before.done():

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any, cast
 
 from jupyter_dist.protocol import machine
@@ -37,6 +37,7 @@ class _Row:
     numbers: array[float]
     seen_at: float | None
     seen: list[machine.RanksSeen]
+    number: int  # of the samples that were added; of merged ones the last
 
     @property
     def size(self) -> int:
@@ -59,6 +60,7 @@ class MemorySamples:
     """The samples of a group. Where they are too many, older ones are merged: the highest of each number is kept."""
 
     def __init__(self, max_numbers: int = MAX_NUMBERS) -> None:
+        self.num_added = 0
         self._rows: deque[_Row] = deque()
         self._gaps: deque[machine.SampleGap] = deque(maxlen=MAX_GAPS)
         self._max_numbers = max_numbers
@@ -67,7 +69,8 @@ class MemorySamples:
 
     def add(self, sample: machine.MemorySample) -> None:
         """Add a sample, and drop old ones."""
-        row = _row_of(sample, self._rows[-1] if self._rows else None)
+        self.num_added += 1
+        row = _row_of(sample, self._rows[-1] if self._rows else None, self.num_added)
         if self._rows and row.at - self._rows[-1].at > GAP_SECONDS:
             self._gaps.append({"begin": self._rows[-1].at, "end": row.at})
         self._rows.append(row)
@@ -79,12 +82,15 @@ class MemorySamples:
 
     def after(self, at: float) -> list[machine.MemorySample]:
         """Return the samples after that time, oldest first."""
-        found: list[machine.MemorySample] = []
-        for row in reversed(self._rows):
-            if row.at <= at:
-                break
-            found.append(_sample_of(row))
-        return found[::-1]
+        return self._newest(lambda row: row.at > at)
+
+    def added_after(self, number: int) -> list[machine.MemorySample]:
+        """Return the samples that were added after the first so many, oldest first: a clock may be set back."""
+        return self._newest(lambda row: row.number > number)
+
+    def _newest(self, is_new: Callable[[_Row], bool]) -> list[machine.MemorySample]:
+        rows = list(takewhile(is_new, reversed(self._rows)))
+        return [_sample_of(row) for row in reversed(rows)]
 
     def last(self, seconds: float) -> list[machine.MemorySample]:
         """Return the samples of the last seconds, oldest first."""
@@ -171,7 +177,7 @@ class DeviceReadings:
         return list(found.values())
 
 
-def _row_of(sample: machine.MemorySample, before: _Row | None) -> _Row:
+def _row_of(sample: machine.MemorySample, before: _Row | None, number: int) -> _Row:
     """Pack a sample; the names of ranks and fields are shared with the one before, if they are the same."""
     entries = [cast("dict[str, Any]", entry) for entry in sample["ranks"]]
     ranks = tuple(entry["rank"] for entry in entries)
@@ -179,7 +185,7 @@ def _row_of(sample: machine.MemorySample, before: _Row | None) -> _Row:
     numbers = array("d", (_number(entry.get(name)) for name in fields for entry in entries))
     if before is not None and (ranks, fields) == (before.ranks, before.fields):
         ranks, fields = before.ranks, before.fields
-    return _Row(sample["at"], ranks, fields, numbers, sample.get("seen_at"), sample.get("seen", []))
+    return _Row(sample["at"], ranks, fields, numbers, sample.get("seen_at"), sample.get("seen", []), number)
 
 
 def _number(value: float | None) -> float:
