@@ -104,6 +104,27 @@ def test_an_interpreter_that_hangs_is_given_up(make, fake_python, monkeypatch):
     assert "did not answer within 0.2 s" in found.problem
 
 
+def test_an_interpreter_that_failed_once_is_asked_again(make, fake_python, tmp_path, monkeypatch):
+    """A cold network drive, or no process left: what was wrong is over, and no file of the environment has changed."""
+    monkeypatch.setattr(environments, "PROBE_SECONDS", 0.2)
+    repaired = tmp_path / "repaired"
+    answer = '{"python_version": "3.11.7", "paths": [], "versions": {}}'
+    python = fake_python(f"test -e {repaired} || exec sleep 60\necho '{answer}'\n")
+    found = make(other=spec(python))
+
+    async def main():
+        before = (await found.all())[1]
+        repaired.touch()
+        meanwhile = (await found.all())[1]
+        monkeypatch.setattr(environments, "FAILED_SECONDS", 0)
+        return before, meanwhile, (await found.all())[1]
+
+    before, meanwhile, after = asyncio.run(main())
+    assert before.problem == meanwhile.problem
+    assert "did not answer" in before.problem
+    assert (after.python_version, "did not answer" in (after.problem or "")) == ("3.11.7", False)
+
+
 @pytest.mark.parametrize(
     ("versions", "words"),
     [

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from jupyter_dist.system.limits import within
 from .requirements import problem
 
 PROBE_SECONDS = 60.0
+FAILED_SECONDS = 5.0  # as long as a page that lists environments, and a start after it, take
 MAX_PROBES_AT_ONCE = 2
 SERVER_NAME = "server"
 
@@ -57,10 +59,17 @@ class Environment:
 class _Probed:
     stamp: tuple[tuple[str, int], ...]  # changes when a package is installed or removed
     found: dict[str, Any]
+    at: float  # monotonic
+
+    def is_outdated(self, python: str) -> bool:
+        """Whether it must be probed again. Why a Python did not answer may be over, and changes no file of it."""
+        if "problem" in self.found:
+            return time.monotonic() - self.at > FAILED_SECONDS
+        return self.stamp != _stamp(python, self.found)
 
 
 class Environments:
-    """Lists and probes environments; results are cached until the environment changes."""
+    """Lists and probes environments; an answer is kept until the environment changes, a failure for some seconds."""
 
     def __init__(self, kernel_specs: KernelSpecs) -> None:
         self._kernel_specs = kernel_specs
@@ -128,10 +137,11 @@ class Environments:
     async def _probe(self, candidate: Environment) -> Environment:
         async with self._of_python[candidate.python]:  # who asks meanwhile waits for the same answer
             known = self._probed.get(candidate.python)
-            if known is None or known.stamp != _stamp(candidate.python, known.found):
+            if known is None or known.is_outdated(candidate.python):
                 async with self._at_once:
                     found = await _run_probe(candidate)
-                known = self._probed[candidate.python] = _Probed(_stamp(candidate.python, found), found)
+                stamp = _stamp(candidate.python, found)
+                known = self._probed[candidate.python] = _Probed(stamp, found, time.monotonic())
         fields = ("python_version", "torch_version", "ipython_version")
         versions: dict[str, Any] = {name: known.found.get(name) for name in fields}
         built = accelerators.built_for(known.found.get("built_for") or {})
