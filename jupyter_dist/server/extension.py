@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Bool, Enum, Float, Int, List, Unicode
+from traitlets import Bool, Enum, Int, List, Unicode
 
 from jupyter_dist.protocol.requests import MAX_CPU_RANKS
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.http.jupyter import JUPYTER
 from jupyter_dist.server.http.routes import tornado_routes
 from jupyter_dist.server.service import Service, Settings, configured_spawner
+from jupyter_dist.server.traits import Seconds
 
 
 class DistApp(ExtensionApp):
@@ -28,15 +29,15 @@ class DistApp(ExtensionApp):
     default_world_size = Int(
         Settings.default_world_size, min=1, max=MAX_CPU_RANKS, help="Default number of ranks of a CPU group."
     ).tag(config=True)
-    start_timeout_seconds = Float(
+    start_timeout_seconds = Seconds(
         Settings.start_timeout_seconds,
         min=1.0,
         help="Maximum time from the start of a group until every rank is ready, in seconds.",
     ).tag(config=True)
-    lease_seconds = Float(
+    lease_seconds = Seconds(
         Settings.lease_seconds, min=10.0, help="How long a group keeps running without a Jupyter server, in seconds."
     ).tag(config=True)
-    node_lease_seconds = Float(
+    node_lease_seconds = Seconds(
         Settings.node_lease_seconds,
         min=4.0,
         help="How long a node agent keeps its ranks while the link to the group's head is lost, in seconds.",
@@ -45,7 +46,7 @@ class DistApp(ExtensionApp):
         Settings.warm_environment,
         help="Whether to keep an agent with torch imported ready for the next start; each takes about 300 MB.",
     ).tag(config=True)
-    forkserver_seconds = Float(
+    forkserver_seconds = Seconds(
         Settings.forkserver_seconds,
         min=0.0,
         help="How long a process that has imported torch, from which groups are forked, stays after the last server"
@@ -95,7 +96,7 @@ class DistApp(ExtensionApp):
         " a program and its arguments, run without a shell, with what happened as JSON on its standard input. Empty:"
         " none.",
     ).tag(config=True)
-    notice_seconds = Float(
+    notice_seconds = Seconds(
         Settings.notice_seconds,
         min=0.0,
         help="How long a cell must have run before notice_command is run for it, in seconds.",

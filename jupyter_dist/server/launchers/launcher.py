@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from traitlets import Dict, Float
+from traitlets import Dict
 from traitlets.config import Configurable
+
+from jupyter_dist.server.traits import Seconds
 
 from .allocation import Allocation, Wanted
 from .nodefiles import NodeFiles
@@ -40,8 +42,8 @@ class Launcher(Configurable):
     label: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
 
-    poll_seconds = Float(1.0, min=0.05, help="How often the engine is asked for the state of jobs.").tag(config=True)
-    command_seconds = Float(30.0, min=1.0, help="How long a command of the engine may take.").tag(config=True)
+    poll_seconds = Seconds(1.0, min=0.05, help="How often the engine is asked for the state of jobs.").tag(config=True)
+    command_seconds = Seconds(30.0, min=1.0, help="How long a command of the engine may take.").tag(config=True)
     defaults = Dict(help="Values of options for groups that do not set them.").tag(config=True)
 
     def __init__(self, **kwargs: Any) -> None:

@@ -68,7 +68,8 @@ class PackageCode:
                 fcntl.flock(self._fd, fcntl.LOCK_SH)
                 if self._is_whole(folder):
                     return folder
-                os.close(self._fd)  # removed meanwhile, or damaged: use another copy beside it
+                fd, self._fd = self._fd, None  # before it can fail: its number may soon be another file's
+                os.close(fd)  # removed meanwhile, or damaged: use another copy beside it
                 folder = folder.with_name(f"code-{self.digest}-{secrets.token_hex(2)}")
             self._write(folder)
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from traitlets import Float, Unicode
+from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.launchers.allocation import (
@@ -34,6 +34,7 @@ from jupyter_dist.server.launchers.allocation import (
 from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached, ToolError, run, start_detached
+from jupyter_dist.server.traits import Seconds
 from jupyter_dist.system.inherited import without_credentials
 
 from .options import AUTO, OPTIONS, bundle
@@ -59,9 +60,9 @@ class RayLauncher(Launcher):
     python = Unicode(
         help="The Python that has ray, for the process that asks Ray for nodes. Empty: that of the group."
     ).tag(config=True)
-    connect_seconds = Float(60.0, min=1.0, help="How long connecting to the cluster may take.").tag(config=True)
+    connect_seconds = Seconds(60.0, min=1.0, help="How long connecting to the cluster may take.").tag(config=True)
 
-    lease_seconds = Float(
+    lease_seconds = Seconds(
         30.0, min=1.0, help="How long nodes keep running without that process, if Ray's head is gone as well."
     ).tag(config=True)
 

@@ -16,13 +16,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from traitlets import Float, Unicode
+from traitlets import Unicode
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.server.launchers.allocation import Allocation, NotKnown, Wanted, launcher_failed
 from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached, Said, ToolError, run, start_detached
+from jupyter_dist.server.traits import Seconds
 
 from .job import SlurmJob
 from .options import OPTIONS, job_arguments, refused_in_a_step, step_arguments
@@ -51,12 +52,12 @@ class SlurmLauncher(Launcher):
     label: ClassVar[str] = "Slurm"
     options = OPTIONS
 
-    poll_seconds = Float(2.0, min=0.05, help="How often squeue is asked, once for all jobs.").tag(config=True)
+    poll_seconds = Seconds(2.0, min=0.05, help="How often squeue is asked, once for all jobs.").tag(config=True)
     shared_dir = Unicode(
         help="A folder that the nodes see, too, for the files of jobs. Empty: the folder of the group if it is in your"
         " home, else ~/.jupyter_dist."
     ).tag(config=True)
-    warn_seconds = Float(300.0, min=0.0, help="How long before the end of a job a warning is shown.").tag(config=True)
+    warn_seconds = Seconds(300.0, min=0.0, help="How long before the end of a job a warning is shown.").tag(config=True)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
