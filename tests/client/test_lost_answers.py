@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import socket
 import threading
@@ -133,6 +134,29 @@ async def test_a_change_that_is_never_answered_may_have_been_made(kind, monkeypa
     assert raised.value.code == "server_gone"
     assert raised.value.hint.startswith("It may have been carried out: look at ")
     assert len(keys) == 7
+
+
+def refusal(status: str, code: str, hint: str) -> bytes:
+    body = json.dumps({"error": {"code": code, "message": "No.", "hint": hint}}).encode()
+    return b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n%b" % (status.encode(), len(body), body)
+
+
+@pytest.mark.parametrize("first", ["504 Gateway Timeout", "502 Bad Gateway"])
+async def test_a_change_whose_answer_was_lost_before_it_was_refused_may_yet_be_made(first, monkeypatch):
+    """The agent has the request, and stops: what the server says to the next one is not true of the first."""
+    monkeypatch.setattr("jupyter_dist.client.connection.http.RETRY_AFTER_SECONDS", (0.0,) * 6)
+    lost = refusal(first, "timed_out", "Try again.") if first.startswith("504") else BROKEN["proxy"]
+    stopped = refusal("503 Service Unavailable", "agent_unreachable", "Its ranks keep their variables.")
+    async with answering(lost, stopped) as (api, keys):
+        with pytest.raises(JupyterDistError) as raised:
+            await api.ask_once("groups", "g", "restart")
+    assert (raised.value.code, len(keys)) == ("agent_unreachable", 2)
+    assert raised.value.hint.startswith("It may be carried out as soon as the agent responds: look at ")
+    assert "keep their variables" not in raised.value.hint
+    async with answering(stopped) as (api, _):
+        with pytest.raises(JupyterDistError) as raised:
+            await api.ask_once("groups", "g", "restart")
+    assert raised.value.hint == "Its ranks keep their variables."
 
 
 async def test_a_change_that_no_server_was_asked_for_was_not_made(monkeypatch):

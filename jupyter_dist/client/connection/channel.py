@@ -245,8 +245,11 @@ class Channel:
 
     def _take(self, message: Followed) -> None:
         key = message_key(message)
-        for feed in self._followers(key):
+        followers = self._followers(key)
+        for feed in followers:
             feed.take(message)
+        if not followers and key[0] == "execution":  # submitted, and let go: the server limits how much is followed
+            self._send({"type": "unsubscribe", "topic": "execution", "group": key[1], "execution": key[2]})
         unclaimed = self._unclaimed.get(key)
         if unclaimed is not None and unclaimed.ended:
             del self._unclaimed[key]

@@ -40,6 +40,9 @@ UNREACHED = (502, 503, 504)  # what a proxy answers for a server that is not the
 # Errors that leave open whether a change was made.
 UNSURE = ("timed_out", "server_gone")
 _LOOK_FIRST = "It may have been carried out: look at the group's state and executions before you repeat it."
+_LOOK_LATER = (
+    "It may be carried out as soon as the agent responds: look at the group then, before you repeat it."
+)
 
 
 class SilentServerError(JupyterDistError):
@@ -100,13 +103,12 @@ class Api:
             try:
                 return await self.ask("POST", *path, body=body, key=key)
             except JupyterDistError as err:
-                if err.code not in UNSURE:
-                    raise
-                may_be_done |= not isinstance(err.__cause__, ConnectionRefusedError)
+                is_unsure = err.code in UNSURE
+                may_be_done |= is_unsure and not isinstance(err.__cause__, ConnectionRefusedError)
                 num_silences += isinstance(err, TimedOutError | SilentServerError)
-                pause = next(pauses, None)
-                if pause is None or num_silences == MAX_SILENCES:
-                    if may_be_done:
+                pause = next(pauses, None) if is_unsure and num_silences < MAX_SILENCES else None
+                if pause is None:
+                    if may_be_done:  # also if the last answer is a refusal: it is not of the request that was lost
                         err.hint = _look_first(err)
                     raise
             await asyncio.sleep(pause)
@@ -263,6 +265,8 @@ def _what_to_do(pid: int | None) -> str:
 
 def _look_first(error: JupyterDistError) -> str:
     """Return the hint for a change that may have been made: the caller has no key to retry with."""
+    if error.code == "agent_unreachable":  # whose hint says that nothing changes
+        return _LOOK_LATER
     return _LOOK_FIRST if error.code == "timed_out" or not error.hint else f"{_LOOK_FIRST} {error.hint}"
 
 
