@@ -19,7 +19,7 @@ def test_a_cell_that_runs_for_long_is_kept_while_thousands_of_others_end():
         executions.update(status(number))
     assert executions.in_state("running") == ["e-long"]
     assert (executions.get("e-long")["code"], executions.begin_seq("e-long")) == ("train()", 1)
-    assert len(executions.all()) == MAX_KEPT
+    assert len(executions.all()) == MAX_KEPT + 1
     with pytest.raises(JupyterDistError, match=r"e-1'"):
         executions.get("e-1")
 
@@ -43,6 +43,7 @@ def test_cells_that_are_queued_at_once_are_kept_however_many():
     assert len(executions.in_state("queued")) == number
     for place in range(number):
         executions.update(status(place))
+        assert executions.get(f"e-{place}")["state"] == "ok", "forgotten before anyone has read how it ended"
     assert [model["id"] for model in executions.all()] == [f"e-{place}" for place in range(number - MAX_KEPT, number)]
 
 

@@ -269,9 +269,9 @@ class ExecutionQueue:
         return [self._executions[later] for later in ids[start:]]
 
     def add(self, execution: Execution) -> None:
-        """Queue it. Beyond MAX_KEPT the oldest finished executions are dropped; their journal is kept."""
+        """Queue it. Of those that have ended, the oldest are dropped beyond MAX_KEPT; their journal is kept."""
         self._executions[execution.id] = self._unfinished[execution.id] = execution
-        surplus = max(0, len(self._executions) - self.MAX_KEPT)
+        surplus = max(0, len(self._executions) - len(self._unfinished) - self.MAX_KEPT)
         finished = (old.id for old in self._executions.values() if old.is_final)
         for old_id in list(islice(finished, surplus)):
             del self._executions[old_id]

@@ -35,8 +35,8 @@ class Executions:
     def update(self, status: dict[str, Any]) -> models.Execution:
         """Store the agent's newest status of an execution and return its model.
 
-        Beyond MAX_KEPT those that ended first are dropped, and never one that has not ended: pages and clients wait
-        for it.
+        Of those that have ended, the last MAX_KEPT are kept; and all that have not: pages and clients wait for them,
+        and have yet to read how they end.
         """
         execution_id = status["id"]
         model = {**_interned(status), "group": self._group_id}  # an agent of another version is taken at its word
@@ -49,7 +49,7 @@ class Executions:
         self._spans[execution_id] = model.pop("begin_seq", None), model.pop("end_seq", None)
         self._store(execution_id, cast(models.Execution, model))
         self.counts[execution_id] = status.get("execution_count")
-        while len(self._models) > MAX_KEPT and self._ended:
+        while len(self._ended) > MAX_KEPT:
             self._forget(next(iter(self._ended)))
         return cast(models.Execution, model)
 
