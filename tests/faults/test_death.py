@@ -215,7 +215,7 @@ def counted(tmp_path):
 
 
 def test_an_old_kill_for_memory_does_not_explain_what_we_kill(counted):
-    """A worker that a rank survived, or a program of somebody else: the count stays up."""
+    """A worker that a rank survived, or another program: the count stays up."""
     client, counter = counted
     client.start(2)
     counter.write_text("oom_kill 1\n")

@@ -123,7 +123,7 @@ class Group:
                 if isinstance(outcome, BaseException):
                     raise outcome
             await within(seconds, self._formed)
-            if dead := [rank for rank in self.ranks if rank.state == "dead"]:  # since all were idle
+            if dead := [rank for rank in ranks if rank.state == "dead"]:  # since all were idle
                 raise died_early(dead[0])
         except asyncio.TimeoutError as err:
             raise too_late(self.ranks, seconds) from err
@@ -248,9 +248,8 @@ class Group:
         """Handle the end of a rank's process."""
         if self.state != "ending" and rank in self.ranks:
             give_up_waiting_for(rank, self.living(), self.stores)
-        if self._formed is not None:
-            if not self._formed.done():
-                self._formed.set_exception(died_early(rank))
+        if self._formed is not None and not self._formed.done():
+            self._formed.set_exception(died_early(rank))
             return
         self.comms.rank_died(rank.rank)
         self.dispatcher.rank_died(rank)

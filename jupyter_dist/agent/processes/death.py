@@ -77,7 +77,7 @@ class OutOfMemory:
             self._counts.popleft()
 
     def explain(self, born: object, ending: Ending) -> Ending:
-        """Return the ending with `out_of_memory`, if the kernel has killed more lately than we know to have died of it."""
+        """Return the ending with `out_of_memory`, if the kernel has lately killed more than is known."""
         if ending.signal != signal.SIGKILL:
             return ending
         since, before = self._counts[0]

@@ -1,0 +1,58 @@
+"""The moment at which all ranks are idle, and what ends in it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import closing
+
+from jupyter_dist.agent.agent import Agent
+from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.processes.death import Ending
+from jupyter_dist.agent.processes.starter import Born
+from jupyter_dist.protocol.specs import GroupSpec
+
+SURVIVOR_DIED = Ending(None, signal.SIGTERM)
+
+
+class Starter:
+    """Starts no process. The rank is idle, and at once a survivor dies, before anything else of the agent runs."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    async def start(self, spec, ends):
+        with ends.opened():
+            self._group.ranks[1].set_state("idle")
+            await self._group.ranks[0].ended(SURVIVOR_DIED)
+        return Born(os.getpid(), 0)
+
+
+async def test_a_survivor_that_dies_when_a_replacement_is_ready_costs_no_healthy_rank(tmp_path, monkeypatch):
+    killed: list[Born] = []
+
+    def kill(born):
+        killed.append(born)
+
+    monkeypatch.setattr(Born, "kill", kill)
+    agent = Agent(tmp_path)
+    group = agent.group = Group(
+        GroupSpec("g-1", "g", 2, "cpu", "gloo", str(tmp_path)),
+        tmp_path,
+        lambda: None,
+        agent._group_changed,
+        lambda _: None,
+    )
+    with closing(group):
+        group.prepare()
+        group.ranks[0].set_state("idle")
+        await group.ranks[1].ended(SURVIVOR_DIED)
+        group.set_state("ready")
+        group.set_state("degraded")
+        group.begin_replacing()
+        await group.replace_dead(Starter(group))
+        assert [rank.state for rank in group.ranks] == ["dead", "idle"]
+        assert group.state == "degraded"
+        assert group.note.startswith("Rank 1 was replaced")
+        assert not killed
+        group.ranks[1].release()
