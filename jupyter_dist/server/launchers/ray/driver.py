@@ -63,6 +63,7 @@ class Node:
         self._printed: list[bytes] = []
         self._is_stopped = False
         self._reader: threading.Lock = threading.Lock()
+        self._follower: object = None
 
     def start(
         self, command: list[str], secrets: dict[str, bytes], env: dict[str, str], cwd: str, lease_seconds: float
@@ -106,14 +107,18 @@ class Node:
             time.sleep(min(POLL_SECONDS, lease_seconds))
 
     def follow(self, position: int) -> Iterator[bytes | int]:
-        """Yield what the command has printed from there on, and its exit code when it has ended."""
-        while True:
+        """Yield what the command has printed from there on, and its exit code when it has ended.
+
+        Once there is a newer follower, because the driver has lost this one, it ends: the actor's threads are few.
+        """
+        self._follower = mine = object()
+        while self._follower is mine:
             while position < len(self._printed):
                 yield self._printed[position]
                 position += 1
             if not self._read():
-                break
-        yield self._process.wait() if self._process is not None else -signal.SIGTERM
+                yield self._process.wait() if self._process is not None else -signal.SIGTERM
+                return
 
     def _read(self) -> bool:
         """Wait for more output; return False if none will come."""
@@ -239,7 +244,7 @@ class Driver:
             num_gpus=bundle.get("GPU", 0),
             resources=others,
             scheduling_strategy=strategy,
-            max_concurrency=8,  # a follower that was cut off may still wait beside the new one, and `stop`
+            max_concurrency=8,  # a follower that was cut off ends within a second of the new one; `hear` and `stop`
         )
         return actor.remote()
 
