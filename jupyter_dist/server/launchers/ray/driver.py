@@ -107,18 +107,14 @@ class Node:
             time.sleep(min(POLL_SECONDS, lease_seconds))
 
     def follow(self, position: int) -> Iterator[bytes | int]:
-        """Yield what the command has printed from there on, and its exit code when it has ended.
-
-        Once there is a newer follower, because the driver has lost this one, it ends: the actor's threads are few.
-        """
+        """Yield what the command has printed from there on, and its exit code. Ends when there is a newer follower."""
         self._follower = mine = object()
         while self._follower is mine:
-            while position < len(self._printed):
-                yield self._printed[position]
-                position += 1
+            yield from (new := self._printed[position:])
+            position += len(new)
             if not self._read():
                 yield self._process.wait() if self._process is not None else -signal.SIGTERM
-                return
+                break
 
     def _read(self) -> bool:
         """Wait for more output; return False if none will come."""
@@ -341,8 +337,7 @@ def _unit(name: str, amount: float = 2) -> str:
 
 
 def _first_line(err: BaseException) -> str:
-    said = " ".join(str(err).split())
-    return (said or type(err).__name__)[:MAX_CHARS]
+    return (" ".join(str(err).split()) or type(err).__name__)[:MAX_CHARS]
 
 
 def _started() -> int:
