@@ -53,7 +53,7 @@ async def test_a_look_that_fails_is_logged_and_the_next_one_comes(caplog):
 def test_a_follower_that_ray_has_lost_ends_when_there_is_a_new_one(tmp_path):
     """Each one keeps a thread of the actor, of which the last is needed to say that the driver lives."""
     node, go = Node(), tmp_path / "go"
-    code = f"import os, time\nprint('said', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    code = f"import os, time\nos.write(1, b'said\\n')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
     node.start([sys.executable, "-c", code], {}, dict(os.environ), str(tmp_path), PATIENCE)
     found = [[] for _ in range(3)]
     lost = []
