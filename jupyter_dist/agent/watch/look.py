@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from jupyter_dist.agent.group.execution import ExecutionQueue
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -39,14 +41,18 @@ def finite(value: object) -> float | None:
 
 async def look_at(group: Group) -> Facts:
     """Return what each rank does now; `unknown` for one that does not answer."""
-    return {rank.rank: _fact(group, rank, answer) for rank, answer in await _ask_all(group)}
+    asked = await _ask_all(group)
+    cells = _cells(group, asked)
+    return {rank.rank: _fact(cells, rank, answer) for rank, answer in asked}
 
 
 async def stacks_of(group: Group) -> list[models.RankStack]:
     """Return the Python stacks of all ranks' main threads; ranks with equal ones share an entry."""
     found: dict[str, tuple[models.RankStack, list[int]]] = {}
-    for rank, answer in await _ask_all(group):
-        stack = _stack(_fact(group, rank, answer), answer)
+    asked = await _ask_all(group)
+    cells = _cells(group, asked)
+    for rank, answer in asked:
+        stack = _stack(_fact(cells, rank, answer), answer)
         found.setdefault(json.dumps(stack), (stack, []))[1].append(rank.rank)
     return [{**stack, "ranks": format_ranks(ranks)} for stack, ranks in found.values()]
 
@@ -89,7 +95,36 @@ def _frame(frame: dict[str, Any]) -> models.StackFrame:
     }
 
 
-def _fact(group: Group, rank: RankProcess, asked: Asked) -> Fact:
+class _Cells(NamedTuple):
+    """What a look needs of a group's cells: found once for all ranks, because thousands of cells are kept."""
+
+    queue: ExecutionQueue
+    last: Mapping[int, int]  # the number of the last cell of each idle rank
+    queued: frozenset[int]  # ranks for which a cell is queued that waits for no cell that hangs
+
+
+def _cells(group: Group, asked: Iterable[tuple[RankProcess, Asked]]) -> _Cells:
+    idle = {rank.rank for rank, (execution_id, _) in asked if execution_id is None}
+    queue = group.dispatcher.queue
+    queued = frozenset[int]().union(*(execution.spec.ranks for execution in queue.startable()))
+    return _Cells(queue, last_cells(queue, idle), queued)
+
+
+def last_cells(queue: ExecutionQueue, ranks: Collection[int]) -> dict[int, int]:
+    """Return the number of the last cell of each of these ranks; those that had none are left out."""
+    found: dict[int, int] = {}
+    missing = set(ranks)
+    for execution in reversed(list(queue)):
+        if not missing:
+            break
+        if execution.execution_count:
+            here = missing.intersection(execution.spec.ranks)
+            found.update(dict.fromkeys(here, execution.execution_count))
+            missing -= here
+    return found
+
+
+def _fact(cells: _Cells, rank: RankProcess, asked: Asked) -> Fact:
     execution_id, answer = asked
     if rank.state == "dead":
         return Fact(rank.rank, "dead")
@@ -100,9 +135,9 @@ def _fact(group: Group, rank: RankProcess, asked: Asked) -> Fact:
     threads = bool(answer.get("threads"))
     begun, cpu_seconds = answer.get("begun"), finite(answer.get("cpu_seconds")) or 0.0
     if execution_id is None:
-        may_start = threads or _has_queued(group, rank)
-        return Fact(rank.rank, "idle", None, _last_cell(group, rank), begun, None, cpu_seconds, may_start)
-    if _asks(group, rank, execution_id) or any(_is_debuggers(frame) for frame in frames_of(answer)):
+        may_start = threads or rank.rank in cells.queued
+        return Fact(rank.rank, "idle", None, _last_cell(cells, rank), begun, None, cpu_seconds, may_start)
+    if _asks(cells, rank, execution_id) or any(_is_debuggers(frame) for frame in frames_of(answer)):
         place = _asking_place(answer)
         return Fact(rank.rank, "runs", None, place, begun, execution_id, cpu_seconds)
     call = _call(answer.get("wait"))
@@ -125,19 +160,13 @@ def _is_debuggers(frame: dict[str, Any]) -> bool:
     )
 
 
-def _asks(group: Group, rank: RankProcess, execution_id: str) -> bool:
-    execution = group.dispatcher.queue.find(execution_id)
+def _asks(cells: _Cells, rank: RankProcess, execution_id: str) -> bool:
+    execution = cells.queue.find(execution_id)
     return execution is not None and execution.asking is not None and rank.rank in execution.asking
 
 
-def _last_cell(group: Group, rank: RankProcess) -> str:
-    ended = [e for e in group.dispatcher.queue if e.execution_count and rank.rank in e.spec.ranks]
-    return f"since cell [{ended[-1].execution_count}]" if ended else ""
-
-
-def _has_queued(group: Group, rank: RankProcess) -> bool:
-    """Whether a cell is queued for it that waits for no cell that hangs."""
-    return any(rank.rank in execution.spec.ranks for execution in group.dispatcher.queue.startable())
+def _last_cell(cells: _Cells, rank: RankProcess) -> str:
+    return f"since cell [{cells.last[rank.rank]}]" if rank.rank in cells.last else ""
 
 
 def frames_of(answer: Header) -> list[dict[str, Any]]:

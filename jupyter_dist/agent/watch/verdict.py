@@ -7,7 +7,7 @@ waits forever. One look could meet ranks on their way, so nothing may have moved
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -102,10 +102,11 @@ def _may_go_on(before: Facts, now: Facts, cpu_tells: bool) -> set[int]:
     free = {fact.rank for fact in now.values() if _moves(before.get(fact.rank), fact, cpu_tells)}
     grown = True
     while grown:
+        met = _Met(now, free)
         more = {
             fact.rank
             for fact in now.values()
-            if fact.rank not in free and fact.call is not None and fact.state == "waits" and _is_met(fact, now, free)
+            if fact.rank not in free and fact.call is not None and fact.state == "waits" and met.holds(fact)
         }
         free |= more
         grown = bool(more)
@@ -121,18 +122,38 @@ def _moves(before: Fact | None, fact: Fact, cpu_tells: bool) -> bool:
     return not _same(before, fact) or (cpu_tells and used > MOVES_SECONDS)
 
 
-def _is_met(fact: Fact, now: Facts, free: set[int]) -> bool:
-    """Whether all it waits for are in the same call, or may get there."""
-    assert fact.call is not None
-    others = [now[rank] for rank in fact.call.partners if rank != fact.rank and rank in now]
-    apart = [other for other in others if not _meet(fact.call, other)]
-    if fact.call.is_p2p and fact.call.peer is None:  # any of them may be the peer
+class _Met:
+    """Whether all that ranks wait for are in the same call, or may get there: found once for ranks in one collective.
+
+    Each of thousands of ranks waits for all others.
+    """
+
+    def __init__(self, now: Facts, free: Set[int]) -> None:
+        self._now = now
+        self._free = free
+        self._known: dict[Call, bool] = {}  # of collectives: what holds for one rank in it holds for the others
+
+    def holds(self, fact: Fact) -> bool:
+        """Whether it is so for a rank that waits."""
+        call = fact.call
+        assert call is not None
+        if call.is_p2p:
+            return _is_met(call, self._others(call, fact.rank), self._free)
+        if call not in self._known:
+            self._known[call] = _is_met(call, self._others(call, fact.rank), self._free)
+        return self._known[call]
+
+    def _others(self, call: Call, rank: int) -> list[Fact]:
+        return [self._now[other] for other in call.partners if other != rank and other in self._now]
+
+
+def _is_met(call: Call, others: list[Fact], free: Set[int]) -> bool:
+    apart = [other for other in others if not _meet(call, other)]
+    if call.is_p2p and call.peer is None:  # any of them may be the peer
         return len(apart) < len(others) or any(other.rank in free for other in apart)
     if apart:
         return all(other.rank in free for other in apart)
-    return fact.call.name not in _SAME_SHAPES or {other.call.shape for other in others if other.call} <= {
-        fact.call.shape
-    }
+    return call.name not in _SAME_SHAPES or {other.call.shape for other in others if other.call} <= {call.shape}
 
 
 def _meet(call: Call, other: Fact) -> bool:
@@ -167,7 +188,8 @@ def _differ(stuck: list[Fact], blocked: list[Fact]) -> models.Verdict | None:
     """All that are needed wait, too: for each other."""
     names = {(fact.call.name, fact.call.peer) for fact in blocked if fact.call is not None}
     groups = {fact.call.group for fact in blocked if fact.call is not None}
-    others = [fact for fact in blocked if fact not in stuck]
+    mine = {fact.rank for fact in stuck}
+    others = [fact for fact in blocked if fact.rank not in mine]
     if len(groups) > 1:
         text = "They wait for each other in different process groups: each rank must call the groups in the same order."
         return _verdict("cannot_end", "order", stuck, others, text)
@@ -212,7 +234,7 @@ def _verdict(
         "message": f"{does} {text}",
         "since": 0.0,  # the watch knows
         "waiting": [_part(facts) for _, facts in _by_call(waiting)],
-        "needed": [_part(facts) for _, facts in _by_place(others)],
+        "needed": [_part(facts) for facts in _by_place(others)],
     }
 
 
@@ -239,11 +261,11 @@ def _by_call(facts: list[Fact]) -> list[tuple[str, list[Fact]]]:
     return list(found.items())
 
 
-def _by_place(facts: list[Fact]) -> list[tuple[str, list[Fact]]]:
-    found: dict[str, list[Fact]] = {}
+def _by_place(facts: list[Fact]) -> list[list[Fact]]:
+    found: dict[tuple[State, str, Call | None], list[Fact]] = {}
     for fact in facts:
-        found.setdefault(f"{fact.state} {fact.place} {fact.call}", []).append(fact)
-    return list(found.items())
+        found.setdefault((fact.state, fact.place, fact.call), []).append(fact)
+    return list(found.values())
 
 
 def waits_in(fact: Fact) -> str | None:

@@ -8,6 +8,7 @@ has a limit.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -79,18 +80,16 @@ def fold_variables(listed: Mapping[int, Mapping[str, models.VariableOnRank]]) ->
 
 
 def _fold(name: str, listed: Mapping[int, Mapping[str, models.VariableOnRank]]) -> models.Variable:
-    alike: list[tuple[models.VariableOnRank, list[int]]] = []
+    alike: dict[str, list[int]] = {}  # by what they have: all of thousands of ranks may differ
     missing = []
     for rank, variables in listed.items():
-        if name not in variables:
-            missing.append(rank)
-            continue
-        known = next((ranks for one, ranks in alike if one == variables[name]), None)
-        if known is None:
-            alike.append((variables[name], [rank]))
+        if name in variables:
+            alike.setdefault(json.dumps(variables[name], sort_keys=True), []).append(rank)
         else:
-            known.append(rank)
-    rows: list[models.VariableRow] = [{**one, "ranks": format_ranks(ranks)} for one, ranks in alike]
+            missing.append(rank)
+    rows: list[models.VariableRow] = [
+        {**listed[ranks[0]][name], "ranks": format_ranks(ranks)} for ranks in alike.values()
+    ]
     return {"name": name, "rows": rows, "missing": format_ranks(missing)}
 
 

@@ -182,22 +182,21 @@ def _missed(
     own: Sequence[_Event], wanted: _Event, last: Mapping[int, _Event], processes: Processes
 ) -> list[drift.MissedCell]:
     by_reason: dict[str, list[int]] = {}
+    runs = [(event, _was_on_all(event, processes)) for event in own]
     for rank in sorted(processes.living):
         if rank not in last:
-            was_meant = any(_was_meant(event, rank, processes) for event in own)
+            began = processes.began(rank)
+            # The cell ran on the process before; or there was none, and it ran on all ranks that there were.
+            was_meant = any(run.at < began and (on_all or rank in run.statuses) for run, on_all in runs)
             by_reason.setdefault("replaced" if was_meant else "skipped", []).append(rank)
         elif last[rank].checksum != wanted.checksum:
             by_reason.setdefault("changed", []).append(rank)
     return [{"ranks": format_ranks(by_reason[name]), "reason": name} for name in _REASONS if name in by_reason]  # type: ignore[typeddict-item]
 
 
-def _was_meant(event: _Event, rank: int, processes: Processes) -> bool:
-    """Whether a cell ran on the rank's process of that time; or had none, and ran on all ranks that there were."""
-    if event.at >= processes.began(rank):
-        return False
-    if rank in event.statuses:
-        return True
-    others = [other for other in range(processes.world_size) if other not in event.statuses]
+def _was_on_all(event: _Event, processes: Processes) -> bool:
+    """Whether a cell ran on all ranks that had a process then."""
+    others = (rank for rank in range(processes.world_size) if rank not in event.statuses)
     return processes.were_absent(others, event.at)
 
 
