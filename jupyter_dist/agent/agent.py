@@ -69,7 +69,9 @@ class Agent:
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._progress: dict[str, Execution] = {}  # executions on many ranks, of which some have ended their part
-        self._link = ServerLink(directory / "agent.sock", Requests(self).handlers())
+        # Of samples for a server that is gone, none would be read.
+        handlers, stop_watching = Requests(self).handlers(), lambda: self.watch(0)
+        self._link = ServerLink(directory / "agent.sock", handlers, stop_watching)
 
     async def run(self) -> None:
         """Serve until asked to stop, or until the lease expires."""

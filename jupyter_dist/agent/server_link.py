@@ -52,10 +52,14 @@ class ServerLink:
     long enough.
     """
 
-    def __init__(self, path: Path, handlers: dict[str, RequestHandler]) -> None:
+    def __init__(
+        self, path: Path, handlers: dict[str, RequestHandler], on_left: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_left` is called when the server is gone, or another one has taken its place."""
         self.last_contact = time.monotonic()
         self._path = path
         self._handlers = handlers
+        self._on_left = on_left
         self._journal: JournalWriter | None = None
         self._server: asyncio.AbstractServer | None = None
         self._stream: FrameStream | None = None
@@ -173,6 +177,7 @@ class ServerLink:
             self._sender.cancel()
             self._sender = None
         self._close_cursor()
+        self._on_left()
 
     def _close_cursor(self) -> None:
         if self._cursor is not None:

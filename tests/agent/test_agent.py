@@ -136,6 +136,19 @@ def test_memory_samples_come_while_watched(agent):
     assert all(row["resident_bytes"] > 10_000_000 for row in agent.samples[0]["ranks"])
 
 
+def test_samples_end_with_the_connection_of_the_server_that_asked_for_them(pair):
+    pair.request("watch", seconds=0.2)
+    pair.wait(lambda: pair.samples)
+    pair.close()
+    after = pair.agent.client()
+    after.hello()
+    after.request("follow", since=0)
+    after.run("import time; time.sleep(1)")  # five samples of busy ranks
+    assert after.samples == []
+    after.close()
+    pair.agent.clients.remove(after)
+
+
 def test_a_new_server_takes_over_where_the_old_one_was(agent):
     marker = agent.submit("import time\nfor i in range(20):\n    print(i, flush=True); time.sleep(0.01)", [0, 1])
     agent.wait(lambda: any(header.get("rank") == 0 for header, _ in agent.records))  # state goes ahead of output

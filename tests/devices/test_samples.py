@@ -24,6 +24,15 @@ def filled(seconds, num_ranks=2, max_numbers=samples.MAX_NUMBERS):
     return ring
 
 
+def test_samples_are_followed_by_their_number_whatever_their_time():
+    ring = filled(40, max_numbers=200)
+    seen = ring.num_added
+    ring.add(sample(5.0, [1, 2]))
+    ring.add(sample(4.0, [3, 4]))
+    assert ring.added_after(seen) == [sample(5.0, [1, 2]), sample(4.0, [3, 4])]
+    assert ring.added_after(ring.num_added) == []
+
+
 def test_samples_come_back_as_they_were():
     ring = MemorySamples()
     first, second = sample(1.0, [10, 20]), sample(2.0, [11, 2**52 + 1], allocated=7)

@@ -1,7 +1,7 @@
 """An agent without ranks: the real link and journal, and one cell that runs. It may fail once.
 
 `python smallagent.py REQUEST FAILURE agent FOLDER`: the first REQUEST (`REQUEST:2`: the second) gets no answer (FAILURE
-`silent`), or an error with that code. What it was asked is in the file `asked`, a line each.
+`silent`), or an error with that code. What it was asked is in the file `asked`, a line each, with the seconds of a `watch`.
 """
 
 from __future__ import annotations
@@ -71,6 +71,11 @@ class SmallAgent:
         """How often it was asked that."""
         return (self._folder / "asked").read_text().split().count(request)
 
+    def watched(self) -> list[str]:
+        """The seconds of each `watch` that it was asked for."""
+        lines = (self._folder / "asked").read_text().splitlines()
+        return [line.partition(" ")[2] for line in lines if line.startswith("watch ")]
+
     def prints(self, text: str) -> None:
         """Have the cell print a line."""
         self.process.stdin.write(f"{text}\n".encode())
@@ -87,7 +92,7 @@ async def serve(failing: str, failure: str, folder: Path) -> None:
 
         async def _handle(self, stream, header, payload):
             with (folder / "asked").open("a") as file:
-                print(header["t"], file=file)
+                print(header["t"], *([f"{header['seconds']:g}"] if "seconds" in header else []), file=file)
             self.asked += header["t"] == request
             if header["t"] == request and self.asked == int(number or 1):
                 if failure == "silent":

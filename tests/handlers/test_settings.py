@@ -17,7 +17,9 @@ DURATIONS = [name for name, trait in DistApp.class_traits(config=True).items() i
 @pytest.mark.parametrize("value", [math.inf, math.nan, 1e300])
 def test_a_duration_without_an_end_is_refused(name, value):
     """It would reach the agent as no number at all."""
-    with pytest.raises(TraitError, match=re.escape(f"{name} must be a number of seconds, at most 100000000, not {value}.")):
+    with pytest.raises(
+        TraitError, match=re.escape(f"{name} must be a number of seconds, at most 100000000, not {value}.")
+    ):
         DistApp(config=Config({"DistApp": {name: value}}))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 
 import pytest
 from smallagent import SmallAgent
@@ -129,7 +130,7 @@ async def test_a_page_gets_the_widgets_that_its_agent_could_not_send_at_first(ma
 
 async def test_a_page_keeps_the_memory_of_a_group_whose_agent_does_not_answer_now(manager, tmp_path, monkeypatch):
     monkeypatch.setattr(subscriptions, "AGAIN_SECONDS", 1000.0)
-    async with following(manager, tmp_path / "g", "watch", "timed_out") as (agent, group):
+    async with following(manager, tmp_path / "g", "watch:2", "timed_out") as (agent, group):  # the first attaches
         await until_async(lambda: has_attached(group))
         async with page_of(manager) as (page, sent):
             await page.handle({"type": "subscribe", "topic": "memory", "group": "small"})
@@ -137,21 +138,73 @@ async def test_a_page_keeps_the_memory_of_a_group_whose_agent_does_not_answer_no
             await until_async(lambda: subscription.due is not None)
             assert list(page._subscriptions.values()) == [subscription]
             await page.handle({"type": "unsubscribe", "topic": "memory", "group": "small"})
-            await until_async(lambda: agent.asked("watch") == 2)
+            await until_async(lambda: agent.asked("watch") == 3)
             assert "error" not in [message["type"] for message in sent]
 
 
 async def test_a_page_that_stops_following_memory_waits_for_no_agent_and_is_not_cut_off(manager, tmp_path):
-    async with following(manager, tmp_path / "g", "watch:2", "timed_out") as (agent, group):
+    async with following(manager, tmp_path / "g", "watch:3", "timed_out") as (agent, group):
         await until_async(lambda: has_attached(group))
         async with page_of(manager) as (page, sent):
             await page.handle({"type": "subscribe", "topic": "memory", "group": "small"})
-            await until_async(lambda: agent.asked("watch") == 1)
-            await page.handle({"type": "unsubscribe", "topic": "memory", "group": "small"})
             await until_async(lambda: agent.asked("watch") == 2)
+            await page.handle({"type": "unsubscribe", "topic": "memory", "group": "small"})
+            await until_async(lambda: agent.asked("watch") == 3)
             await until_async(lambda: not page._beside)
             await page.handle(EXECUTION)
             await until_async(lambda: any(message["type"] == "execution" for message in sent))
+
+
+async def test_an_agent_is_asked_for_what_pages_watch_whenever_a_server_attaches(manager, tmp_path):
+    async with following(manager, tmp_path / "g", "none", "silent") as (agent, group):
+        await until_async(lambda: has_attached(group))
+        assert agent.watched() == ["0"]  # pages of an earlier server may have watched
+        async with page_of(manager) as (page, _):
+            await page.handle({"type": "subscribe", "topic": "memory", "group": "small"})
+            await until_async(lambda: agent.watched() == ["0", "1"], agent.watched)
+            await group._link.close()
+            group.connect()
+            await until_async(lambda: agent.watched() == ["0", "1", "1"], agent.watched)
+
+
+def sample(at, resident):
+    device = dict.fromkeys(("allocated_bytes", "reserved_bytes", "peak_bytes", "device_used_bytes"))
+    return {"sample": {"at": at, "ranks": [{"rank": 0, "resident_bytes": resident, "cpu_percent": 0.0, **device}]}}
+
+
+async def test_a_page_gets_samples_also_after_the_clock_was_set_back(manager, tmp_path):
+    async with following(manager, tmp_path / "g", "none", "silent") as (_, group):
+        await until_async(lambda: has_attached(group))
+        now = time.time()
+        group._on_sample(sample(now, 1), b"")
+        async with page_of(manager) as (page, sent):
+
+            def told():
+                found = [message["sample"] for message in sent if message["type"] == "memory"]
+                return [one["ranks"][0]["resident_bytes"] for one in found]
+
+            await page.handle({"type": "subscribe", "topic": "memory", "group": "small"})
+            await until_async(lambda: group._watchers == 1)
+            group._on_sample(sample(now + 100, 2), b"")
+            await until_async(lambda: told() == [2], told)  # none from before
+            group._on_sample(sample(now - 86400, 3), b"")
+            await until_async(lambda: told() == [2, 3], told)
+
+
+async def test_no_news_of_widgets_are_kept_for_a_page_that_does_not_follow_them(manager, tmp_path, monkeypatch):
+    monkeypatch.setattr("jupyter_dist.server.http.page.page.MAX_SUBSCRIPTIONS", 1)
+    async with following(manager, tmp_path / "g", "none", "silent") as (_, group):
+        await until_async(lambda: has_attached(group))
+        async with page_of(manager) as (page, sent):
+            for given in ("small", group.id):  # a group can be given by either
+                await page.handle({"type": "subscribe", "topic": "comms", "group": given})
+                await until_async(lambda: len(group.comms._followers) == 1)
+                await page.handle({"type": "unsubscribe", "topic": "comms", "group": "small"})
+                await until_async(lambda: not group.comms._followers)
+            await page.handle({"type": "subscribe", "topic": "devices"})
+            await page.handle({"type": "subscribe", "topic": "comms", "group": "small"})  # one too many
+            await until_async(lambda: any(message["type"] == "error" for message in sent))
+            await until_async(lambda: not group.comms._followers)
 
 
 async def test_what_waits_for_one_agent_holds_up_nothing_else(manager, tmp_path):

@@ -119,6 +119,52 @@ def test_a_shutdown_releases_the_nodes_and_leaves_nothing(place, wide):
     assert list((place.home / "shared").iterdir()) == []
 
 
+def lose(place, name, **shape):
+    """Start a group and kill its agent; return the group, and its job, which runs or waits."""
+    before = set(place.cluster.jobs())
+    group = place.start(name, **shape)
+    if not shape:
+        place.ready(name)
+    (job,) = until(lambda: set(place.cluster.jobs()) - before)
+    (found,) = place.home.rglob(f"{group['id']}/group.json")
+    os.kill(json.loads(found.read_text())["agent_pid"], signal.SIGKILL)
+    until(lambda: place.group(name)["state"] == "lost", lambda: place.group(name))
+    return group, job
+
+
+def left_of(place, group):
+    return list(place.home.rglob(group["id"]))
+
+
+@pytest.mark.parametrize("shape", [{}, {"num_nodes": 3}], ids=["runs", "waits"])
+def test_the_job_of_a_lost_group_is_cancelled_when_another_takes_its_name(place, shape):
+    lost, job = lose(place, "again", **shape)
+    assert (place.home / "shared" / lost["id"]) in left_of(place, lost)  # with the secret of its join file
+    assert place.start("again", num_nodes=3)["id"] != lost["id"]
+    until(lambda: job not in place.cluster.jobs(), place.cluster.jobs)
+    until(lambda: not left_of(place, lost), lambda: left_of(place, lost))
+    place.server.ask("DELETE", "groups/again")
+
+
+def test_a_server_that_stops_before_slurm_has_cancelled_a_lost_groups_job_leaves_it_to_the_next(place):
+    lost, job = lose(place, "again")
+    place.cluster.kill("slurmctld")
+    try:
+        here = {"name": "again", "cwd": str(place.home), "num_ranks": 1, "python": sys.executable}
+        place.server.ask("POST", "groups", here)
+        assert lost["id"] not in [group["id"] for group in place.server.ask("GET", "groups")["groups"]]
+        place.server.end()
+        place.begin()
+    finally:
+        place.cluster.start_controller()
+    assert place.group(lost["id"])["state"] == "lost"
+    assert place.group("again")["world_size"] == 1
+    for group in (lost["id"], "again"):
+        place.server.ask("DELETE", f"groups/{group}")
+    until(lambda: job not in place.cluster.jobs(), place.cluster.jobs)
+    assert left_of(place, lost) == []
+
+
 def test_while_a_job_waits_the_group_says_why_and_can_be_shut_down(place):
     place.start("waits", num_nodes=3)
     until(lambda: "(PartitionNodeLimit)" in place.group("waits")["allocation"]["text"], lambda: place.group("waits"))

@@ -24,6 +24,7 @@ from jupyter_dist.server.spawner.local import agent_environment, client_environm
 from jupyter_dist.server.spawner.spawner import Spawner, check_usable
 from jupyter_dist.system.memory import proportional_bytes
 from jupyter_dist.system.processes import descendants
+from jupyter_dist.transport.tasks import start_task
 
 from .group import ManagedGroup
 from .resolve import EXTERNAL, GroupDefaults, WantedGroup, build_spec, resolve_spec
@@ -41,6 +42,8 @@ HANDOVER_SECONDS = 10.0
 HANDOVER_POLL_SECONDS = 0.05
 START_HELLO_SECONDS = 15.0
 PREPARED_SECONDS = 30.0  # how long an agent waits for a client that has started a server and may start a group
+
+REMOVED: Topic = ("removed",)  # groups are no longer listed, and nothing more of them will come
 
 Listener = Callable[[Topic], None]
 Launch = Callable[[str, "dict[str, str] | None"], Awaitable[GroupDirectory]]
@@ -68,8 +71,9 @@ class GroupManager:
         self._groups: dict[str, ManagedGroup] = {}
         self._starting: dict[str, asyncio.Event] = {}  # by name; set when that start has succeeded or failed
         self._listeners: set[Listener] = set()
-        # starts by idempotency key, newest last
-        self._keyed: dict[str, tuple[WantedGroup, asyncio.Task[ManagedGroup]]] = {}
+        # Starts by idempotency key, newest last; each returns the id, because a group that has ended is not kept.
+        self._keyed: dict[str, tuple[WantedGroup, asyncio.Task[str]]] = {}
+        self._discarding: dict[asyncio.Task[None], ManagedGroup] = {}  # lost ones, while their nodes are released
         self._warm = WarmAgents(self._launch, keep_warm=keep_warm)
         self._is_stopping = False
 
@@ -95,6 +99,7 @@ class GroupManager:
         for group in groups:
             what = "ends with this server" if end_groups else "keeps running without this server"
             log.warning("jupyter_dist: group '%s' (%d ranks) %s.", group.name, group.world_size, what)
+        groups += await self._stop_discarding()
         leave = (group.shutdown() if end_groups else group.detach() for group in groups)
         await asyncio.gather(*leave, return_exceptions=True)
         if self._made_launchers is not None:
@@ -134,6 +139,10 @@ class GroupManager:
             raise JupyterDistError("unknown_group", message, hint)
         raise JupyterDistError("unknown_group", f"There is no group '{id_or_name[:60]}'.", self._names_hint(id_or_name))
 
+    def has(self, group: ManagedGroup) -> bool:
+        """Whether the group has not been removed."""
+        return self._groups.get(group.id) is group
+
     def rank_of_pid(self, pid: int) -> tuple[str, int] | None:
         """Return the group's name and the rank of a process."""
         for group in self._groups.values():
@@ -147,7 +156,8 @@ class GroupManager:
         """Start a group; return while its ranks are still starting. The same key returns the earlier group.
 
         Raises:
-            JupyterDistError: one error per bad field; no process is left running then.
+            JupyterDistError: one error per bad field; no process is left running then. `unknown_group`, if the earlier
+                group has been removed.
         """
         if key is None:
             return await self._start(request)
@@ -158,14 +168,21 @@ class GroupManager:
         if start is None:
             if (group := self._started_with(key)) is not None:
                 return group
-            start = asyncio.create_task(self._start(request, key), name="start a group")
+            start = asyncio.create_task(self._start_keyed(request, key), name="start a group")
             self._keyed[key] = request, start
             ended = [old for old, (_, known) in self._keyed.items() if known.done()]
             for old in ended[: max(0, len(self._keyed) - MAX_KEYS)]:
                 del self._keyed[old]
+        group = self._groups.get(await asyncio.shield(start))
+        if group is None:
+            message = "The group that was started with this idempotency key has been removed."
+            raise JupyterDistError("unknown_group", message, "Choose a new key to start another group.")
+        return group
+
+    async def _start_keyed(self, request: WantedGroup, key: str) -> str:
         try:
-            return await asyncio.shield(start)
-        except JupyterDistError:  # no group was started
+            return (await self._start(request, key)).id
+        except BaseException:  # no group was started: the next request with this key starts one
             self._keyed.pop(key, None)
             raise
 
@@ -228,6 +245,7 @@ class GroupManager:
         self._groups.pop(group.id, None)
         self._spawner.reap_soon()
         self.notify(("groups",))
+        self.notify(REMOVED)
         return killed
 
     # -- listening --------------------------------------------------------------------------------------
@@ -311,11 +329,26 @@ class GroupManager:
         return [*living, *self._starting]
 
     def _drop_remains(self, name: str) -> None:
-        """Remove a dead group whose name a new group takes."""
+        """Remove a dead group whose name a new group takes; a start does not wait until its nodes are released."""
         for group in [group for group in self._groups.values() if group.name == name and group.status.is_gone]:
             if not group.is_attached and not group.agent_lives():
                 del self._groups[group.id]
-                group.directory.remove()
+                task = start_task(self._discard(group), f"discard {group.id}")
+                self._discarding[task] = group
+                task.add_done_callback(lambda task: self._discarding.pop(task, None))
+                self.notify(REMOVED)
+
+    async def _discard(self, group: ManagedGroup) -> None:
+        for sentence in await group.shutdown():
+            log.warning("jupyter_dist: group '%s', which was lost: %s", group.name, sentence)
+
+    async def _stop_discarding(self) -> list[ManagedGroup]:
+        """Return the groups whose nodes are not released yet: an engine may take longer than this server has."""
+        tasks, groups = list(self._discarding), list(self._discarding.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return groups
 
     def _names_hint(self, wanted: str) -> str:
         if not self._groups:

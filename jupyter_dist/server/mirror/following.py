@@ -138,8 +138,8 @@ class FollowedGroup:
         since = int(self.status.fields["seq"]) if self._since is None else max(self._seq, self._since)
         await self._follow(since)
         await self._complete_views()
-        if self._watchers:
-            await self._link.request("watch", seconds=WATCH_SECONDS)
+        # Also if no page watches: the server before may have left pages that did.
+        await self._link.request("watch", seconds=WATCH_SECONDS if self._watchers else 0)
         self._notify(("comms", self.id))
 
     def connect(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.messages import ErrorMessage, ServerMessage, SubmittedMessage
-from jupyter_dist.server.groups.manager import GroupManager
+from jupyter_dist.server.groups.manager import REMOVED, GroupManager
 from jupyter_dist.server.mirror.following import Topic
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.tasks import start_task
@@ -50,6 +50,7 @@ class Page:
         self._taken = asyncio.Event()  # set when there is one less of these
         self._is_closed = False
         self._follows_groups = True  # programs do not
+        self._has_removed = False  # groups whose subscriptions may be left
         self._changed: set[Topic] = {GROUPS}
         self._something = asyncio.Event()
         self._something.set()
@@ -145,22 +146,27 @@ class Page:
         if request.get("type") not in ("subscribe", "unsubscribe") or kind is None:
             topics = ", ".join(SUBSCRIPTIONS)
             raise bad_request("Unknown message.", f"Subscribe or unsubscribe to one of: {topics}.")
-        subscription = kind.from_request(self._manager, request)
-        self._forget(subscription)
         if request["type"] == "subscribe":
-            self._follow(subscription)
+            self._follow(kind.from_request(self._manager, request))
+        elif (known := self._subscriptions.get(kind.key_of(self._manager, request))) is not None:
+            self._end(known)
         self._wake()
 
-    def _forget(self, subscription: Subscription) -> None:
-        # A group can be given by name or id; the subscription's key has the id.
-        old = self._subscriptions.pop(subscription.key, None)
-        if old is not None:
-            self._end(old)
-
     def _end(self, subscription: Subscription) -> None:
+        if self._subscriptions.get(subscription.key) is subscription:
+            del self._subscriptions[subscription.key]
         self._loads.drop(subscription)
         if subscription.needs_closing:
             self._closing.append(subscription)
+            self._something.set()
+
+    def _end_removed(self) -> None:
+        """End the subscriptions of groups that have been removed, when nothing of them is left to send."""
+        over = [subscription for subscription in self._subscriptions.values() if subscription.is_over]
+        sent = [one for one in over if one not in self._loads and self._changed.isdisjoint(one.topics)]
+        for subscription in sent:
+            self._end(subscription)
+        self._has_removed = len(sent) < len(over)
 
     async def _close(self, subscription: Subscription) -> None:
         with contextlib.suppress(JupyterDistError):  # its agent is gone, or does not answer
@@ -181,7 +187,10 @@ class Page:
         self._urgent.set()
 
     def _follow(self, subscription: Subscription) -> None:
+        if (known := self._subscriptions.get(subscription.key)) is not None:
+            self._end(known)
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
+            self._end(subscription)
             raise bad_request("Too many subscriptions.", "Unsubscribe from topics that are not shown.")
         self._subscriptions[subscription.key] = subscription
         self._changed.update(subscription.topics)
@@ -191,6 +200,7 @@ class Page:
             return
         self._changed.add(topic)
         self._something.set()
+        self._has_removed = self._has_removed or topic == REMOVED
         if topic[0] in ("execution", "comms") or (topic[0] == "view" and self._is_first(topic)):
             self._urgent.set()
 
@@ -245,6 +255,8 @@ class Page:
                 seconds += self._collect_from(subscription, load, messages)
                 self._loads.again(subscription)
                 await asyncio.sleep(0)
+        if self._has_removed:
+            self._end_removed()
         return messages, seconds
 
     def _begin_loads(self, changed: set[Topic]) -> None:
@@ -263,7 +275,6 @@ class Page:
             if load.result():
                 messages += subscription.messages()
         except Exception as err:  # one topic that fails must not cut the page off from all others
-            del self._subscriptions[subscription.key]
             self._end(subscription)
             messages.append({"type": "error", "error": _reported(err), "request": subscription.request})
         return time.monotonic() - began

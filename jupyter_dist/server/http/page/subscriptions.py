@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any, ClassVar
 
@@ -56,9 +57,32 @@ class Subscription:
         self.topics: tuple[Topic, ...] = ()
         self._manager = manager
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its group has been removed."""
+        return False
+
+    @classmethod
+    def key_of(cls, manager: GroupManager, request: Request) -> Topic:
+        """Return the key of the subscription that the page's message is about. Raises JupyterDistError `bad_request`.
+
+        A page can give a group by its name or id; the key has the id.
+        """
+        cls._check(request)
+        given = {name: request[name] for name in cls.fields}
+        if "group" in given:
+            with contextlib.suppress(JupyterDistError):  # it has been removed: the page gives its id
+                given["group"] = manager.get(given["group"]).id
+        return (cls.topic, *given.values())
+
     @classmethod
     def from_request(cls, manager: GroupManager, request: Request) -> Subscription:
         """Check the page's message. Raises JupyterDistError."""
+        cls._check(request)
+        return cls(manager, request)
+
+    @classmethod
+    def _check(cls, request: Request) -> None:
         for name, kind in cls.fields.items():
             value = request.get(name)
             if not isinstance(value, kind) or isinstance(value, bool):
@@ -68,7 +92,6 @@ class Subscription:
         since = request.get("since", 0)
         if type(since) is not int or not 0 <= since <= MAX_SEQ:
             raise bad_request("'since' is not a valid sequence number.", "Use the highest seq that you have, or 0.")
-        return cls(manager, request)
 
     async def try_to_load(self) -> bool:
         """Load, and return whether there may be messages: while the agent does not answer, it is asked again later.
@@ -95,6 +118,19 @@ class Subscription:
 
     async def close(self) -> None:
         """Stop following. Idempotent."""
+
+
+class OfGroup(Subscription):
+    """A topic of one group."""
+
+    def __init__(self, manager: GroupManager, request: Request) -> None:
+        super().__init__(manager, request)
+        self._group: ManagedGroup = manager.get(request["group"])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its group has been removed."""
+        return not self._manager.has(self._group)
 
 
 class GroupsSubscription(Subscription):
@@ -139,7 +175,7 @@ def _group_change(old: models.Group, new: models.Group) -> GroupChange:
     return {"id": new["id"], "fields": fields, "ranks": ranks}
 
 
-class ExecutionSubscription(Subscription):
+class ExecutionSubscription(OfGroup):
     """An execution and its view."""
 
     topic = "execution"
@@ -147,7 +183,6 @@ class ExecutionSubscription(Subscription):
 
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
-        self._group: ManagedGroup = manager.get(request["group"])
         self._execution_id = request["execution"]
         self._since = int(request.get("since", 0))
         self._view: View | None = None
@@ -206,7 +241,7 @@ class ExecutionSubscription(Subscription):
         return [message]
 
 
-class LogSubscription(Subscription):
+class LogSubscription(OfGroup):
     """A rank's log."""
 
     topic = "log"
@@ -214,7 +249,6 @@ class LogSubscription(Subscription):
 
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
-        self._group = manager.get(request["group"])
         self._rank = request["rank"]
         self._group.check_rank(self._rank)
         self._seq = int(request.get("since", 0))
@@ -243,7 +277,7 @@ class LogSubscription(Subscription):
         return [message]
 
 
-class CommsSubscription(Subscription):
+class CommsSubscription(OfGroup):
     """The widgets of a group's ranks: first all of them, then what happens to them."""
 
     topic = "comms"
@@ -252,7 +286,6 @@ class CommsSubscription(Subscription):
 
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
-        self._group = manager.get(request["group"])
         self._follower = self._group.comms.follow(self._group.fetch_comms)
         self.key = (self.topic, self._group.id)
         self.topics = (self.key,)
@@ -276,7 +309,7 @@ class CommsSubscription(Subscription):
         self._group.comms.leave(self._follower)
 
 
-class MemorySubscription(Subscription):
+class MemorySubscription(OfGroup):
     """A group's memory; samples are taken while it is followed."""
 
     topic = "memory"
@@ -285,9 +318,8 @@ class MemorySubscription(Subscription):
 
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
-        self._group = manager.get(request["group"])
         self._watching = False
-        self._sent_at = time.time()
+        self._sent = self._group.memory.num_added
         self.key = (self.topic, self._group.id)
         self.topics = (self.key,)
 
@@ -299,9 +331,8 @@ class MemorySubscription(Subscription):
 
     def messages(self) -> list[TopicMessage]:
         """Return the samples since the last message."""
-        samples = self._group.memory.after(self._sent_at)
-        if samples:
-            self._sent_at = samples[-1]["at"]
+        samples = self._group.memory.added_after(self._sent)
+        self._sent = self._group.memory.num_added
         return [{"type": "memory", "group": self._group.id, "sample": sample} for sample in samples]
 
     async def close(self) -> None:

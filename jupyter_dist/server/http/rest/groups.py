@@ -43,7 +43,10 @@ class GroupsHandler(DistHandler):
             is_keyed=True,
             body=requests.StartRequest,
             body_bytes=MAX_START_BYTES,
-            errors=("bad_devices", "bad_environment", "bad_directory", "name_taken", "agent_unreachable", "timed_out"),
+            errors=(
+                *("bad_devices", "bad_environment", "bad_directory", "name_taken", "unknown_group"),
+                *("agent_unreachable", "timed_out"),
+            ),
         )
     )
     async def post(self) -> None:
