@@ -15,11 +15,14 @@ from jupyter_dist.rank.cells.interrupt import Execution, Interrupter
 from jupyter_dist.rank.cells.runner import Runner
 from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.guard.own import json, os, time, traceback
+from jupyter_dist.rank.ipython.tracebacks import safe_name
 from jupyter_dist.rank.output.outbox import Outbox
+from jupyter_dist.rank.output.readable import check_readable
 from jupyter_dist.transport.frames import Header, pack
 
 from .cells import completion, inspection, whereabouts
 from .collectives import flight, torch_compat, waiting
+from .collectives.process_group import Revived
 from .memory import Memory
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ def _in_words(err: BaseException) -> str:
     try:
         return f"{type(err).__name__}: {err}"[:500]
     except Exception:
-        return type(err).__name__
+        return safe_name(err)
 
 
 @dataclass
@@ -47,7 +50,7 @@ class Control:
     comms: Comms
     memory: Memory
     namespace: dict[str, Any]
-    rejoin: Callable[[str], int]  # store path -> number of models revived; main thread
+    rejoin: Callable[[str], Revived]  # over the store at this path; main thread
     leave: Callable[[], None]
     peer_lost: Callable[[], None] = lambda: None
 
@@ -82,7 +85,13 @@ class Control:
             self._refuse(header, err)
 
     def _answer(self, header: Header, **fields: Any) -> None:
-        self.outbox.send(*pack({"t": "answer", "id": header["id"], "ok": True}, fields))
+        """Answer, or say why that cannot be: the agent would end a rank whose answer it cannot read."""
+        try:
+            answer, payload = pack({"t": "answer", "id": header["id"], "ok": True}, fields)
+            check_readable(payload)
+            self.outbox.send(answer, payload)
+        except (ValueError, TypeError, RecursionError) as err:  # too large, or no JSON
+            self._refuse(header, err)
 
     def _refuse(self, header: Header, err: BaseException) -> None:
         if "id" in header:
@@ -190,7 +199,8 @@ class Control:
     def _on_rejoin(self, header: Header, _: bytes) -> None:
         def rejoin() -> None:
             self.interrupter.all_peers_live()
-            self._answer(header, revived=self.rejoin(header["store_path"]))
+            models = self.rejoin(header["store_path"])
+            self._answer(header, revived=models.moved, left=models.left)
 
         self._in_main_thread(header, rejoin)
 

@@ -228,7 +228,7 @@ class Rank:
 
     def _send_failed(self, phase: str, err: BaseException) -> None:
         header = {"t": "failed", "phase": phase, "ename": type(err).__name__, "evalue": str(err)[:4000]}
-        self._outbox.send(header, traceback.format_exc().encode())
+        self._outbox.send(header, traceback.format_exc().encode("utf-8", "backslashreplace"))
         self._say_last_words()
 
     def _say_last_words(self) -> None:

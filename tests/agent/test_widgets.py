@@ -176,6 +176,87 @@ box
     assert agent.text(0, cell) == "before\nafter\n"
 
 
+def errors_of(agent, execution_id):
+    return [json.loads(p) for h, p in agent.records if (h["kind"], h["execution_id"]) == ("error", execution_id)]
+
+
+def outputs_of(agent, name):
+    """What the Output widget shows that rank 0 has under this name: in the page, which is what the rank has, too."""
+    found = agent.submit(f"print({name}.model_id, len({name}.outputs))", (0,))
+    assert agent.ended(found)["state"] == "ok"
+    comm_id, count = agent.text(0, found).split()
+    shown = states(agent)[comm_id]["data"]["state"]["outputs"]
+    assert len(shown) == int(count)
+    return shown
+
+
+def test_an_output_widget_keeps_what_a_message_can_hold(agent):
+    agent.ended(agent.submit("import ipywidgets\nkept = 'kept'\nout = ipywidgets.Output()\nout", (0,)))
+    many = """
+with out:
+    for number in range(60): display({"text/plain": f"{number} ".ljust(400_000, "x")}, raw=True)
+"""
+    cell = agent.submit(many, (0,))
+    assert agent.ended(cell)["state"] == "ok"
+    left_out, *shown = outputs_of(agent, "out")
+    assert "older outputs are not shown" in left_out["text"]
+    numbers = [int(output["data"]["text/plain"].split()[0]) for output in shown]
+    assert numbers == list(range(60))[-len(numbers) :]
+    assert len(numbers) > 30
+
+    # Text beside displays counts, too, and what is too large alone is an error in the widget.
+    code = """
+with out:
+    for number in range(20):
+        print("\\0" * 190_000)
+        display({"text/plain": str(number)}, raw=True)
+with out:
+    display({"text/plain": "x" * (17 << 20)}, raw=True)
+"""
+    cell = agent.submit(code, (0,))
+    assert agent.ended(cell)["state"] == "ok"
+    left_out, *_, last, error = outputs_of(agent, "out")
+    assert "older outputs are not shown" in left_out["text"]
+    assert last["data"]["text/plain"] == "19"
+    assert "This widget sends 18 MB; the limit is 17 MB" in error["evalue"]
+
+    # One that is closed shows nothing more; the cell does.
+    cell = agent.submit("out.close()\nwith out:\n    print(kept)", (0,))
+    agent.ended(cell)
+    assert agent.text(0, cell) == "kept\n"
+
+
+UNSOUND = {
+    "data": "c.send([1])",
+    "text": "c.send('hello')",
+    "metadata": "c.send({}, metadata=[1])",
+    "id": "create_comm(target_name='x', comm_id='x' * 201)",
+    "name": "create_comm(target_name=5)",
+    "kind": "c.publish_msg('comm_dance', data={})",
+    "depth": """
+import sys
+sys.setrecursionlimit(20_000)
+deep = []
+for _ in range(3000): deep = [deep]
+c.send({"deep": deep})
+""",
+    "number": "import sys\nsys.set_int_max_str_digits(0)\nc.send({'number': 10 ** 5000})",
+}
+
+
+@pytest.mark.parametrize("what", UNSOUND)
+def test_what_no_comm_can_send_is_an_error_of_the_cell(agent, what):
+    """The agent ends a rank that sends it what it cannot read, with all its variables."""
+    begin = "from comm import create_comm\nkept = rank\nc = create_comm(target_name='x')"
+    assert agent.ended(agent.submit(begin, (0,)))["state"] == "ok"
+    cell = agent.submit(UNSOUND[what], (0,))
+    assert agent.ended(cell)["state"] == "error"
+    assert errors_of(agent, cell)[0]["evalue"].startswith(("A comm", "This has more than 200", "This has a number"))
+    after = agent.submit("c.send({'sound': [1, float('nan')]})\nc.close()\nprint(kept)", (0,))
+    assert agent.ended(after)["state"] == "ok"
+    assert agent.text(0, after) == "0\n"
+
+
 def test_progress_bars_and_buffers_are_seen_by_the_next_server(agent, process):
     code = """
 import ipywidgets

@@ -301,6 +301,21 @@ CELLS = [
         "lambda: 1",
         "x = b?",
     ),
+    # Magics without "%" that are Python as well, names that hide them, and what IPython calls by its name alone.
+    *("cd /data", "cd /data\n", "ls -la", "ls -la  # all", "reset -f", "who", "time", "hidden -la", "hidden"),
+    *(
+        "ls = 1",
+        "ls -la\nx",
+        "time.sleep(0)",
+        "exit  # now",
+        "exit; x",
+        "recorded",
+        "recorded  # again",
+        "recorded + 1",
+    ),
+    # Pasted prompts, which IPython finds in texts, too.
+    *("In [1]: 2+2", "In [1]: 2+2\nIn [2]: 3", "x\nIn [3]: y", "s = '''\n>>> 1\n'''", "s = '''\n... x\n'''"),
+    *("s = '''\n   ...: x\n'''", "x = [\n...\n]", "x = '...'", "class A:\n    ...", "'''\nIn [1]: x\n'''", "a[...]"),
 ]
 
 
@@ -308,17 +323,27 @@ def test_cells_of_plain_python_are_left_as_ipython_would_leave_them(shared: Rank
     """They take a short way, which must end where IPython's does."""
     code = (
         "from IPython.core.interactiveshell import InteractiveShell\n"
-        "ip = get_ipython()\n"
+        "from IPython.core.macro import Macro\n"
+        "ip = get_ipython()\nhidden, recorded = 1, Macro('x = 1')\nip.alias_manager.define_alias('hidden', 'ls')\n"
         f"cells = {CELLS!r}\n"
         "differ = [cell for cell in cells if ip.transform_cell(cell) != InteractiveShell.transform_cell(ip, cell)]\n"
         "print(differ, 5 < sum(map(ip._is_plain, cells)) < len(cells) - 5)"
     )
     assert shared.run(code).text() == "[] True\n"
+    shared.run("get_ipython().alias_manager.undefine_alias('hidden')")
 
 
 def test_a_transformation_of_the_users_sees_plain_python_too(shared: RankClient) -> None:
     shared.run("swap = lambda lines: [line.replace('before', 'after') for line in lines]")
-    shared.run("get_ipython().input_transformers_cleanup.append(swap)")
+    for kind in ("cleanup", "post"):
+        shared.run(f"get_ipython().input_transformers_{kind}.append(swap)")
+        assert shared.run("print('before')").text() == "after\n"
+        shared.run(f"get_ipython().input_transformers_{kind}.remove(swap)")
+    shared.run("from IPython.core.prefilter import PrefilterTransformer\nmanager = get_ipython().prefilter_manager")
+    shared.run(
+        "class Swap(PrefilterTransformer):\n    transform = lambda self, line, _: line.replace('before', 'after')"
+    )
+    shared.run("swap = Swap(shell=get_ipython(), prefilter_manager=manager)")
     assert shared.run("print('before')").text() == "after\n"
-    shared.run("get_ipython().input_transformers_cleanup.remove(swap)")
+    shared.run("manager.unregister_transformer(swap)")
     assert shared.run("print('before')").text() == "before\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from waits import PATIENCE, until
 
 import jupyter_dist.agent.boot as boot
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.transport.frames import encode_frame
+from jupyter_dist.transport.frames import Header, encode_frame
 
 BUSY = "print('go')\nwhile True: pass"
 
@@ -249,3 +250,30 @@ def test_the_call_in_which_a_cell_is_has_a_name(rank: RankClient, code: str, cal
     rank.interrupt(execution_id)
     assert rank.result(execution_id).status == "interrupted"
     assert rank.ask("stack")["call"] is None
+
+
+def test_an_answer_that_the_agent_could_not_read_is_refused(rank: RankClient) -> None:
+    """The agent ends a rank whose messages it cannot read, and a cell may have lifted Python's limits here."""
+    code = """
+import sys
+sys.setrecursionlimit(20_000)
+class Deep:
+    def _repr_json_(self):
+        found = []
+        for _ in range(3000): found = [found]
+        return found
+class Picture:
+    def _repr_png_(self): return b"png"
+deep, picture = Deep(), Picture()
+"""
+    assert rank.run(code).status == "ok"
+
+    def look(name: str) -> Header:
+        asked = {"seq": 1, "command": "richInspectVariables", "arguments": {"variableName": name}}
+        return rank.answer(rank.post("debug", json.dumps(asked).encode()))
+
+    refused = look("deep")
+    assert not refused["ok"]
+    assert "more than 200 lists" in refused["error"]["message"]
+    assert look("picture")["reply"]["body"]["data"]["image/png"] == "cG5n"
+    assert rank.run("print(1)").text() == "1\n"

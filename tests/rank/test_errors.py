@@ -197,3 +197,21 @@ def test_an_error_does_not_ask_every_module_for_its_file(shared: RankClient) -> 
         assert shared.run("print(Asked.number)").text() == "0\n"
     finally:
         shared.run("del sys.modules['asked'], Asked")
+
+
+LONG_NAMES = {
+    "class": "class Bad(Exception): pass\nBad.__name__ = 'B' * 2_000_000\nraise Bad('why')",
+    "metaclass": (
+        "class Meta(type):\n    @property\n    def __name__(cls): raise RuntimeError\n"
+        "class Bad(Exception, metaclass=Meta): pass\nraise Bad('why')"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LONG_NAMES)
+def test_an_error_with_a_name_that_cannot_be_sent_ends_its_cell(shared: RankClient, what: str) -> None:
+    result = shared.run(LONG_NAMES[what])
+    assert result.status == "error"
+    assert (result.reply["ename"][:1], result.reply["evalue"]) == ("B", "why")
+    assert len(result.reply["ename"]) < 1000
+    assert result.error["ename"] == result.reply["ename"]

@@ -156,6 +156,17 @@ def test_a_display_that_is_too_large_is_an_error_in_words(group: list[RankClient
     assert group[0].run("displays.MAX_PAYLOAD_BYTES = real\nprint('well')").text() == "well\n"
 
 
+def test_displays_with_an_id_that_is_no_text_lose_no_output(group: list[RankClient]) -> None:
+    code = (
+        "publish = get_ipython().display_pub.publish\nfor i in range(20):\n    print(i)\n"
+        "    publish({'text/plain': str(i)}, transient={'display_id': [i]}, update=True)"
+    )
+    result = group[0].run(code)
+    assert result.text() == "".join(f"{i}\n" for i in range(20))
+    assert len(result.outputs("update_display_data")) == 20
+    assert "must be a dict" in group[0].run("publish({'text/plain': 'x'}, transient='id')").error["evalue"]
+
+
 def test_a_long_chain_of_exceptions_is_cut(group: list[RankClient]) -> None:
     code = "error = None\nfor i in range(5000):\n    new = ValueError(i)\n    new.__context__ = error\n    error = new\nraise error"
     result = group[0].run(code)

@@ -28,11 +28,17 @@ def run_all(group: list[RankClient], code: str) -> list[str]:
 
 
 def rejoin(group: list[RankClient], tmp_path: Path) -> list[int]:
+    """Re-create the process group; return how many models each rank has moved to it."""
+    return [moved for moved, _ in rejoined(group, tmp_path)]
+
+
+def rejoined(group: list[RankClient], tmp_path: Path) -> list[tuple[int, int]]:
+    """The same; with how many it has left."""
     store = str(tmp_path / "rejoined")
     numbers = [rank.post("rejoin", store_path=store) for rank in group]
     answers = [rank.answer(number) for rank, number in zip(group, numbers)]
     assert all(answer["ok"] for answer in answers), answers
-    return [answer["revived"] for answer in answers]
+    return [(answer["revived"], answer["left"]) for answer in answers]
 
 
 def test_all_reduce(make_group: MakeGroup) -> None:
@@ -81,6 +87,28 @@ def test_hung_collective_is_ended_and_the_group_formed_anew(make_group: MakeGrou
     assert run_all(group, "t = torch.ones(1)\ndist.all_reduce(t)\nprint(kept == rank, t.item())") == ["True 2.0\n"] * 2
     if what == "backward":
         run_all(group, "net(torch.ones(2, 2)).sum().backward()")
+
+
+SUBGROUPS = """
+from torch.nn.parallel import DistributedDataParallel as DDP
+pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+all_again = dist.new_group([0, 1, 2, 3])
+of_pair = DDP(torch.nn.Linear(2, 2), process_group=pairs[rank // 2])
+of_world, of_all = DDP(torch.nn.Linear(2, 2)), DDP(torch.nn.Linear(2, 2), process_group=all_again)
+"""
+
+
+def test_models_of_subgroups_are_not_moved_to_all_ranks(make_group: MakeGroup, tmp_path: Path) -> None:
+    group = make_group(4)
+    run_all(group, SUBGROUPS)
+    assert rejoined(group, tmp_path) == [(2, 1)] * 4
+    assert run_all(group, "print(of_pair.process_group.size(), of_world.process_group.size())") == ["2 4\n"] * 4
+    trained = "{0}.zero_grad()\n{0}(torch.ones(1, 2) * (rank + 1)).sum().backward()\n"
+    for name in ("of_world", "of_all"):
+        code = trained.format(name) + f"print({name}.module.weight.grad.tolist())"
+        assert run_all(group, code) == ["[[2.5, 2.5], [2.5, 2.5]]\n"] * 4
+    started = [rank.start(trained.format("of_pair")) for rank in group]
+    assert [rank.result(execution_id).status for rank, execution_id in zip(group, started)] == ["error"] * 4
 
 
 def test_the_search_for_models_runs_no_code_of_variables(make_group: MakeGroup, tmp_path: Path) -> None:

@@ -164,6 +164,20 @@ def test_a_stream_of_the_users_own_stays(shared: RankClient) -> None:
     assert shared.run("text = sys.stdout.getvalue(); sys.stdout = kept\nprint(text, end='')").text() == "to the user\n"
 
 
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_stream_of_the_users_own_needs_no_more_than_write_and_flush(shared: RankClient, name: str) -> None:
+    tee = (
+        "import sys\nclass Tee:\n"
+        "    def __init__(self, stream): self.stream, self.kept = stream, []\n"
+        "    def write(self, text): self.kept.append(text); self.stream.write(text)\n"
+        "    def flush(self): self.stream.flush()\n"
+    )
+    assert shared.run(f"{tee}sys.{name} = Tee(sys.{name})").status == "ok"
+    assert shared.run(f"print('kept', file=sys.{name})").text(name) == "kept\n"
+    ended = shared.run(f"tee, sys.{name} = sys.{name}, sys.{name}.stream\nprint(type(tee).__name__, tee.kept)")
+    assert ended.text() == "Tee ['kept', '\\n']\n"
+
+
 def test_ipython_keeps_no_text(shared: RankClient) -> None:
     shared.run("for i in range(100): print(i)")
     # IPython 9.1 and later have such a store; what was printed is not to be in it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
@@ -40,6 +40,13 @@ class Todo:
     note: str | None = None  # shown in the group
     rejoin: bool = False  # make all ranks leave and join again, and report the result
     pump: bool = False  # start the cells that can start
+
+
+class Models(NamedTuple):
+    """Numbers of DistributedDataParallel models, of all ranks, after the process group was re-created."""
+
+    moved: int  # to the new process group
+    left: int  # those of subgroups, which are gone
 
 
 class ProcessGroup:
@@ -115,10 +122,12 @@ class ProcessGroup:
         self._enter("rejoining")
         return Todo(rejoin=True)
 
-    def rejoined(self, num_models: int) -> Todo:
-        """Handle that all ranks have joined the new process group."""
-        models = f" {num_models} DistributedDataParallel models were moved to it." if num_models else ""
-        return self._go_on(f"The process group was re-created; all variables are kept.{models}")
+    def rejoined(self, models: Models) -> Todo:
+        """Handle that all ranks have joined the new process group, and the state of their DDP models."""
+        kind = "DistributedDataParallel models"
+        moved = f" {models.moved} {kind} were moved to it." if models.moved else ""
+        left = f" {models.left} {kind} of subgroups must be wrapped again." if models.left else ""
+        return self._go_on(f"The process group was re-created; all variables are kept.{moved}{left}")
 
     def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
         """Handle that ranks could not join: cells continue without collectives."""

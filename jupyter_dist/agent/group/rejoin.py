@@ -10,6 +10,8 @@ from typing import Protocol
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 
+from .process_group import Models
+
 REJOIN_SECONDS = 60.0
 POLL_SECONDS = 0.01
 
@@ -52,8 +54,8 @@ class FileStores:
         return self._directory / f"store-{self._number}"
 
 
-async def rejoin(ranks: list[RankProcess], store_path: str) -> int:
-    """Make these ranks join over this store; return how many DDP models were moved to the new process group.
+async def rejoin(ranks: list[RankProcess], store_path: str) -> Models:
+    """Make these ranks join over this store; return the state of their DDP models.
 
     Raises:
         JupyterDistError: the error of the first rank that could not join.
@@ -65,7 +67,8 @@ async def rejoin(ranks: list[RankProcess], store_path: str) -> int:
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
-    return sum(revived for revived in outcomes if isinstance(revived, int))
+    models = [outcome for outcome in outcomes if isinstance(outcome, Models)]
+    return Models(sum(one.moved for one in models), sum(one.left for one in models))
 
 
 async def rejoin_with(new: list[RankProcess], ranks: list[RankProcess], store_path: str) -> None:
@@ -87,7 +90,7 @@ def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], stores
     stores.break_current()
 
 
-async def _rejoin_one(rank: RankProcess, store_path: str) -> int:
+async def _rejoin_one(rank: RankProcess, store_path: str) -> Models:
     rank.collective_seq, rank.process_group = 0, "broken"  # until it has joined the new one
     try:
         answer = await rank.request("rejoin", REJOIN_SECONDS, store_path=store_path)
@@ -95,4 +98,4 @@ async def _rejoin_one(rank: RankProcess, store_path: str) -> int:
     finally:
         if not rank.gone.is_set():
             rank.set_state("idle")
-    return int(answer["revived"])
+    return Models(int(answer["revived"]), int(answer.get("left", 0)))

@@ -9,10 +9,11 @@ import base64
 from typing import Any, Protocol
 
 from jupyter_dist.protocol import road
-from jupyter_dist.rank.guard.own import threading
+from jupyter_dist.rank.guard.own import json, threading
 from jupyter_dist.rank.ipython.displays import encode_content
-from jupyter_dist.rank.output.capture import Capture
+from jupyter_dist.rank.output.capture import Capture, check_size
 from jupyter_dist.rank.output.outbox import Outbox
+from jupyter_dist.rank.output.readable import check_readable
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header, encode_frame
 
@@ -20,9 +21,9 @@ from .runner import Runner
 
 INTERRUPTIBLE = True  # callbacks of widgets run below these functions
 
-_TOO_LARGE = (
-    "This widget sends {size:.0f} MB; the limit is {limit:.0f} MB. Show a part of the data, or save it to a file and "
-    "display a link."
+_UNSOUND = (
+    "A comm sends a dict as data, and one as metadata; its target_name is a string, and its id is one of at most "
+    f"{road.MAX_COMM_ID} characters."
 )
 
 
@@ -51,17 +52,22 @@ class Comms:
     # -- the code's threads -------------------------------------------------------------------------
 
     def publish(self, kind: str, comm_id: str, content: dict[str, Any], buffers: list[Any] | None) -> None:
-        """Send a message of a comm, in order with what the code prints. Raises ValueError if it is too large."""
+        """Send a message of a comm, in order with what the code prints.
+
+        Raises:
+            ValueError: it is too large, or nested too deeply.
+            TypeError: it is no message of a comm.
+        """
         if self._outbox.in_child:
             return
-        _check_size(sum(memoryview(buffer).nbytes for buffer in buffers or ()))
+        check_size(sum(memoryview(buffer).nbytes for buffer in buffers or ()))
         content = {"comm_id": comm_id, **{name: value for name, value in content.items() if value is not None}}
         if buffers:
             content["buffers"] = [base64.b64encode(buffer).decode() for buffer in buffers]
         if self._parent is not None and threading.get_ident() == self._main.ident:
             content["parent"] = self._parent
         payload = encode_content(content)
-        _check_size(len(payload))
+        _check(kind, payload)
         if kind == "comm_open":
             self._made_in[comm_id] = self._outbox.execution_id
         made_in = self._made_in.get(comm_id)
@@ -80,16 +86,17 @@ class Comms:
     def enter(self, widget: Any) -> None:
         """Have what is written from now on go to an Output widget."""
         self._flush()
-        comm_id = widget.model_id
+        comm_id = getattr(widget.comm, "comm_id", None)
+        if not isinstance(comm_id, str):
+            return  # the widget is closed: what is written is shown in the cell, as in a kernel
+        begin = f'{{"comm_id": {json.dumps(comm_id)}, "data": {{"method": "update", "state": {{"outputs": '.encode()
 
-        def encode(outputs: list[dict[str, Any]]) -> bytes:
-            update = {
-                "comm_id": comm_id,
-                "data": {"method": "update", "state": {"outputs": outputs}, "buffer_paths": []},
-            }
-            return encode_frame(self._header("comm_msg", self._made_in.get(comm_id)), encode_content(update))
+        def encode(outputs: bytes) -> bytes:
+            update = b"".join((begin, outputs, b'}, "buffer_paths": []}}'))
+            return encode_frame(self._header("comm_msg", self._made_in.get(comm_id)), update)
 
-        self._outbox.capture = Capture([dict(output) for output in widget.outputs], encode, self._outbox.capture)
+        shown = json.loads(encode_content({"outputs": list(widget.outputs)}))["outputs"]
+        self._outbox.capture = Capture(widget, shown, encode, self._outbox.capture)
 
     def leave(self, widget: Any) -> None:
         """Have it go where it went before."""
@@ -97,8 +104,10 @@ class Comms:
             self._flush()
         finally:  # an interrupt must not leave the output with the widget
             capture = self._outbox.capture
-            self._outbox.capture = None if capture is None else capture.outer
-        if capture is not None:
+            is_its_own = capture is not None and capture.owner is widget
+            if capture is not None and is_its_own:
+                self._outbox.capture = capture.outer
+        if capture is not None and is_its_own:
             widget.outputs = tuple(capture.outputs)
 
     def _flush(self) -> None:
@@ -148,6 +157,13 @@ class Comms:
             comm.handle_close(message)
 
 
-def _check_size(size: int) -> None:
-    if size > road.MAX_COMM_BYTES:
-        raise ValueError(_TOO_LARGE.format(size=size / 1e6, limit=road.MAX_COMM_BYTES / 1e6))
+def _check(kind: str, payload: bytes) -> None:
+    """Raise unless the agent takes it: it would end this rank."""
+    check_size(len(payload))
+    check_readable(payload)
+    if kind not in road.COMM_KINDS:
+        raise ValueError(f"A comm cannot send a '{kind}'.")
+    try:
+        road.FROM_RANK[kind].decode(payload)
+    except ValueError:
+        raise TypeError(_UNSOUND) from None

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import ref
 
 MAX_NAMES = 200
+MAX_NAME_CHARS = 200  # the header of a reply has them
 # The kind of a class, by its name and the package that it is from; also of classes derived from it.
 KINDS = {
     ("DistributedDataParallel", "torch"): "model",
@@ -40,7 +41,8 @@ def kinds_of(namespace: dict[Any, Any]) -> dict[str, str]:
             _learn(type(value))
     if all(_known[key][1] is None for key in ids):
         return {}
-    names = ((name, value) for name, value in list(namespace.items()) if type(name) is str and not name.startswith("_"))
+    items = ((name, value) for name, value in list(namespace.items()) if type(name) is str)
+    names = ((name, value) for name, value in items if len(name) <= MAX_NAME_CHARS and not name.startswith("_"))
     found = ((name, _learn(type(value))) for name, value in names)
     return dict(islice(((name, kind) for name, kind in found if kind is not None), MAX_NAMES))
 

@@ -83,10 +83,9 @@ class Runner:
         if self._outbox.in_child:
             _emit_in_child(msg_type, content)
             return
-        if self._outbox.capture is not None:
+        if (capture := self._outbox.capture) is not None:
             self._streams.flush()
-            check_size(encode_content(content))
-            self._outbox.show_captured(self._outbox.capture, msg_type, content)
+            self._outbox.show_captured(capture, msg_type, capture.taken(encode_content(content)))
             self._interrupter.safe_point()
             return
         if msg_type in REPLACEABLE:
@@ -97,9 +96,9 @@ class Runner:
         payload = encode_content(content)
         check_size(payload)
         if msg_type in REPLACEABLE:
-            self._outbox.show(
-                header, payload, content.get("transient", {}).get("display_id"), content.get("wait", False)
-            )
+            display_id = content.get("transient", {}).get("display_id")
+            key = display_id if isinstance(display_id, str) else None  # others are replaced by no update
+            self._outbox.show(header, payload, key, content.get("wait", False))
         else:
             self._outbox.send(header, payload)
         self._interrupter.safe_point()
@@ -275,7 +274,7 @@ class Runner:
             "execution_id": execution.execution_id,
             "status": status,
             "seconds": round(time.monotonic() - execution.started_at, 6),
-            "ename": None if status == "ok" else shown["ename"] if shown else type(error).__name__,
+            "ename": None if status == "ok" else shown["ename"] if shown else tracebacks.safe_name(error),
             "evalue": None if status == "ok" else shown["evalue"] if shown else tracebacks.safe_message(error),
             "process_group": self._membership.state(error),
             "collective_seq": self._membership.collective_seq(),
@@ -291,7 +290,7 @@ class Runner:
             "execution_id": execution.execution_id,
             "status": "error",
             "seconds": 0.0,
-            "ename": type(error).__name__,
+            "ename": tracebacks.safe_name(error),
             "evalue": "A cell broke the code that ends cells on this rank. If the next cell fails, restart the group.",
             "process_group": "ok",
             "collective_seq": None,

@@ -173,17 +173,16 @@ class RankShell(CompatibleShell):
 
     def _is_plain(self, cell: str) -> bool:
         """Whether IPython would return the cell unchanged; False if that is not certain."""
-        if self.autocall or not ipython_compat.transforms_as_it_comes(self.input_transformer_manager):
+        if not ipython_compat.transforms_as_it_comes(self.input_transformer_manager):
             return False
         # Backslash: parsing may warn, and would warn twice. Leading blanks: IPython removes them.
         if len(cell) > _PLAIN_CHARACTERS or "\\" in cell or not cell or cell[0].isspace():
             return False
         try:
-            body = ast.parse(cell).body
+            ast.parse(cell)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
-        # IPython may call a single name: exit, and macros.
-        return not (len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name))
+        return not self.transforms_plain(cell)
 
     def safe_execfile(self, fname: Any, *where: Any, **options: Any) -> None:
         """Run a script (`%run`). A module of another script's folder does not stand in for one of this folder."""

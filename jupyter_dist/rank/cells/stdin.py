@@ -120,7 +120,9 @@ class Stdin:
 
     def _send(self, kind: str, execution: Execution, question: _Question, content: object) -> None:
         header = {"t": "from_rank", "kind": kind, "execution_id": execution.execution_id, "number": question.number}
-        self._outbox.send(header, road.FROM_RANK[kind].encode(content))
+        payload = road.FROM_RANK[kind].encode(content)
+        road.FROM_RANK[kind].decode(payload)  # a prompt of a class of the cell's may be another in JSON
+        self._outbox.send(header, payload)
 
     # -- side thread, and the end of a cell ---------------------------------------------------------
 

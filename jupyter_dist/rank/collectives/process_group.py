@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -22,6 +22,13 @@ REJOIN_SECONDS_PER_RANK = 0.5
 # gloo retries a connection that fails; in torch 2.13 it gives up after five timeouts.
 _NUM_TRIES = 5
 _POLL_SECONDS = 0.005
+
+
+class Revived(NamedTuple):
+    """Numbers of DistributedDataParallel models after the process group was re-created."""
+
+    moved: int
+    left: int  # of subgroups, which are gone: all ranks together would average their gradients
 
 
 class Membership:
@@ -78,8 +85,10 @@ class Membership:
             return self._spec.join_timeout_seconds
         return rejoin_seconds / _NUM_TRIES if self._spec.backend == "gloo" else rejoin_seconds
 
-    def rejoin(self, store_path: str, namespace: dict[str, Any]) -> int:
-        """Leave the broken group, join a new one and move DDP models to it; return the number of models."""
+    def rejoin(self, store_path: str, namespace: dict[str, Any]) -> Revived:
+        """Leave the broken group, join a new one and move the DDP models of all ranks to it."""
+        models = _models(namespace)
+        of_all = [model for model in models if torch_compat.size_of_group(model) == self._spec.world_size]
         if dist.is_initialized():
             # Closing a group whose connections are gone may fail; drop it anyway.
             with contextlib.suppress(RuntimeError):
@@ -88,7 +97,7 @@ class Membership:
         # All ranks join at the same time. gloo waits for one that dies after it published its address, and that wait
         # cannot be broken: this limits how long its death delays the others.
         self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK))
-        return _revive_models(namespace)
+        return Revived(sum(map(torch_compat.revive, of_all)), len(models) - len(of_all))
 
     def _close(self) -> None:
         if self._spec.backend == "gloo":
@@ -208,13 +217,13 @@ class Membership:
             self._broken_since = time.monotonic()
 
 
-def _revive_models(namespace: dict[str, Any]) -> int:
+def _models(namespace: dict[str, Any]) -> list[Any]:
     from torch.nn.parallel import DistributedDataParallel
 
     # Not isinstance(), which would run code of the user's classes: it asks a value for its __class__.
     values = list(namespace.values())
     models = {id(value): value for value in values if issubclass(type(value), DistributedDataParallel)}
-    return sum(torch_compat.revive(model) for model in models.values())
+    return list(models.values())
 
 
 def reseed(accelerator: str) -> None:

@@ -164,6 +164,12 @@ def collective_seq() -> int | None:
         return None
 
 
+def size_of_group(model: DistributedDataParallel) -> int:
+    """Return how many ranks a DDP model averages its gradients over; 0 if that is not known."""
+    group = vars(model).get("process_group")
+    return int(group.size()) if isinstance(group, dist.ProcessGroup) else 0
+
+
 def revive(model: DistributedDataParallel) -> bool:
     """Move a DDP model to the new default process group; return False if this torch cannot."""
     update = getattr(model, "_update_process_group", None)

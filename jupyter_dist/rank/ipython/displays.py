@@ -35,7 +35,7 @@ class RankDisplayPublisher(DisplayPublisher):
         **_: Any,
     ) -> None:
         """Send display_data or update_display_data."""
-        for name, value in (("data", data), ("metadata", metadata or {})):
+        for name, value in (("data", data), ("metadata", metadata or {}), ("transient", transient or {})):
             if not isinstance(value, dict):
                 raise TypeError(f"{name} must be a dict, got {type(value).__name__}")
         content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import fnmatch
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
@@ -16,8 +17,11 @@ from typing import Any, NamedTuple
 
 import IPython
 from IPython.core import displayhook, displaypub, history, interactiveshell
+from IPython.core.autocall import IPyAutocall
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.macro import Macro
+from IPython.core.prefilter import PrefilterManager
 from traitlets import observe
 
 
@@ -41,6 +45,8 @@ PARTS = [
     Part(InteractiveShell, ("init_history", "history_manager"), "%history -g and -l"),
     Part(history.HistoryManager, ("search", "get_tail", "get_range"), "%history -g and -l"),
     Part(TransformerManager(), ("cleanup_transforms", "line_transforms", "token_transformers"), "fast small cells"),
+    Part(InteractiveShell, ("init_prefilter", "find_magic", "automagic"), "fast small cells"),
+    Part(PrefilterManager, ("transformers", "checkers"), "fast small cells"),
     Part(InteractiveShell, ("system_piped",), "an interrupt that ends a cell with '!command'"),
     Part(displayhook.DisplayHook, ("finish_displayhook", "write_format_data"), "rich results"),
     Part(displaypub.DisplayPublisher, ("publish", "clear_output"), "display()"),
@@ -75,6 +81,11 @@ _OWN_TRANSFORMS = _transforms(TransformerManager())
 def transforms_as_it_comes(manager: TransformerManager) -> bool:
     """Whether cells are transformed as a new IPython does; False if that is not certain."""
     return _OWN_TRANSFORMS is not None and _transforms(manager) == _OWN_TRANSFORMS
+
+
+# What IPython reads before the code on a line: its own prompt and Python's. It also finds them in texts.
+_PROMPT = re.compile(r"^\s*(?:(?:\[(?:nav|ins)\])?\s?In \[\d+\]:|>>>|\.\.\.)", re.MULTILINE)
+_FIRST_WORD = re.compile(r"[\w.*]*")
 
 
 class RankHistory(history.HistoryManager):
@@ -157,6 +168,38 @@ class CompatibleShell(InteractiveShell):
     def _format_exception_for_storage(self, *_: Any, **__: Any) -> dict[str, Any]:
         # It was formatted for the output already; IPython would format it again to keep it.
         return {}
+
+    # -- cells that IPython leaves as they are -----------------------------------------------------------
+
+    _num_checkers = 0
+
+    def init_prefilter(self) -> None:
+        """Note how many checkers of single lines IPython has by itself."""
+        super().init_prefilter()
+        with contextlib.suppress(AttributeError):
+            self._num_checkers = len(self.prefilter_manager.checkers)
+
+    def transforms_plain(self, cell: str) -> bool:
+        """Whether IPython may change this cell, which is valid Python; True if that is not certain."""
+        if self.autocall or self.input_transformers_post:
+            return True
+        if ("In [" in cell or ">>>" in cell or "..." in cell) and _PROMPT.search(cell):
+            return True
+        return "\n" not in cell.rstrip("\n") and self._transforms_line(cell)
+
+    def _transforms_line(self, line: str) -> bool:
+        """Whether IPython may change the only line of a cell: a magic or a macro, whose name comes first."""
+        prefilter = self.prefilter_manager
+        try:
+            if prefilter.transformers or len(prefilter.checkers) != self._num_checkers:
+                return True
+        except AttributeError:
+            return True
+        match = _FIRST_WORD.match(line)
+        word = match[0] if match else ""
+        if self.automagic and self.find_magic(word) is not None:
+            return True
+        return issubclass(type(self.user_ns.get(word)), (IPyAutocall, Macro))
 
     # -- cells that await -----------------------------------------------------------------------------
 

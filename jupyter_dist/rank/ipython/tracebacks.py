@@ -18,6 +18,7 @@ from jupyter_dist.rank.guard.own import os, traceback
 
 from .ipython_compat import forget_sources
 
+MAX_NAME_CHARACTERS = 200
 MAX_MESSAGE_CHARACTERS = 16_000
 MAX_TRACEBACK_CHARACTERS = 48_000
 MAX_FRAMES = 60
@@ -41,7 +42,7 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
         trace: its traceback.
         bare: leave the traceback out (the code did not even run, or SystemExit).
     """
-    ename = type(error).__name__
+    ename = safe_name(error)
     try:
         with _short_chain(error) as num_left_out, _cells_have_module(error, trace):
             lines = _lines(shell, error, trace, bare)
@@ -82,12 +83,18 @@ def name_cells_in_warnings(shell: Any) -> None:
     warnings.formatwarning = formatted
 
 
+def safe_name(error: BaseException | None) -> str:
+    """Return the name of its class, truncated; no code of a metaclass runs."""
+    name: str = type.__dict__["__name__"].__get__(type(error))
+    return name if len(name) <= MAX_NAME_CHARACTERS else f"{name[:MAX_NAME_CHARACTERS]}\u2026"
+
+
 def safe_message(error: BaseException) -> str:
     """Return str(error), truncated, or a note that it raised."""
     try:
         return _cut(str(error), MAX_MESSAGE_CHARACTERS)
     except BaseException as err:  # user code: may even raise SystemExit
-        return f"<{type(error).__name__}.__str__ raised {type(err).__name__}>"
+        return f"<{safe_name(error)}.__str__ raised {safe_name(err)}>"
 
 
 def _lines(shell: Any, error: BaseException, trace: TracebackType | None, bare: bool) -> list[str]:

@@ -22,12 +22,23 @@ STREAM_FDS = {"stdout": 1, "stderr": 2}
 
 
 class PendingOutput(NamedTuple):
-    """A display, an update of one, or a clear_output that waits for the flush timer."""
+    """A display, an update of one, or a clear_output that waits for the flush timer; or any other frame."""
 
-    kind: str  # of message
+    kind: str  # of message; empty: no output
     key: str | None  # for an update: the display that it changes
     waits: bool  # for clear_output: whether it waits for the next output
     frame: bytes
+
+
+class CapturedOutput(NamedTuple):
+    """A display for an Output widget."""
+
+    capture: Capture
+    msg_type: str
+    content: dict[str, Any]
+
+
+Segment = tuple[str, bytes | memoryview] | PendingOutput | CapturedOutput
 
 
 class Outbox:
@@ -35,6 +46,9 @@ class Outbox:
 
     Text is kept as segments in the order in which it was written to either stream, and every frame is
     preceded by the text that was written before it.
+
+    Finalizers write, too, and Python runs them in any thread, at any time. So a thread waits for `order` before it
+    waits for the lock below, never the other way around, and the side thread waits for neither.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -45,13 +59,14 @@ class Outbox:
         self.safe_point: Callable[[], None] = lambda: None  # runs handlers of cells, and raises interrupts, that wait
         self._wire = wire
         self._pid = os.getpid()
-        self._segments: deque[tuple[str, bytes | memoryview] | PendingOutput] = deque()
+        self._segments: deque[Segment] = deque()
         self._output_bytes = 0
         self._num_prompt_outputs = PROMPT_OUTPUTS
         self._segment_bytes = 0
         self._num_prompt = PROMPT_LINES
         # Reentrant: a finalizer that prints may run while this thread holds it.
         self._lock = threading.RLock()
+        self._mover: int | None = None  # the thread that holds it
         self._sync_ids = itertools.count(1)
         self._syncs: dict[int, threading.Event] = {}
         self._unsynced = False
@@ -60,6 +75,11 @@ class Outbox:
     def in_child(self) -> bool:
         """Whether this is a forked child of the rank, which must not use its socket."""
         return os.getpid() != self._pid
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether this thread may wait for `order`."""
+        return threading.get_ident() not in (self._wire.side_thread, self._mover)
 
     # -- writing ------------------------------------------------------------------------------------
 
@@ -92,12 +112,8 @@ class Outbox:
         """Add a frame after all text that was written before. Raises FrameError if it is too large."""
         if self.in_child:
             return
-        frame = encode_frame(header, payload)
-        with self._lock:
-            self._move_text()
-            self._wire.put(frame)
-        self._wire.send()
-        self._wire.wait_for_room()
+        self._segments.append(PendingOutput("", None, False, encode_frame(header, payload)))
+        self._flush()
 
     def show(self, header: Header, payload: bytes, key: str | None = None, waits: bool = False) -> None:
         """Add a display, an update or a clear_output; if many come in a short time, replaced ones are left out."""
@@ -116,23 +132,30 @@ class Outbox:
 
     def show_captured(self, capture: Capture, msg_type: str, content: dict[str, Any]) -> None:
         """Add a display to an Output widget, after the text that was written before it."""
-        with self._lock:
-            self._move_text()
-            self._wire.put(capture.output(msg_type, content))
-        self._wire.send()
-        self._wire.wait_for_room()
+        self._segments.append(CapturedOutput(capture, msg_type, content))
+        self._flush()
 
     def log(self, line: str) -> None:
         """Add a line to the rank's log that is not part of any cell's output."""
-        self.send({"t": "stream", "execution_id": None, "name": "stderr"}, line.encode())
+        self.send({"t": "stream", "execution_id": None, "name": "stderr"}, line.encode("utf-8", "backslashreplace"))
 
     def flush_text(self) -> None:
         """Send the text written so far."""
-        if self._segments and not self.in_child:
-            with self._lock:
-                self._move_text()
-            self._wire.send()
-            self._wire.wait_for_room(self.safe_point)
+        if (self._segments or self._mover is not None) and not self.in_child:
+            self._flush(self.safe_point)
+
+    def _flush(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        is_side = threading.get_ident() == self._wire.side_thread
+        if not self._lock.acquire(blocking=not is_side):
+            return  # the side thread comes again, as long as there are segments
+        outer, self._mover = self._mover, threading.get_ident()
+        try:
+            self._move_text()
+        finally:
+            self._mover = outer
+            self._lock.release()
+        self._wire.send()
+        self._wire.wait_for_room(meanwhile)
 
     def flush_on_timer(self) -> None:
         """Send the text written so far (side thread)."""
@@ -149,11 +172,11 @@ class Outbox:
         run: list[bytes | memoryview] = []
         run_name, run_bytes = "", 0
         for segment in _without_replaced([self._segments.popleft() for _ in range(len(self._segments))]):
-            if isinstance(segment, PendingOutput):
+            if isinstance(segment, (PendingOutput, CapturedOutput)):
                 if run:
                     self._append_text(run_name, run)
                     run, run_bytes = [], 0
-                self._wire.put(segment.frame)
+                self._wire.put(_frame_of(segment))
                 continue
             name, data = segment
             if run and (name != run_name or run_bytes + len(data) > FRAME_TEXT_BYTES):
@@ -195,17 +218,24 @@ class Outbox:
             waiting.set()
 
 
-def _without_replaced(
-    segments: list[tuple[str, bytes | memoryview] | PendingOutput],
-) -> list[tuple[str, bytes | memoryview] | PendingOutput]:
-    """Drop updates that a later one replaces, and displays that were cleared meanwhile; never text."""
-    if not any(isinstance(segment, PendingOutput) for segment in segments):
+def _frame_of(segment: PendingOutput | CapturedOutput) -> bytes:
+    if isinstance(segment, PendingOutput):
+        return segment.frame
+    return segment.capture.output(segment.msg_type, segment.content)
+
+
+def _without_replaced(segments: list[Segment]) -> list[Segment]:
+    """Drop updates that a later one replaces, and displays that were cleared meanwhile; nothing else."""
+    if not any(isinstance(segment, PendingOutput) and segment.kind for segment in segments):
         return segments
-    kept = []
+    kept: list[Segment] = []
     updated: set[str | None] = set()
     is_cleared = is_followed = False
     for segment in reversed(segments):
         kind = segment.kind if isinstance(segment, PendingOutput) else "text"
+        if not kind or isinstance(segment, CapturedOutput):
+            kept.append(segment)
+            continue
         if isinstance(segment, PendingOutput) and kind == "update_display_data":
             if segment.key is not None and segment.key in updated:
                 continue

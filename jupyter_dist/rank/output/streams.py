@@ -31,12 +31,18 @@ class StreamWriter(io.BufferedIOBase):
     def write(self, data: Any, /) -> int:
         """Write bytes, after the other stream's pending text."""
         block = data if type(data) is bytes else bytes(data)
-        with self._outbox.order:
+        order = self._outbox.order
+        if order.acquire(blocking=self._outbox.may_wait):
             try:
                 self._before()
             finally:  # an interrupt must not lose the text
-                if block:
-                    self._outbox.write(self._stream, block)
+                try:
+                    if block:
+                        self._outbox.write(self._stream, block)
+                finally:
+                    order.release()
+        elif block:  # a finalizer: its text may come before that of another thread
+            self._outbox.write(self._stream, block)
         self._after()
         return len(block)
 
@@ -74,9 +80,9 @@ class Streams:
         """Pass buffered text to the outbox.
 
         The buffer is taken before `write` is called, so a flush keeps later text out until it is written. The side
-        thread does not wait for a writer, which may be waiting for the side thread to make room.
+        thread does not wait for a writer, which may be waiting for room.
         """
-        if not self._outbox.order.acquire(blocking=wait):
+        if not self._outbox.order.acquire(blocking=wait and self._outbox.may_wait):
             return  # another thread is writing the buffer
         try:
             for stream in (self.stdout, self.stderr):
@@ -86,15 +92,17 @@ class Streams:
 
     def keep_order(self) -> None:
         """Pass buffered text to the outbox, to be sent later."""
-        with self._outbox.order:
-            writers = [stream.buffer for stream in (self.stdout, self.stderr) if _is_usable(stream)]
+        if not self._outbox.order.acquire(blocking=self._outbox.may_wait):
+            return
+        writers = [stream.buffer for stream in (self.stdout, self.stderr) if _is_usable(stream)]
+        try:
             for writer in writers:
                 writer.is_only_ordering = True  # type: ignore[attr-defined]
-            try:
-                self.flush()
-            finally:
-                for writer in writers:
-                    writer.is_only_ordering = False  # type: ignore[attr-defined]
+            self.flush()
+        finally:
+            for writer in writers:
+                writer.is_only_ordering = False  # type: ignore[attr-defined]
+            self._outbox.order.release()
 
     def begin_cell(self) -> None:
         """Restore what the last cell closed or replaced, then buffer for speed."""
@@ -166,8 +174,8 @@ def _flush(stream: io.TextIOWrapper) -> None:
 
 def _is_usable(stream: Any) -> bool:
     try:
-        return stream is not None and not stream.closed and callable(stream.write)
-    except (AttributeError, ValueError):  # not a stream, or its buffer was detached
+        return callable(getattr(stream, "write", None)) and not getattr(stream, "closed", False)
+    except Exception:  # its buffer was detached, or a class of the user's raises it
         return False
 
 

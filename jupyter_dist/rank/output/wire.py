@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from select import POLLOUT, poll
 
-from jupyter_dist.rank.guard.own import os, socket, threading
+from jupyter_dist.rank.guard.own import os, socket, threading, time
 
 MAX_WAITING_BYTES = 4 << 20  # above this, writers wait for the agent
 ROOM_SECONDS = 0.1  # how often a writer that waits looks for what else there is to do
+BETWEEN_SECONDS = 0.001  # while another thread sends
 
 
 class Wire:
@@ -25,11 +27,12 @@ class Wire:
         self._num_sent = 0
         self._closed = False
         self._sending = threading.Lock()
-        self._room = threading.Condition()
+        self._sender: int | None = None  # the thread that holds it
 
     def put(self, frame: bytes) -> None:
         """Add a frame; callers hold the outbox's lock."""
-        self._num_bytes += len(frame)
+        size = len(frame)  # first: a finalizer may run in a call, and put a frame
+        self._num_bytes += size
         self._frames.append(frame)
 
     def send(self) -> None:
@@ -37,6 +40,7 @@ class Wire:
         if not self._sending.acquire(blocking=False):
             self.wake()
             return
+        self._sender = threading.get_ident()
         try:
             self._send_frames()
         except BlockingIOError:
@@ -44,6 +48,7 @@ class Wire:
         except OSError:  # the agent is gone: the side thread notices when it reads
             self._wake_side_thread()
         finally:
+            self._sender = None
             self._sending.release()
 
     def _send_frames(self) -> None:
@@ -53,19 +58,22 @@ class Wire:
             num_sent = self.sock.send(self._unsent)
             self._unsent = self._unsent[num_sent:] if num_sent < len(self._unsent) else None
             self._num_sent += num_sent
-            with self._room:
-                self._room.notify_all()
 
     def wait_for_room(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until the agent has read enough; the side thread never waits, because it sends.
+        """Send until the agent has read enough. The side thread never waits, nor a finalizer in a thread that sends.
 
-        `meanwhile` is called from time to time. What it raises ends the wait.
+        This does not leave it to the side thread, which may be waiting in a finalizer for what this thread holds: a
+        lock of `logging`, for example. `meanwhile` is called from time to time. What it raises ends the wait.
         """
-        while self._is_full() and not self._closed and threading.get_ident() != self.side_thread:
+        while self._is_full() and not self._closed and threading.get_ident() not in (self.side_thread, self._sender):
             meanwhile()
-            with self._room:
-                if self._is_full() and not self._closed:
-                    self._room.wait(ROOM_SECONDS)
+            writable = poll()
+            writable.register(self.sock, POLLOUT)
+            num_sent = self._num_sent
+            if writable.poll(ROOM_SECONDS * 1000):
+                self.send()
+                if self._num_sent == num_sent:
+                    time.sleep(BETWEEN_SECONDS)
 
     def _is_full(self) -> bool:
         return self._num_bytes - self._num_sent > MAX_WAITING_BYTES
@@ -90,5 +98,3 @@ class Wire:
     def close(self) -> None:
         """Stop sending, and let waiting writers continue."""
         self._closed = True
-        with self._room:
-            self._room.notify_all()

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from jupyter_dist.rank.guard.own import socket, threading, time
+from jupyter_dist.rank.guard.own import json, socket, threading, time
 from jupyter_dist.rank.ipython import tracebacks
+from jupyter_dist.rank.ipython.displays import encode_content
 
 from .dapmessages import (
     Message,
@@ -226,7 +227,8 @@ class DebugSession:
 
         def look() -> None:
             data, metadata = self._shell.display_formatter.format(self._shell.user_ns.get(name))
-            respond(True, "", {"data": data, "metadata": metadata})
+            content = {"data": data, "metadata": metadata}  # of a figure: bytes
+            respond(True, "", json.loads(encode_content(content)))
 
         def done(answer: Message) -> None:
             text = (answer.get("body") or {}).get("result", "")
