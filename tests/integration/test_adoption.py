@@ -103,6 +103,9 @@ async def test_a_page_that_waits_for_a_stopped_agent_sees_all_groups_meanwhile(a
         while busy not in str(seen[-1]):
             seen.append(await channel.next())
         assert {message["type"] for message in seen} == {"changes"}
+        channel.subscribe("groups")  # as a page that asks whether the server is still there: it gets all groups again
+        while (await channel.next_of("changes"))["seq"] != 1:
+            pass
     finally:
         os.kill(agent, signal.SIGCONT)
     while not any(message["type"] == "execution" for message in seen):

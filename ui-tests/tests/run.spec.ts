@@ -346,4 +346,24 @@ test.describe(() => {
     await expect(cell.summary).not.toContainText('no connection');
     await expect(cell.node).toContainText('line 79');
   });
+
+  test('a connection that is dead and was not closed is noticed, and the cell is shown by another', async ({ page }) => {
+    const sockets: WebSocketRoute[] = [];
+    const dead = new Set<WebSocketRoute>();
+    await page.routeWebSocket(/\/jupyter-dist\//, socket => {
+      const server = socket.connectToServer();
+      sockets.push(socket);
+      socket.onMessage(message => (dead.has(socket) ? undefined : server.send(message)));
+      server.onMessage(message => (dead.has(socket) ? undefined : socket.send(message)));
+    });
+    lab.writeNotebook('dead-line.ipynb', ['print("over", 40 + 2)'], lab.onRanks());
+    await lab.openNotebook(page, 'dead-line.ipynb');
+    sockets.splice(0).forEach(socket => dead.add(socket));
+    const cell = lab.cell(page, 0);
+    await cell.editor.click();
+    await page.keyboard.press('Control+Enter');
+    await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
+    await expect(cell.items).toHaveText(/over 42/);
+    expect(sockets).toHaveLength(1);
+  });
 });

@@ -10,6 +10,7 @@ import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 import { DistError } from './errors';
 import { KnownGroups } from './knowngroups';
+import { Liveness } from './liveness';
 import type {
   ICommMessage,
   ICommRequest,
@@ -24,26 +25,8 @@ import type {
   Topic,
   TopicMessage
 } from './protocol';
+import { ITopicEntry, ITopicHandler, ITopicSubscription, messageKey, topicKey, Topics } from './topics';
 import { translation } from './translation';
-
-/** A follower of a topic. */
-export interface ITopicHandler {
-  /**
-   * The highest known `seq`, from which to continue after a reconnection.
-   * Omitted for topics without a cursor.
-   */
-  since?(): number;
-  /**
-   * Handle a message. It may repeat known data, because two followers of a
-   * topic can have different cursors: ignore that by its `seq`.
-   */
-  receive(message: TopicMessage): void;
-}
-
-export interface ITopicSubscription extends IDisposable {
-  /** Subscribe again from `since()`, after an unexpected gap. */
-  resubscribe(): void;
-}
 
 /** The server closes a connection that sends a larger message. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;
@@ -100,18 +83,13 @@ export class Channel implements IDisposable {
   }
 
   subscribe(topic: Topic, handler: ITopicHandler): ITopicSubscription {
-    const key = topicKey(topic);
-    const entry = this._topics.get(key) ?? { topic, handlers: new Set() };
-    this._topics.set(key, entry);
-    entry.handlers.add(handler);
+    const entry = this._topics.add(topic, handler);
     // The server has subscribed this page to what it runs.
-    if (!this._granted.delete(key)) {
+    if (!this._granted.delete(topicKey(topic))) {
       this._sendSubscribe(entry);
     }
     const subscription = new DisposableDelegate(() => {
-      entry.handlers.delete(handler);
-      if (entry.handlers.size === 0 && this._topics.get(key) === entry) {
-        this._topics.delete(key);
+      if (this._topics.remove(entry, handler)) {
         this._send({ type: 'unsubscribe', ...topic });
       }
     });
@@ -177,13 +155,17 @@ export class Channel implements IDisposable {
       let wasOpen = false;
       socket.onopen = () => {
         wasOpen = true;
-        for (const entry of this._topics.values()) {
+        this._liveness.start();
+        for (const entry of this._topics.entries) {
           this._sendSubscribe(entry);
         }
         this._connection.emit(true);
       };
-      socket.onmessage = event => this._onMessage(event.data as string);
-      socket.onclose = () => {
+      socket.onmessage = event => {
+        this._liveness.heard();
+        this._onMessage(event.data as string);
+      };
+      socket.onclose = this._onClose = () => {
         this._drop();
         this._connection.emit(false);
         if (wasOpen) {
@@ -239,31 +221,27 @@ export class Channel implements IDisposable {
 
   private _dispatch(message: TopicMessage): void {
     const key = messageKey(message);
-    const entry = key === null ? undefined : this._topics.get(key);
+    const entry = key === null ? undefined : this._topics.find(key);
     if (key !== null && !entry && this._granted.delete(key)) {
       // Nobody follows the execution.
       const [topic, group, execution] = JSON.parse(key) as string[];
       this._send({ type: 'unsubscribe', topic, group, execution });
     }
-    for (const handler of [...(entry?.handlers ?? [])]) {
-      try {
-        handler.receive(message);
-      } catch (reason) {
-        // An error in one follower must not affect the others.
-        console.error('Could not handle a jupyter_dist message', reason);
-      }
-    }
-    if (message.type === 'error' && !entry) {
+    if (entry) {
+      this._topics.dispatch(entry, message);
+    } else if (message.type === 'error') {
       console.warn(describe(message.error));
     }
   }
 
-  /** Ask for changes of groups, instead of all groups at each change; an older server has only those. */
-  private _followGroups(): void {
-    if (this._accepts.includes('groups')) {
+  /** Ask for changes of groups, instead of all groups at each change; false for an older server, which has only those. */
+  private _followGroups(): boolean {
+    const has = this._accepts.includes('groups');
+    if (has) {
       this._known = new KnownGroups();
       this._send({ type: 'subscribe', topic: 'groups' });
     }
+    return has;
   }
 
   private _onSubmitted({ key, execution }: ISubmittedMessage): void {
@@ -275,6 +253,7 @@ export class Channel implements IDisposable {
   }
 
   private _sendSubscribe(entry: ITopicEntry): void {
+    this._topics.asked(entry);
     const cursors = [...entry.handlers]
       .filter(handler => handler.since)
       .map(handler => handler.since!());
@@ -295,26 +274,26 @@ export class Channel implements IDisposable {
     // If not connected, nothing is lost: all topics are subscribed on connecting.
     if (this._socket?.readyState === 1) {
       this._socket.send(text);
+      this._liveness.sent();
     }
     return true;
   }
 
   /** Report a request that is too large to its followers, and keep the connection. */
-  private _refuse({ topic, handlers }: ITopicEntry): void {
+  private _refuse(entry: ITopicEntry): void {
     const trans = translation();
     const error = {
       code: 'too_large',
       message: trans.__('The request is too large for the server.'),
       hint: trans.__('A group or execution id is invalid. Run the cell again.')
     };
-    for (const handler of [...handlers]) {
-      handler.receive({ type: 'error', error, request: { ...topic } });
-    }
+    this._topics.dispatch(entry, { type: 'error', error, request: { ...entry.topic } });
   }
 
   private _drop(): void {
     const socket = this._socket;
     this._socket = null;
+    this._liveness.stop();
     this._accepts = [];
     this._granted.clear();
     for (const pending of this._pending.values()) {
@@ -334,6 +313,10 @@ export class Channel implements IDisposable {
   private _groups = new Signal<this, IGroup[]>(this);
   private _isDisposed = false;
   private _known = new KnownGroups();
+  /** All groups are answered at once. Of a dead connection the browser may report only after minutes that it was closed. */
+  private readonly _liveness = new Liveness({ ask: () => this._followGroups(), lost: () => this._onClose() });
+  /** Connect again: the connection was closed, or is dead. */
+  private _onClose: () => void = () => undefined;
   /** The cells that were sent and not answered, by their key. */
   private _pending = new Map<string, PromiseDelegate<IExecution | null>>();
   private _poll: Poll<void, Error>;
@@ -341,12 +324,7 @@ export class Channel implements IDisposable {
   private _refusals = new Map<string, (error: DistError) => void>();
   private _settings: ServerConnection.ISettings;
   private _socket: WebSocket | null = null;
-  private _topics = new Map<string, ITopicEntry>();
-}
-
-interface ITopicEntry {
-  topic: Topic;
-  handlers: Set<ITopicHandler>;
+  private _topics = new Topics(entry => this._sendSubscribe(entry));
 }
 
 function channelUrl(settings: ServerConnection.ISettings): string {
@@ -354,44 +332,6 @@ function channelUrl(settings: ServerConnection.ISettings): string {
   return settings.appendToken && settings.token
     ? `${url}?token=${encodeURIComponent(settings.token)}`
     : url;
-}
-
-function topicKey(topic: Topic): string {
-  switch (topic.topic) {
-    case 'execution':
-      return JSON.stringify(['execution', topic.group, topic.execution]);
-    case 'log':
-      return JSON.stringify(['log', topic.group, topic.rank]);
-    case 'comms':
-    case 'memory':
-      return JSON.stringify([topic.topic, topic.group]);
-    case 'groups':
-    case 'devices':
-      return JSON.stringify([topic.topic]);
-  }
-}
-
-function messageKey(message: TopicMessage): string | null {
-  switch (message.type) {
-    case 'execution':
-      return JSON.stringify(['execution', message.group, message.execution.id]);
-    case 'view':
-      return JSON.stringify(['execution', message.group, message.execution_id]);
-    case 'log':
-      return JSON.stringify(['log', message.group, message.rank]);
-    case 'comms':
-    case 'memory':
-      return JSON.stringify([message.type, message.group]);
-    case 'devices':
-      return '["devices"]';
-    case 'error':
-      return message.request?.topic
-        ? topicKey(message.request as unknown as Topic)
-        : null;
-    default:
-      // A message of a newer server.
-      return null;
-  }
 }
 
 function describe(error: IErrorBody): string {

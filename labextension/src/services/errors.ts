@@ -18,6 +18,22 @@ export class DistError extends Error {
   readonly status: number | null;
 }
 
+/** Errors of a subscription that are still there when the server is asked again. */
+const LASTING: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'too_large', 'unknown_execution', 'unknown_group', 'unknown_rank']);
+
+/** Errors that pass: the agent of the group is busy or stopped, and its ranks keep running. */
+const PASSING: ReadonlySet<string> = new Set(['timed_out', 'agent_unreachable']);
+
+/** Whether it is no use to ask again. */
+export function isLasting({ code }: Pick<IErrorBody, 'code'>): boolean {
+  return LASTING.has(code);
+}
+
+/** Whether what was asked for is still there, and is answered later. */
+export function isPassing({ code }: Pick<IErrorBody, 'code'>): boolean {
+  return PASSING.has(code);
+}
+
 /** Wait for a part of the extension that is loaded when it is first used. Rejects with a DistError. */
 export async function loaded<T>(part: Promise<T>): Promise<T> {
   try {

@@ -5,6 +5,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
+import { errorBody, parseAnswer, unreachable } from './answers';
 import { DistError } from './errors';
 import type {
   ICommRequest,
@@ -14,7 +15,6 @@ import type {
   IDevices,
   IDrift,
   IEnvironment,
-  IErrorBody,
   IExecution,
   IGroup,
   IHistory,
@@ -42,8 +42,6 @@ type Settings = ServerConnection.ISettings;
 
 /** Errors after which it is unknown whether a request was carried out. */
 const LOST_ANSWERS = ['server_unreachable', 'timed_out'];
-/** A proxy's words for a server that it does not reach, or that took longer than it waits. */
-const GATEWAY_STATUSES = [502, 503, 504];
 const MIN_ATTEMPTS = 3;
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 5000;
@@ -359,35 +357,5 @@ async function request<T>(
   if (!response.ok) {
     throw new DistError(errorBody(response, text), response.status);
   }
-  return (text ? JSON.parse(text) : undefined) as T;
-}
-
-/** The server's error, or a generic one if it sent none. */
-function errorBody(response: Response, text: string): IErrorBody {
-  try {
-    const { error } = JSON.parse(text) as { error?: IErrorBody };
-    if (error?.code && error.message) {
-      return error;
-    }
-  } catch {
-    // Not ours: a proxy's page, or a server without the extension.
-  }
-  const trans = translation();
-  const message = trans.__('The server returned %1 %2.', response.status, response.statusText);
-  if (GATEWAY_STATUSES.includes(response.status)) {
-    return unreachable(message);
-  }
-  const missing = response.status === 404;
-  return {
-    code: missing ? 'not_found' : 'bad_response',
-    message,
-    hint: missing
-      ? trans.__('Check that the server extension is enabled: jupyter server extension list.')
-      : ''
-  };
-}
-
-function unreachable(message: string): IErrorBody {
-  const hint = translation().__('Check that it is still running and that the network is up.');
-  return { code: 'server_unreachable', message, hint };
+  return parseAnswer<T>(text, response.status);
 }

@@ -1,5 +1,6 @@
 import { ServerConnection } from '@jupyterlab/services';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { Topic } from './protocol';
 import { DistService } from './service';
 
 /** The browser's WebSocket, with the server's end in the test's hands. */
@@ -29,11 +30,28 @@ class Socket {
   onmessage: (event: { data: string }) => void = () => undefined;
   onopen = (): void => undefined;
   readyState = 0;
-  readonly sent: { type: string; key: string; rank: number }[] = [];
+  readonly sent: { type: string; key: string; rank: number; topic?: string }[] = [];
   static last: Socket;
 }
 
 afterEach(() => void vi.useRealTimers());
+
+/** A page that is connected to a server that accepts these. */
+async function connect(accepts: string[]): Promise<{ service: DistService; socket: Socket }> {
+  vi.useFakeTimers();
+  const settings = ServerConnection.makeSettings({
+    WebSocket: Socket as unknown as typeof WebSocket,
+    fetch: () => Promise.reject(new TypeError('Failed to fetch'))
+  });
+  const service = new DistService(settings);
+  await vi.advanceTimersByTimeAsync(2000);
+  const socket = Socket.last;
+  socket.open(accepts);
+  if (accepts.includes('groups')) {
+    socket.say({ type: 'groups', groups: [] });
+  }
+  return { service, socket };
+}
 
 test('one message to the widgets of several ranks, of which some refuse: each gets its own refusal only', async () => {
   vi.useFakeTimers();
@@ -111,4 +129,139 @@ describe('a cell whose answer is lost', () => {
     expect(asked).toHaveLength(times);
     service.dispose();
   });
+});
+
+describe('a connection', () => {
+  const ALL = ['submit', 'groups', 'comm'];
+  const GROUPS = { type: 'groups', groups: [] };
+  const asks = ({ sent }: Socket): object[] => sent.filter(({ topic }) => topic === 'groups');
+
+  /** Run a cell, and do not wait for what becomes of it. */
+  const run = (service: DistService): void => void service.run('g', { code: '1', ranks: 'all' }).catch(() => undefined);
+
+  test('that is dead and not closed is given up when a cell is not answered, and the page connects again', async () => {
+    const { service, socket } = await connect(ALL);
+    const connected: boolean[] = [];
+    service.connectionChanged.connect((_, is) => connected.push(is));
+    await vi.advanceTimersByTimeAsync(5000);
+    run(service);
+    await vi.advanceTimersByTimeAsync(9000);
+    expect(asks(socket)).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(asks(socket)).toHaveLength(2); // it is asked whether it is there
+    await vi.advanceTimersByTimeAsync(12000);
+    expect([socket.readyState, connected, Socket.last === socket]).toEqual([3, [false], false]);
+    Socket.last.open(ALL);
+    expect([connected, service.connected]).toEqual([[false, true], true]);
+    service.dispose();
+  });
+
+  test('that is dead while the page sends nothing is given up, too', async () => {
+    const { service, socket } = await connect(ALL);
+    await vi.advanceTimersByTimeAsync(75000);
+    expect([socket.readyState, Socket.last === socket]).toEqual([3, false]);
+    service.dispose();
+  });
+
+  test('whose server answers is kept, even if a cell is not answered: its agent may be stopped', async () => {
+    const { service, socket } = await connect(ALL);
+    run(service);
+    for (let seconds = 0; seconds < 300; seconds += 15) {
+      const before = asks(socket).length;
+      await vi.advanceTimersByTimeAsync(15000);
+      if (asks(socket).length > before) {
+        socket.say(GROUPS);
+      }
+    }
+    expect(asks(socket).length).toBeGreaterThan(3);
+    expect([socket.readyState, Socket.last]).toEqual([1, socket]);
+    service.dispose();
+  });
+
+  test('to a server that has no answer for such questions is kept', async () => {
+    const { service, socket } = await connect(['submit']);
+    run(service);
+    await vi.advanceTimersByTimeAsync(600000);
+    expect([asks(socket), socket.readyState, Socket.last]).toEqual([[], 1, socket]);
+    service.dispose();
+  });
+
+  test('of a page whose timers come late is kept: what the server said meanwhile is read first', async () => {
+    const { service, socket } = await connect(ALL);
+    run(service);
+    await vi.advanceTimersByTimeAsync(20500); // it was asked, and time is up
+    expect(asks(socket)).toHaveLength(2);
+    socket.say(GROUPS);
+    await vi.advanceTimersByTimeAsync(30000);
+    expect([socket.readyState, Socket.last]).toEqual([1, socket]);
+    service.dispose();
+  });
+
+  test('on which a large message takes its time is not given up again and again', async () => {
+    const { service } = await connect(ALL);
+    const RECEIVING = 70; // seconds from the beginning of a connection, after which the server is heard at once
+    const sockets = new Map<Socket, number>();
+    run(service);
+    for (let now = 0; now < 1800; now += 1) {
+      await vi.advanceTimersByTimeAsync(1000);
+      const { last } = Socket;
+      if (last.readyState === 0) {
+        last.open(ALL);
+        last.say(GROUPS);
+        run(service);
+      }
+      const since = sockets.get(last) ?? now;
+      sockets.set(last, since);
+      if (now - since >= RECEIVING && asks(last).length > 1) {
+        last.say(GROUPS);
+      }
+    }
+    expect(sockets.size).toBeGreaterThan(1);
+    expect(sockets.size).toBeLessThan(6);
+    service.dispose();
+  });
+});
+
+describe('a subscription that fails', () => {
+  const error = (code: string): object => ({ code, message: 'It failed.', hint: '' });
+
+  test.each([{ topic: 'memory', group: 'g' }, { topic: 'devices' }, { topic: 'comms', group: 'g' }, { topic: 'log', group: 'g', rank: 0 }] as Topic[])(
+    'is renewed, of $topic',
+    async topic => {
+      const { service, socket } = await connect([]);
+      const said: string[] = [];
+      const handler = { receive: ({ type }: { type: string }) => said.push(type), asked: () => said.push('asked') };
+      const subscription = service.subscribe(topic, handler);
+      const requests = (): object[] => socket.sent.filter(({ type }) => type === 'subscribe');
+      for (const code of ['agent_unreachable', 'internal']) {
+        socket.say({ type: 'error', error: error(code), request: topic });
+        socket.say({ type: 'groups', groups: [] });
+        await vi.advanceTimersByTimeAsync(11000);
+      }
+      expect(requests()).toEqual(Array(3).fill({ type: 'subscribe', ...topic }));
+      expect(said).toEqual(['error', 'asked', 'error', 'asked']);
+      await vi.advanceTimersByTimeAsync(60000);
+      expect(requests()).toHaveLength(3); // no other error came
+      socket.say({ type: 'error', error: error('unknown_group'), request: topic }); // it is no use to ask again
+      await vi.advanceTimersByTimeAsync(60000);
+      expect(requests()).toHaveLength(3);
+      socket.say({ type: 'error', error: error('internal'), request: topic });
+      subscription.dispose();
+      await vi.advanceTimersByTimeAsync(60000);
+      expect(requests()).toHaveLength(3);
+      service.dispose();
+      expect(vi.getTimerCount()).toBe(0);
+    }
+  );
+});
+
+test('a page to log in, in place of an answer, is an error that says so', async () => {
+  const fetch = async (): Promise<Response> => new Response('<!DOCTYPE html><title>Log in</title>', { status: 200 });
+  const settings = ServerConnection.makeSettings({ WebSocket: Socket as unknown as typeof WebSocket, fetch });
+  const service = new DistService(settings);
+  const reason = await service.groups().catch(error => error);
+  expect(reason).toMatchObject({ name: 'DistError', code: 'bad_response', status: 200 });
+  expect(reason.message).toContain('page to log in');
+  expect(reason.hint).not.toBe('');
+  service.dispose();
 });

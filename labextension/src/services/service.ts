@@ -6,7 +6,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
-import { Channel, ITopicHandler, ITopicSubscription } from './channel';
+import { Channel } from './channel';
 import type {
   ICommRequest,
   IComparison,
@@ -37,6 +37,7 @@ import type {
   Topic
 } from './protocol';
 import * as restapi from './restapi';
+import type { ITopicHandler, ITopicSubscription } from './topics';
 
 export type { IDownload } from './restapi';
 

@@ -6,9 +6,9 @@ import type { IManager, IWidgetModel } from '@jupyter-widgets/jupyterlab-manager
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import type { ITopicSubscription } from '../../services/channel';
 import { DistError } from '../../services/errors';
 import type { ICommNews, ICommsMessage, ICommState, IErrorBody, TopicMessage } from '../../services/protocol';
+import type { ITopicSubscription } from '../../services/topics';
 import type { IDistService } from '../../tokens';
 import { RankKernel } from './rankkernel';
 import { isShared, SharedWidgets } from './shared';
@@ -145,6 +145,7 @@ export class WidgetSpace implements IDisposable {
     }
     await this.manager;
     if (comms) {
+      this._error = null;
       await this._takeAll(comms);
       clearTimeout(this._timer);
       this._ready.resolve();

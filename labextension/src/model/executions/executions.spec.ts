@@ -1,6 +1,6 @@
 import { DisposableDelegate } from '@lumino/disposable';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ITopicHandler, ITopicSubscription } from '../../services/channel';
+import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
 import type { ExecutionState, IExecution, Topic, TopicMessage } from '../../services/protocol';
 import { ExecutionsModel } from './executions';
 
@@ -112,41 +112,44 @@ describe('ExecutionsModel', () => {
     expect(followed.error?.code).toBe('bad_response');
   });
 
-  describe('while the agent does not answer', () => {
+  it.each(['timed_out', 'agent_unreachable'])('does not end after %s, which passes, and misses nothing', async code => {
+    const { followed } = model.follow('g', 'e');
+    wire.state('running');
+    wire.view(0, 3, 'a');
+    wire.send({ type: 'error', error: { code, message: 'Busy.', hint: '' }, request: {} });
+    expect(followed.isEnded).toBe(false);
+    expect([...wire.handlers].map(handler => handler.since!())).toEqual([3]); // from here the channel asks again
+    wire.view(3, 5, 'b');
+    wire.state('ok');
+    await followed.ended;
+    expect([followed.error, followed.items.length]).toEqual([null, 2]);
+  });
+
+  describe('while the server does not answer', () => {
     beforeEach(() => void vi.useFakeTimers());
     afterEach(() => void vi.useRealTimers());
 
-    it.each(['timed_out', 'agent_unreachable'])('asks again after %s, and misses nothing', async code => {
+    it('asks again until it does', async () => {
       const { followed } = model.follow('g', 'e');
+      await vi.advanceTimersByTimeAsync(21000);
+      expect(wire.asked).toEqual([0, 0]);
       wire.state('running');
-      wire.view(0, 3, 'a');
-      wire.send({ type: 'error', error: { code, message: 'Busy.', hint: '' }, request: {} });
-      await vi.advanceTimersByTimeAsync(9000);
-      expect([followed.isEnded, wire.asked]).toEqual([false, []]);
-      await vi.advanceTimersByTimeAsync(11000);
-      expect(wire.asked).toEqual([3, 3]);
-      wire.view(3, 5, 'b');
       await vi.advanceTimersByTimeAsync(60000);
-      expect(wire.asked).toEqual([3, 3]); // it has answered
-      wire.state('ok');
-      await followed.ended;
-      expect([followed.error, followed.items.length]).toEqual([null, 2]);
+      expect([wire.asked.length, followed.isEnded]).toEqual([2, false]);
     });
 
     it('asks no more when nobody follows', async () => {
-      const follower = model.follow('g', 'e');
-      wire.send({ type: 'error', error: { code: 'timed_out', message: 'Busy.', hint: '' }, request: {} });
-      follower.dispose();
+      model.follow('g', 'e').dispose();
       await vi.advanceTimersByTimeAsync(60000);
       expect(wire.asked).toEqual([]);
     });
   });
 
-  it('ends with the error when the server does not know it', async () => {
+  it.each(['unknown_execution', 'internal'])('ends with the error %s, and is not asked for again', async code => {
     const { followed } = model.follow('g', 'e');
-    const error = { code: 'unknown_execution', message: 'No.', hint: '' };
+    const error = { code, message: 'No.', hint: '' };
     wire.send({ type: 'error', error, request: {} });
     await followed.ended;
-    expect(followed.error).toEqual(error);
+    expect([followed.error, wire.handlers.size]).toEqual([error, 0]);
   });
 });

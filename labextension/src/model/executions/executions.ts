@@ -2,8 +2,7 @@
 import { PromiseDelegate } from '@lumino/coreutils';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import type { ITopicHandler, ITopicSubscription } from '../../services/channel';
-import { DistError } from '../../services/errors';
+import { DistError, isPassing } from '../../services/errors';
 import {
   FINAL_STATES,
   IErrorBody,
@@ -13,6 +12,7 @@ import {
   IViewMessage,
   TopicMessage
 } from '../../services/protocol';
+import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
 import { translation } from '../../services/translation';
 import type {
   IDistExecutions,
@@ -29,9 +29,6 @@ const MAX_GAPS = 5;
 
 /** The server answers a subscription at once; after this time, the request or the answer was lost. */
 const ANSWER_MS = 10000;
-
-/** Errors that pass: the agent of the group is busy or stopped, and its ranks keep running. */
-const PASSING: ReadonlySet<string> = new Set(['timed_out', 'agent_unreachable']);
 
 /** The part of the service that this model needs. */
 type ExecutionsSource = Pick<IDistService, 'run' | 'cancel' | 'subscribe'>;
@@ -159,12 +156,8 @@ export class FollowedExecution
       this._applyView(message);
     } else if (message.type === 'execution') {
       this._applyExecution(message.execution);
-    } else if (message.type === 'error') {
-      if (PASSING.has(message.error.code)) {
-        this._ask();
-      } else {
-        this._fail(message.error);
-      }
+    } else if (message.type === 'error' && !isPassing(message.error)) {
+      this._fail(message.error);
     }
   }
 
@@ -230,6 +223,7 @@ export class FollowedExecution
     }
     this._error = { code, message, hint };
     this._isEnded = true;
+    this._subscription.dispose(); // not to be asked for again
     this._changed.emit({ execution: true, items: false });
     this._ended.resolve();
   }

@@ -1,20 +1,14 @@
 /** Loads a rank's log into its window: the end first, then new records, and older ones on demand. */
 import type { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
-import type { ITopicSubscription } from '../../services/channel';
 import type { IErrorBody, ILogPage, TopicMessage } from '../../services/protocol';
 import type { IService } from '../../services/service';
+import type { ITopicSubscription } from '../../services/topics';
 import type { LogModel } from './log';
 import type { IGapBlock } from './logblocks';
 
 /** The size of a page, in bytes of records. */
 const PAGE_BYTES = 262144;
-
-/** After an error, the server sends no more records; it is asked again after this time. */
-const RETRY_MS = 10000;
-
-/** Errors that are still there when the server is asked again. */
-const LASTING: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'too_large', 'unknown_group', 'unknown_rank']);
 
 type LogService = Pick<IService, 'log' | 'subscribe'>;
 
@@ -119,7 +113,11 @@ export class LogFeed implements IDisposable {
     if (!this._isTurning) {
       this._subscription ??= this._service.subscribe(
         { topic: 'log', group: this._group, rank: this._rank },
-        { since: () => this._log.seq, receive: message => this._receive(message) }
+        {
+          since: () => this._log.seq,
+          receive: message => this._receive(message),
+          asked: () => this._setLiveError(null)
+        }
       );
     }
   }
@@ -141,13 +139,6 @@ export class LogFeed implements IDisposable {
 
   /** Show why no records come, until they do or the server is asked again. */
   private _setLiveError(error: IErrorBody | null): void {
-    clearTimeout(this._retry);
-    if (error && !LASTING.has(error.code)) {
-      this._retry = setTimeout(() => {
-        this._setLiveError(null);
-        this._subscription?.resubscribe();
-      }, RETRY_MS);
-    }
     if (error !== null || this._liveError !== null) {
       this._liveError = error?.message ?? null;
       this._stateChanged.emit();
@@ -166,7 +157,6 @@ export class LogFeed implements IDisposable {
   private readonly _log: LogModel;
   private readonly _stateChanged = new Signal<this, void>(this);
   private _subscription: ITopicSubscription | null = null;
-  private _retry: ReturnType<typeof setTimeout> | undefined;
   private _isLoading = false;
   private _isLoaded = false;
   /** The end is on its way. */

@@ -1,0 +1,52 @@
+/** Reads the answers to requests, which may be those of a proxy in between. */
+import { DistError } from './errors';
+import type { IErrorBody } from './protocol';
+import { translation } from './translation';
+
+/** A proxy's words for a server that it does not reach, or that took longer than it waits. */
+const GATEWAY_STATUSES = [502, 503, 504];
+
+/** What the server answered; undefined if that is nothing. Throws a DistError if another program answered. */
+export function parseAnswer<T>(text: string, status: number): T {
+  try {
+    return (text ? JSON.parse(text) : undefined) as T;
+  } catch {
+    const trans = translation();
+    const error = {
+      code: 'bad_response',
+      message: trans.__('The answer could not be read: a proxy may have sent a page to log in.'),
+      hint: trans.__('Log in again in another tab, or save your work and reload the page.')
+    };
+    throw new DistError(error, status);
+  }
+}
+
+/** The server's error, or a generic one if it sent none. */
+export function errorBody(response: Response, text: string): IErrorBody {
+  try {
+    const { error } = JSON.parse(text) as { error?: IErrorBody };
+    if (error?.code && error.message) {
+      return error;
+    }
+  } catch {
+    // Not ours: a proxy's page, or a server without the extension.
+  }
+  const trans = translation();
+  const message = trans.__('The server returned %1 %2.', response.status, response.statusText);
+  if (GATEWAY_STATUSES.includes(response.status)) {
+    return unreachable(message);
+  }
+  const missing = response.status === 404;
+  return {
+    code: missing ? 'not_found' : 'bad_response',
+    message,
+    hint: missing
+      ? trans.__('Check that the server extension is enabled: jupyter server extension list.')
+      : ''
+  };
+}
+
+export function unreachable(message: string): IErrorBody {
+  const hint = translation().__('Check that it is still running and that the network is up.');
+  return { code: 'server_unreachable', message, hint };
+}

@@ -1,0 +1,83 @@
+/**
+ * Notices a connection that is dead and was not closed: after sleep, after a change of networks, or behind a proxy that
+ * keeps the page's side open. The browser reports none of these.
+ */
+
+/** The server answers most messages at once; if nothing comes for this time, it is asked whether it is there. */
+export const ANSWER_MS = 10000;
+/** A page that sends nothing asks, too. */
+export const SILENT_MS = 60000;
+/** How long that answer may take at first. A large message on a slow line holds it up: each loss doubles the time. */
+export const PATIENCE_MS = 10000;
+const MAX_PATIENCE_MS = 160000;
+/** When time is up, what waits in the browser is read first: timers of hidden, frozen and sleeping pages are late. */
+export const LATE_MS = 1000;
+
+export interface ILivenessOptions {
+  /** Ask for something that is answered at once, whatever agents do; false if this server has nothing of that kind. */
+  ask(): boolean;
+  /** The connection is dead. */
+  lost(): void;
+}
+
+export class Liveness {
+  constructor(private readonly _options: ILivenessOptions) {}
+
+  /** The connection was opened. */
+  start(): void {
+    this._quiet();
+  }
+
+  /** A message was sent. */
+  sent(): void {
+    if (this._state === 'quiet') {
+      this._state = 'waiting';
+      this._wait(ANSWER_MS, () => this._ask());
+    }
+  }
+
+  /** A message was received. */
+  heard(): void {
+    if (this._state === 'asking') {
+      this._patience = PATIENCE_MS;
+    }
+    if (this._state !== 'stopped') {
+      this._quiet();
+    }
+  }
+
+  /** The connection was closed. */
+  stop(): void {
+    this._state = 'stopped';
+    clearTimeout(this._timer);
+  }
+
+  private _quiet(): void {
+    this._state = 'quiet';
+    this._wait(SILENT_MS, () => this._ask());
+  }
+
+  private _ask(): void {
+    this._state = 'asking';
+    if (this._options.ask()) {
+      this._wait(this._patience, () => this._wait(LATE_MS, () => this._lose()));
+    } else {
+      this._quiet();
+    }
+  }
+
+  private _lose(): void {
+    this._patience = Math.min(2 * this._patience, MAX_PATIENCE_MS);
+    this.stop();
+    this._options.lost();
+  }
+
+  private _wait(ms: number, then: () => void): void {
+    clearTimeout(this._timer);
+    this._timer = setTimeout(then, ms);
+  }
+
+  private _patience = PATIENCE_MS;
+  private _state: 'stopped' | 'quiet' | 'waiting' | 'asking' = 'stopped';
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+}
