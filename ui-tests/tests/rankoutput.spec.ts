@@ -39,7 +39,7 @@ test('counts the lines that it no longer shows', async ({ page, request }) => {
   const first = Number(shown[0].slice('line '.length));
   expect(first).toBeGreaterThan(0);
   expect(shown).toHaveLength(8000 - first);
-  const notice = page.getByText('older lines are not shown.');
+  const notice = page.locator('.jpd-RankLog-above').getByText('older lines are not shown.');
   await expect.poll(async () => Number((await notice.innerText()).split(' ')[0].replace(/\D/g, ''))).toBe(first);
 });
 
@@ -93,7 +93,7 @@ test('survives a flood: bounded, never stuck, and the past is a click away', asy
   expect(lines).toBeLessThan(5100);
   // What is stuck computes for long; this is under half a second.
   expect(seconds).toBeLessThan(10);
-  await expect(page.getByText(/[Oo]lder lines are not shown/)).toBeVisible();
+  await expect(page.locator('.jpd-RankLog-above')).toHaveText(/[Oo]lder lines are not shown/);
   const first = await log(page, 0).locator('pre').first().innerText();
   await page.getByRole('button', { name: 'Load older' }).click();
   await expect(log(page, 0).locator('pre').first()).not.toHaveText(first);

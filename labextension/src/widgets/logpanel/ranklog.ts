@@ -5,6 +5,7 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import { ILogLimits, LogModel } from '../../model/log/log';
 import { LogFeed } from '../../model/log/logfeed';
 import type { IDistExecutions, IDistService } from '../../tokens';
+import { Spoken } from '../spoken';
 import { LogView } from './logview';
 import type { IBlockContext } from './renderblock';
 import { LogSearch } from './search';
@@ -45,6 +46,7 @@ export class RankLog extends Widget {
     layout.addWidget(this.view);
     layout.addWidget(this._below);
     this.layout = layout;
+    this.node.append(this._spokenAbove.node, this._spokenBelow.node);
     this._connect();
   }
 
@@ -126,31 +128,47 @@ export class RankLog extends Widget {
 
   private _updateNotices(): void {
     const trans = this._trans;
-    const { olderLines, hasOlder, unseen } = this.log;
-    const isEmpty = this.log.blocks.length === 0;
-    let above = '';
+    const above = this._wordsAbove();
+    const older = this._feed.isLoading ? trans.__('Loading\u2026') : trans.__('Load older');
+    fill(this._above, above, this.log.hasOlder ? older : '', () => void this._older());
+    const below = this._wordsBelow();
+    fill(this._below, below, below && trans.__('Jump to the end'), () => this.setFollow(true));
+    // Not with each new count.
+    this._spokenAbove.say(this.log.hasOlder && !this._feed.error ? trans.__('Older lines are not shown.') : above);
+    this._spokenBelow.say(below && trans.__('You are viewing older output.'));
+  }
+
+  private _wordsAbove(): string {
+    const trans = this._trans;
+    const { olderLines, hasOlder } = this.log;
     if (this._feed.error) {
-      above = trans.__('The log could not be read: %1', this._feed.error);
-    } else if (hasOlder && olderLines) {
-      above = trans._n(
+      return trans.__('The log could not be read: %1', this._feed.error);
+    }
+    if (hasOlder && olderLines) {
+      return trans._n(
         '%1 older line is not shown.',
         '%1 older lines are not shown.',
         olderLines,
         olderLines.toLocaleString()
       );
-    } else if (hasOlder) {
-      above = trans.__('Older lines are not shown.');
-    } else if (isEmpty) {
-      above = this._feed.isLoading ? trans.__('Reading the log\u2026') : trans.__('This rank has no output yet.');
     }
-    const older = this._feed.isLoading ? trans.__('Loading\u2026') : trans.__('Load older');
-    fill(this._above, above, this.log.hasOlder ? older : '', () => void this._older());
-    const below = this.log.atEnd
-      ? ''
-      : unseen > 0
-        ? trans.__('You are viewing older output (%1 newer outputs below).', unseen.toLocaleString())
-        : trans.__('You are viewing older output.');
-    fill(this._below, below, below && trans.__('Jump to the end'), () => this.setFollow(true));
+    if (hasOlder) {
+      return trans.__('Older lines are not shown.');
+    }
+    if (this.log.blocks.length > 0) {
+      return '';
+    }
+    return this._feed.isLoading ? trans.__('Reading the log\u2026') : trans.__('This rank has no output yet.');
+  }
+
+  private _wordsBelow(): string {
+    const { atEnd, unseen } = this.log;
+    if (atEnd) {
+      return '';
+    }
+    return unseen > 0
+      ? this._trans.__('You are viewing older output (%1 newer outputs below).', unseen.toLocaleString())
+      : this._trans.__('You are viewing older output.');
   }
 
   private async _older(): Promise<void> {
@@ -162,6 +180,8 @@ export class RankLog extends Widget {
   private readonly _feed: LogFeed;
   private readonly _above: Widget;
   private readonly _below: Widget;
+  private readonly _spokenAbove = new Spoken();
+  private readonly _spokenBelow = new Spoken();
   private readonly _changed = new Signal<this, void>(this);
   private _searchTimer = 0;
   private _searchDelay = 0;
@@ -171,7 +191,6 @@ function notice(className: string): Widget {
   const widget = new Widget();
   widget.addClass('jpd-RankLog-notice');
   widget.addClass(className);
-  widget.node.setAttribute('role', 'status');
   widget.hide();
   return widget;
 }

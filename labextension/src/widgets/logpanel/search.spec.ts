@@ -33,3 +33,20 @@ it('begins at the end, goes around, and keeps its place when a block is rendered
   expect([search.position, search.count]).toEqual([0, 0]);
   search.dispose();
 });
+
+it('keeps what a step has found, which is announced, while the log grows', () => {
+  const content = page('x 1', 'x 2');
+  const search = new LogSearch(content);
+  search.query = 'x';
+  expect(search.found).toBe('2/2');
+  content.append(...page('x 3', 'x 4').children);
+  search.refresh();
+  expect([search.position, search.count, search.found]).toEqual([2, 4, '2/2']);
+  search.move(1);
+  expect(search.found).toBe('3/4');
+  search.query = 'none';
+  expect(search.found).toBe('0/0');
+  search.query = '';
+  expect(search.found).toBe('');
+  search.dispose();
+});

@@ -44,6 +44,11 @@ export class LogSearch {
     return this._current + 1;
   }
 
+  /** Which of how many the last step of the user has found; it stays as the page changes. */
+  get found(): string {
+    return this._found;
+  }
+
   /** Search again, because the page has changed. Keeps the current match if it still exists. */
   refresh(): void {
     if (this._query === '' && this._matches.length === 0) {
@@ -61,14 +66,14 @@ export class LogSearch {
   move(step: 1 | -1): void {
     if (this._matches.length === 0) {
       this._current = -1;
-      this._changed.emit();
-      return;
+    } else {
+      const from = this._current < 0 && step < 0 ? 0 : this._current;
+      this._current = (from + step + this._matches.length) % this._matches.length;
+      this._unmark();
+      this._mark();
+      scrollTo(this._matches[this._current]);
     }
-    const from = this._current < 0 && step < 0 ? 0 : this._current;
-    this._current = (from + step + this._matches.length) % this._matches.length;
-    this._unmark();
-    this._mark();
-    scrollTo(this._matches[this._current]);
+    this._found = this._query === '' ? '' : `${this.position}/${this.count}`;
     this._changed.emit();
   }
 
@@ -97,6 +102,7 @@ export class LogSearch {
   private _query = '';
   private _matches: IMatch[] = [];
   private _current = -1;
+  private _found = '';
 }
 
 /** All matches, in order; ignores case. Searches across the spans of colors, not across blocks. */

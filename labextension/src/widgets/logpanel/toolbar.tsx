@@ -147,8 +147,9 @@ function Search({ log, trans }: { log: RankLog; trans: TranslationBundle }): Rea
           }
         }}
       />
-      <span className="jpd-LogSearch-count" role="status">
-        {search.query === '' ? '' : `${search.position}/${search.count}`}
+      <span className="jpd-LogSearch-count">{search.query === '' ? '' : `${search.position}/${search.count}`}</span>
+      <span className="jpd-Spoken" role="status">
+        {search.found}
       </span>
       <LogToolButton
         icon={caretUpIcon}

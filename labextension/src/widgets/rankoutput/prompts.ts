@@ -141,6 +141,9 @@ class PromptField {
   }
 
   private async _send(): Promise<void> {
+    if (this._input.readOnly) {
+      return; // an answer is on its way: this one would be for the next question
+    }
     const { ranks, seq } = this._asked!;
     const text = this._input.value;
     this._input.readOnly = true;

@@ -31,7 +31,7 @@ import { IRankNote, RankNotes } from './header/ranknotes';
 import { RankButtons } from './header/rankbuttons';
 import { ReplaceButton } from './header/replacebutton';
 import { countStatuses } from './header/standingout';
-import { memoryHint, summarize } from './header/summary';
+import { SummaryLine } from './header/summaryline';
 import { foldedHint, RankTabBar, TabId } from './header/tabbar';
 import { VerdictCard } from './header/verdictcard';
 import { waitWords } from './header/waitwords';
@@ -56,9 +56,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
       onSelect: tab => this._select(tab)
     });
     this._finder = new RankFinder({ trans: options.trans, onSelect: rank => this._select(rank) });
-    this._summary = document.createElement('div');
-    this._summary.className = 'jpd-Ranks-summary';
-    this._summary.setAttribute('role', 'status');
+    this._summary = new SummaryLine(options.trans);
     this._error = document.createElement('div');
     this._error.className = 'jpd-Ranks-error';
     this._error.hidden = true;
@@ -94,7 +92,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     const { _prefix: prefix, _content: content, _numbers: numbers } = this;
     this._panes = new Panes({ ...options, prefix, content, numbers, redraw: () => this._schedule() });
     const { node: exact } = numbers;
-    header.node.append(this._tabs.node, this._finder.node, this._drift.node, this._summary, exact, this._rankButtons.node, this._actions.node, hint, this._verdict.node, this._notes.node);
+    header.node.append(this._tabs.node, this._finder.node, this._drift.node, ...this._summary.nodes, exact, this._rankButtons.node, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
     options.missed.changed.connect(this._schedule, this);
     this._content.addWidget(header);
@@ -241,9 +239,8 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _draw(): void {
     const start = performance.now();
     this._isDrawn = true;
-    const { groups, trans } = this._options;
     const shown = this._shown();
-    const now = groups.clock.now();
+    const now = this._options.groups.clock.now();
     const hasCurves = this._panes.readCurves(shown);
     if (!isTab(this._selected, shown, hasCurves)) {
       this._selected = 'folded';
@@ -256,11 +253,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._tabs.update({ shown, hasCurves, now, asking: isStale ? [] : this._asking().map(({ ranks }) => ranks) }, this._selected);
     this._finder.update(shown.ranks, countStatuses(shown));
     this.node.dataset.connected = String(!isStale);
-    const summary = summarize(trans, shown, now, isStale, isStale ? null : this._waiting(now));
-    if (this._summary.textContent !== summary) {
-      this._summary.textContent = summary;
-    }
-    this._summary.title = memoryHint(trans, shown);
+    this._summary.update(shown, now, isStale, at => this._waiting(at));
     const verdict = isStale ? null : this._runningVerdict();
     this._verdict.update(verdict);
     // Not twice; a rank that must be killed stays.
@@ -271,14 +264,23 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this._drawPane(shown);
     const took = performance.now() - start;
     this._nextDraw = performance.now() + took * (1 / DRAW_SHARE - 1);
-    if (isOpen && this.isVisible) {
-      clearTimeout(this._clock);
-      this._clock = setTimeout(() => this._schedule(), CLOCK_MS);
+    clearTimeout(this._clock);
+    if (isOpen) {
+      this._clock = setTimeout(() => this._tick(), CLOCK_MS);
+    }
+  }
+
+  /** Draw the running time, or look again whether the cell is back: what a page scrolls away is not drawn. */
+  private _tick(): void {
+    if (this.isVisible) {
+      this._schedule();
+    } else {
+      this._clock = setTimeout(() => this._tick(), CLOCK_MS);
     }
   }
 
   /** Only for executions that the server lists as queued; a file may claim it forever. */
-  private _waiting(now: number): string | null {
+  private _waiting(now: number | null): string | null {
     const execution = this._followed?.execution;
     if (execution?.state !== 'queued') {
       return null;
@@ -367,7 +369,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private readonly _rankButtons: RankButtons;
   private _replace: ReplaceButton;
   private _selected: TabId = 'folded';
-  private _summary: HTMLElement;
+  private readonly _summary: SummaryLine;
   private _tabs: RankTabBar;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _trusted = false;

@@ -1,7 +1,6 @@
 /** What the timeline shows: tools, the whole time, a lane for each rank, and the table. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { formatBytes } from '../../model/format/quantities';
 import type { IBand } from '../../model/timeline/bands';
 import { ALL, IChoice, IRange, rangeOf, zoom } from '../../model/timeline/range';
 import { IOrder, rowsOf } from '../../model/timeline/rows';
@@ -14,9 +13,10 @@ import { Hands, IPlace } from './hands';
 import { Lanes } from './lanes';
 import { Legend } from './legend';
 import { Overview } from './overview';
+import { Readout } from './readout';
 import { ILine, IScales, linesOf, scalesOf } from './scales';
 import { RankTable } from './table';
-import { lineLabel, lineWords, placeWords } from './words';
+import { lineLabel } from './words';
 
 export interface IViewProps {
   readonly model: TimelineModel;
@@ -58,12 +58,7 @@ export function TimelineView({ model, name, trans, onOpenLog, onOpenCell, onRead
       <div className="jpd-Timeline-body">
         <div className="jpd-Timeline-main">
           <Charts {...{ model, full, range, choice, setChoice, line, scales, place, setPlace, onOpen, label, trans }} />
-          <p className="jpd-Timeline-readout" role="status">
-            {placeWords(trans, model, line, place) ||
-              (model.isLoaded
-                ? trans.__('Memory: 0 to %1. %2: 0 to %3.', formatBytes(scales.memory), lineLabel(trans, line), lineWords(line, scales.line))
-                : trans.__('Loading the last hour\u2026'))}
-          </p>
+          <Readout {...{ model, line, place, scales, trans }} />
         </div>
         <div className="jpd-Timeline-scroll">
           <RankTable

@@ -10,11 +10,14 @@ import type { IShown, IShownRank } from '../shown';
 /** At most this many ranks are named in the summary. */
 const MAX_NAMED = 4;
 
-/** "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `isStale`: it may be out of date; `waiting`: what it waits for. */
+/**
+ * "8 ranks, ok, 1.2 s", "7 ok, rank 3 error, 0.4 s"; `now`: null without times that pass; `isStale`: it may be out of date;
+ * `waiting`: what it waits for.
+ */
 export function summarize(
   trans: TranslationBundle,
   shown: IShown,
-  now: number,
+  now: number | null,
   isStale: boolean,
   waiting: string | null = null
 ): string {
@@ -23,8 +26,9 @@ export function summarize(
     parts.push(waiting);
   }
   const { startedAt, endedAt } = shown;
-  if (startedAt && (endedAt || shown.state === 'running')) {
-    parts.push(formatSeconds(Math.max(0, (endedAt ?? now) - startedAt)));
+  const until = endedAt || (shown.state === 'running' ? now : null);
+  if (startedAt && until) {
+    parts.push(formatSeconds(Math.max(0, until - startedAt)));
   }
   if (isStale) {
     parts.push(trans.__('not connected to the server; last known state'));

@@ -53,6 +53,16 @@ it.each<[string, Partial<IExecution>, number]>([
   expect(words(after(execution, more))).toBe(text);
 });
 
+it.each<[string, Awaited]>([
+  ['starting the ranks', { kind: 'ranks', state: 'starting', since: NOW - 1 }],
+  ['importing torch', { kind: 'ranks', state: 'importing', since: NOW - 1 }],
+  ['joining the process group', { kind: 'ranks', state: 'joining', since: NOW - 1 }],
+  ['rank 2 is busy', { kind: 'busy', ranks: '2' }],
+  ['after cell [5], and 1 more', after({ state: 'running', started_at: NOW - 12, execution_count: 5 }, 1)]
+])('without the times, for screen readers: "%s"', (text, awaited) => {
+  expect(waitWords(trans, awaited, 'work/own.ipynb', null)).toBe(text);
+});
+
 it('is nothing for a cell that has begun, if its group reports that first', () => {
   const own = { id: 'e-1', ranks: '0-1', state: 'queued', notebook: 'work/own.ipynb' } as IExecution;
   const ranks = [0, 1].map(rank => ({ rank, state: 'idle', execution_id: null }));

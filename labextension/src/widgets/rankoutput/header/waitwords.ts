@@ -2,25 +2,20 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatSeconds } from '../../../model/format/quantities';
 import type { Awaited } from '../../../model/executions/waiting';
-import type { IExecution } from '../../../services/protocol';
+import type { IExecution, RankState } from '../../../services/protocol';
 import { rankSetLabel } from '../itemrow';
 
-/** "importing torch (8 s)", "after cell [5] of other.ipynb, running for 12 s", "ranks 2-3 are busy". */
+/** "importing torch (8 s)", "after cell [5] of other.ipynb, running for 12 s", "ranks 2-3 are busy"; `now`: null without the times. */
 export function waitWords(
   trans: TranslationBundle,
   awaited: Awaited,
   notebook: string | null,
-  now: number
+  now: number | null
 ): string {
-  const lasts = (at: number): string => formatSeconds(Math.max(0, now - at));
+  const lasts = (at: number): string => formatSeconds(Math.max(0, (now ?? at) - at));
   switch (awaited.kind) {
-    case 'ranks': {
-      const words: Partial<Record<string, string>> = {
-        importing: trans.__('importing torch (%1)', lasts(awaited.since)),
-        joining: trans.__('joining the process group (%1)', lasts(awaited.since))
-      };
-      return words[awaited.state] ?? trans.__('starting the ranks (%1)', lasts(awaited.since));
-    }
+    case 'ranks':
+      return now === null ? startWords(trans, awaited.state) : timedStartWords(trans, awaited.state, lasts(awaited.since));
     case 'busy':
       return /^\d+$/.test(awaited.ranks)
         ? trans.__('%1 is busy', rankSetLabel(trans, awaited.ranks))
@@ -29,7 +24,7 @@ export function waitWords(
       const { execution, more } = awaited;
       const after = trans.__('after %1', cellWords(trans, execution, notebook));
       const parts = [after];
-      if (execution.state === 'running' && execution.started_at) {
+      if (execution.state === 'running' && execution.started_at && now !== null) {
         parts.push(trans.__('running for %1', lasts(execution.started_at)));
       }
       if (more > 0) {
@@ -38,6 +33,22 @@ export function waitWords(
       return parts.join(', ');
     }
   }
+}
+
+function startWords(trans: TranslationBundle, state: RankState): string {
+  const words: Partial<Record<RankState, string>> = {
+    importing: trans.__('importing torch'),
+    joining: trans.__('joining the process group')
+  };
+  return words[state] ?? trans.__('starting the ranks');
+}
+
+function timedStartWords(trans: TranslationBundle, state: RankState, time: string): string {
+  const words: Partial<Record<RankState, string>> = {
+    importing: trans.__('importing torch (%1)', time),
+    joining: trans.__('joining the process group (%1)', time)
+  };
+  return words[state] ?? trans.__('starting the ranks (%1)', time);
 }
 
 /** "cell [5] of other.ipynb"; without the notebook if it is this one. */
