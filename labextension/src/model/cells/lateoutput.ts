@@ -51,6 +51,7 @@ export class LateOutput implements IDisposable {
   ) {
     this._follower = executions.follow(_saved.group.id, _saved.execution_id);
     this._follower.followed.changed.connect(this._onChanged, this);
+    _authors?.keep(_saved.execution_id);
   }
 
   get isDisposed(): boolean {
@@ -72,6 +73,7 @@ export class LateOutput implements IDisposable {
       clearTimeout(this._timer);
       this._follower.followed.changed.disconnect(this._onChanged, this);
       this._follower.dispose();
+      this._authors?.drop(this._saved.execution_id);
     }
   }
 
@@ -85,7 +87,7 @@ export class LateOutput implements IDisposable {
     const shown = cell && !cell.isDisposed ? savedBundle(cell) : null;
     if (!cell || shown?.execution_id !== this._saved.execution_id) {
       this.dispose(); // the cell was run again, or cleared
-    } else if (execution && FINAL_STATES.has(execution.state) && (this._authors?.isAuthor(execution.id) ?? true)) {
+    } else if (execution && FINAL_STATES.has(execution.state) && (this._authors?.isLateAuthor(execution.id) ?? true)) {
       new CellOutput(cell).write(bundleAfter(shown, makeBundle(this._saved.group, execution, items, shown.error ?? null)));
     }
   }

@@ -68,6 +68,24 @@ describe('Authors', () => {
     expect(authorsOf([all[0], all[2]], 'x')).toEqual([false, false]);
   });
 
+  it('of what widgets print after the end is the page that wrote it, as long as that is open and shows it', () => {
+    const all = open(3);
+    const late = (): number[] => [0, 1, 2].filter(page => !all[page].isDisposed && all[page].isLateAuthor('x'));
+    all[1].claim('x', 'cell');
+    all[1].release('x');
+    all.forEach(each => each.keep('x'));
+    expect(late()).toEqual([1]);
+    expect(authorsOf(all, 'x')).toEqual([false, false, false]);
+    expect(all[0].others).toEqual({});
+    all[1].drop('x'); // the cell is another one there
+    expect(late()).toEqual([0]);
+    all[1].keep('x');
+    expect(late()).toEqual([1]);
+    all[1].dispose();
+    all[1].drop('x');
+    expect(late()).toEqual([0]);
+  });
+
   it('is the page that submitted the cell, and no other', () => {
     const all = open(3);
     all[1].claim('x', 'cell');

@@ -13,6 +13,9 @@ import { ChangingModel } from '../changing';
 /** Our field in a page's awareness: the cells it has submitted, by execution id. */
 const FIELD = 'jupyter_dist';
 
+/** The same for executions that have ended, whose widgets may still print. */
+const LATE_FIELD = 'jupyter_dist_late';
+
 /** A page that opens a shared notebook has heard of the others by then: what they say comes after the document. */
 export const SETTLE_MS = 2000;
 
@@ -40,6 +43,7 @@ export class Authors extends ChangingModel implements IDisposable {
     if (!this.isDisposed) {
       this._awareness.off('change', this._onChange);
       this._awareness.setLocalStateField(FIELD, null);
+      this._awareness.setLocalStateField(LATE_FIELD, null);
       super.dispose();
     }
   }
@@ -55,7 +59,24 @@ export class Authors extends ChangingModel implements IDisposable {
     const { [execution]: cell, ...others } = this._own;
     if (cell !== undefined) {
       this._own = others;
+      this._released.add(execution);
       this._tell();
+    }
+  }
+
+  /** Note that this page follows what the widgets of an execution print after its end; it writes that if it wrote the end. */
+  keep(execution: string): void {
+    if (this._released.has(execution) && !this._late.includes(execution)) {
+      this._late = [...this._late, execution];
+      this._tellLate();
+    }
+  }
+
+  /** Note that it does not follow that any more. */
+  drop(execution: string): void {
+    if (this._late.includes(execution)) {
+      this._late = this._late.filter(other => other !== execution);
+      this._tellLate();
     }
   }
 
@@ -64,10 +85,14 @@ export class Authors extends ChangingModel implements IDisposable {
     if (this._written.has(execution) && !(execution in this._own)) {
       return false;
     }
-    const pages = this._pages();
-    const claimed = pages.filter(([, claims]) => execution in claims);
-    const [first] = claimed.length > 0 ? claimed : pages;
-    return first === undefined || first[0] === this._awareness.clientID;
+    return this._isFirst(this._pages().filter(([, claims]) => execution in claims));
+  }
+
+  /** Whether this page writes what the widgets of that execution print after its end. */
+  isLateAuthor(execution: string): boolean {
+    const states = this._awareness.getStates();
+    const keeps = (late: unknown): boolean => Array.isArray(late) && late.includes(execution);
+    return this._isFirst(this._pages().filter(([page]) => keeps(states.get(page)?.[LATE_FIELD])));
   }
 
   /** The cells that other pages have submitted, by execution id. */
@@ -82,6 +107,18 @@ export class Authors extends ChangingModel implements IDisposable {
       .map(([page, state]): [number, Claims] => [page, state[FIELD]])
       .filter(([, claims]) => claims !== null && typeof claims === 'object')
       .sort(([a], [b]) => a - b);
+  }
+
+  /** Whether this page is the first of those that have claimed something; of all, if none has. */
+  private _isFirst(claimed: readonly [number, Claims][]): boolean {
+    const [first] = claimed.length > 0 ? claimed : this._pages();
+    return first === undefined || first[0] === this._awareness.clientID;
+  }
+
+  private _tellLate(): void {
+    if (!this.isDisposed) {
+      this._awareness.setLocalStateField(LATE_FIELD, this._late);
+    }
   }
 
   private _tell(): void {
@@ -108,7 +145,11 @@ export class Authors extends ChangingModel implements IDisposable {
   private readonly _awareness: IAwareness;
   /** What other pages listed last. */
   private _claims = new Map<number, Claims>();
+  /** Executions whose end this page has written, and whose widgets it follows. */
+  private _late: readonly string[] = [];
   private _own: Claims = {};
+  /** Executions whose end this page has written. */
+  private readonly _released = new Set<string>();
   /** Executions whose end another page has written. */
   private readonly _written = new Set<string>();
 }
