@@ -212,12 +212,14 @@ export interface IDistNotebooks {
   /** Run kernel cells with another executor than JupyterLab's own. */
   runKernelCellsBy(executor: INotebookCellExecutor): void;
   /**
-   * Call when a notebook was opened and loaded. Reconnects its cells to their
-   * executions; dispose the result when it is closed.
+   * Call when a view of a notebook was opened and loaded. The first reconnects
+   * the cells to their executions; dispose the result when the view is closed.
    */
   open(notebook: INotebookModel, file: INotebookFile): IDisposable;
   /** Write the output of running cells into the notebook: it is about to be saved. */
   flush(notebook: INotebookModel): void;
+  /** Abort the cells that wait in the page for cells that run elsewhere; running cells are not affected. */
+  abortWaiting(notebook: INotebookModel): void;
   /** Interrupt the notebook's cells on ranks. */
   interrupt(notebook: INotebookModel): Promise<void>;
   /** Whether cells of the notebook, including deleted ones, run or wait on ranks. */

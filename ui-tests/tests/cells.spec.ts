@@ -29,9 +29,9 @@ function stop(name: string): void {
 }
 
 /** The cell with this source, wherever it is now. */
-function find(page: Page, source: string): { node: Locator; prompt: Locator; summary: Locator } {
+function find(page: Page, source: string): { node: Locator; prompt: Locator; summary: Locator; items: Locator } {
   const node = page.locator('.jp-Notebook .jp-CodeCell').filter({ has: page.locator('.jp-InputArea-editor', { hasText: source }) });
-  return { node, prompt: node.locator('.jp-InputPrompt'), summary: node.locator('.jpd-Ranks-summary') };
+  return { node, prompt: node.locator('.jp-InputPrompt'), summary: node.locator('.jpd-Ranks-summary'), items: node.locator('.jpd-RankItem') };
 }
 
 /** Open a notebook whose first cell ticks, and run it. */
@@ -48,6 +48,10 @@ const notice = (page: Page): Locator =>
   page.locator('.Toastify__toast').filter({ hasText: "A deleted cell is still running on ranks 0-1 of 'train'" });
 
 const interrupt = (page: Page): Promise<void> => page.locator('[data-jp-item-name="interrupt"]').click();
+
+interface ILabShell {
+  jupyterapp: { shell: { widgets(area: string): Iterable<{ node: HTMLElement; close(): void }> } };
+}
 
 interface ISaved {
   source: string | string[];
@@ -197,5 +201,69 @@ test('what was queued and cancelled says so', async ({ page }) => {
   for (const index of [1, 2]) {
     await expect(lab.cell(page, index).node).toContainText('Cancelled before it ran.');
     await expect(lab.cell(page, index).prompt).toHaveText('[ ]:');
+  }
+});
+
+test('a cell of a notebook in two views continues when one of them is closed, and the kernel cell after it runs', async ({ page }) => {
+  const onKernel = { source: 'print("on the kernel")', metadata: { jupyter_dist: { target: 'kernel' } } };
+  lab.writeNotebook('views.ipynb', [ticks('stop-views'), onKernel, 'print("after both")'], {
+    ...lab.onRanks(),
+    kernelspec: { name: 'python3', display_name: 'Python 3 (ipykernel)', language: 'python' }
+  });
+  await lab.openNotebook(page, 'views.ipynb');
+  await lab.execute(page, 'notebook:run-all-cells');
+  await expect(lab.cell(page, 0).node).toContainText('tick 2');
+  await lab.execute(page, 'docmanager:clone');
+  const clone = page.locator('.jp-NotebookPanel').nth(1);
+  await expect(clone.locator('.jp-CodeCell').first()).toContainText('tick 2');
+  await page.evaluate(() => {
+    const { shell } = (window as unknown as ILabShell).jupyterapp;
+    const panels = [...shell.widgets('main')].filter(({ node }) => node.classList.contains('jp-NotebookPanel'));
+    panels[panels.length - 1].close();
+  });
+  await expect(page.locator('.jp-NotebookPanel')).toHaveCount(1);
+  const [first, second, third] = [0, 1, 2].map(index => lab.cell(page, index));
+  const shown = Number((await first.node.innerText()).match(/tick (\d+)(?!.*tick)/s)![1]);
+  await expect(first.node).toContainText(`tick ${shown + 5}`);
+  stop('stop-views');
+  await expect(first.node).toContainText('the end');
+  await expect(first.prompt).toHaveText(/^\[\d+\]:$/);
+  await expect(second.node.locator('.jp-OutputArea-output')).toHaveText(/on the kernel/);
+  await expect(third.items).toHaveText([/after both/]);
+  expect((await savedCell(page, 'views.ipynb', 0)).outputs[0].data[MIME].state).toBe('ok');
+  // What its output is compared with is the cell in the view that is left.
+  await third.editor.click();
+  await page.keyboard.type('# edited');
+  await expect(third.node).toContainText('edited since');
+});
+
+test('a kernel cell that is moved while it runs: the rank cell after it waits for its end, and does not run if it fails', async ({ page }) => {
+  for (const result of [0, 1]) {
+    const [name, begun, go] = ['left', 'begun', 'go'].map(word => `${word}-${result}`);
+    const waits = `while not os.path.exists(${JSON.stringify(lab.rootPath(go))}):\n    time.sleep(0.05)`;
+    const onKernel = {
+      source: `import os, time\nopen(${JSON.stringify(lab.rootPath(begun))}, "w").close()\n${waits}\n1 / ${result}`,
+      metadata: { jupyter_dist: { target: 'kernel' } }
+    };
+    lab.writeNotebook(`${name}.ipynb`, [onKernel, `import os; print("it has ended:", os.path.exists(${JSON.stringify(lab.rootPath(go))}))`], {
+      ...lab.onRanks(),
+      kernelspec: { name: 'python3', display_name: 'Python 3 (ipykernel)', language: 'python' }
+    });
+    await lab.openNotebook(page, `${name}.ipynb`);
+    await expect(page.getByText('Python 3 (ipykernel) | Idle')).toBeVisible();
+    await lab.execute(page, 'notebook:run-all-cells');
+    await expect.poll(() => fs.existsSync(lab.rootPath(begun))).toBe(true);
+    await lab.cell(page, 0).prompt.click();
+    await lab.execute(page, 'notebook:move-cell-down');
+    const { node, prompt, items } = find(page, 'it has ended');
+    await expect(lab.cell(page, 0).node).toContainText('it has ended');
+    await expect(prompt).toHaveText('[*]:');
+    stop(go);
+    if (result === 1) {
+      await expect(items).toHaveText([/it has ended: True/]);
+    } else {
+      await expect(prompt).toHaveText('[ ]:');
+      await expect(node.locator('.jp-OutputArea-output')).toHaveCount(0);
+    }
   }
 });

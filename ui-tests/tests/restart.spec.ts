@@ -1,5 +1,6 @@
 /** JupyterLab's restart commands in a notebook on ranks, and its question for a kernel. */
 import { Page } from '@playwright/test';
+import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 
@@ -11,6 +12,10 @@ test.afterAll(({ request }) => lab.shutdownGroup(request));
 const KERNEL = 'Python 3 (ipykernel)';
 const MARKER = 'print("stale" if "marker" in globals() else "clean"); marker = 1';
 const KERNEL_MARKER = { source: MARKER, metadata: { jupyter_dist: { target: 'kernel' } } };
+
+interface ILabSession {
+  jupyterapp: { shell: { currentWidget: { sessionContext: { restartKernel(): Promise<void> } } } };
+}
 
 function dialog(page: Page) {
   return page.getByRole('dialog').filter({ hasText: "Restart the 2 ranks of 'train'?" });
@@ -70,6 +75,49 @@ test('the kernel is restarted as well where it is ticked, and alone where the no
   await lab.execute(page, 'notebook:restart-run-all');
   await dialog(page).getByRole('button', { name: 'Restart' }).click();
   await expectWords(/clean/, /clean/);
+});
+
+test('Restart cancels the rank cells that wait for a kernel cell', async ({ page }) => {
+  const file = lab.rootPath('not-to-be-written');
+  const begun = lab.rootPath('kernel-cell-begun');
+  const onKernel = {
+    source: `import time; open(${JSON.stringify(begun)}, "w").close(); time.sleep(1000)`,
+    metadata: { jupyter_dist: { target: 'kernel' } }
+  };
+  lab.writeNotebook('waits.ipynb', [onKernel, `open(${JSON.stringify(file)}, "w").close()`, MARKER], {
+    ...lab.onRanks(),
+    kernelspec: { name: 'python3', display_name: KERNEL, language: 'python' }
+  });
+  await page.goto('/lab/tree/waits.ipynb?reset');
+  await expect(page.getByText(`${KERNEL} | Idle`)).toBeVisible();
+  const marker = lab.cell(page, 2);
+  // As other extensions restart it.
+  const restartKernel = (): Promise<void> =>
+    page.evaluate(() => (window as unknown as ILabSession).jupyterapp.shell.currentWidget.sessionContext.restartKernel());
+  for (const restarted of ['both', 'kernel', 'ranks']) {
+    await lab.execute(page, 'notebook:run-all-cells');
+    await expect.poll(() => fs.existsSync(begun)).toBe(true);
+    await expect(marker.prompt).toHaveText('[*]:');
+    if (restarted === 'kernel') {
+      await restartKernel();
+    } else {
+      await page.locator('[data-jp-item-name="restart"]').click();
+      const box = dialog(page).getByRole('checkbox', { name: 'Also restart the kernel' });
+      await expect(box).toBeChecked();
+      await box.setChecked(restarted === 'both', { force: true });
+      await dialog(page).getByRole('button', { name: 'Restart' }).click();
+    }
+    await expect(marker.prompt).toHaveText('[ ]:');
+    await expect(lab.cell(page, 0).prompt).toHaveText(restarted === 'ranks' ? '[*]:' : '[ ]:');
+    fs.rmSync(begun);
+  }
+  await restartKernel();
+  await expect(lab.cell(page, 0).prompt).toHaveText('[ ]:');
+  // One that is run now runs after what was wrongly sent before.
+  await marker.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(marker.items).toHaveText([/clean/]);
+  expect(fs.existsSync(file)).toBe(false);
 });
 
 test('a group that is not running is named, and Cancel restarts nothing', async ({ page }) => {

@@ -20,6 +20,13 @@ interface IShellWindow {
   jupyterapp: { shell: { collapseRight(): void } };
 }
 
+interface IRenamingWindow {
+  jupyterapp: {
+    serviceManager: { contents: { rename(from: string, to: string): Promise<unknown> } };
+    shell: { currentWidget: { context: { path: string } } };
+  };
+}
+
 interface IListening {
   jpdSaid: string[];
 }
@@ -93,6 +100,37 @@ test('from a fresh JupyterLab to the first cell on all ranks: at most two clicks
   await expect(cell.items.first()).toContainText(`rank 0 of ${size}`);
   expect(await page.evaluate(() => (window as unknown as ICounting).jpdClicks)).toBeLessThanOrEqual(2);
   expect((await groups(request)).map(group => group.world_size)).toEqual([size]);
+});
+
+test('a second notebook of the tile has nothing of the first, which was renamed while its cell runs', async ({ page, request }) => {
+  await openLab(page);
+  const tile = page.locator('.jp-LauncherCard').filter({ hasText: /Notebook on \d+ ranks/ });
+  const edited = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook.jp-mod-editMode .jp-CodeCell');
+  await tile.click();
+  await expect(edited).toHaveCount(1);
+  await page.keyboard.type('import time\nfor i in range(10000): print("tick", i); time.sleep(0.1)');
+  await page.keyboard.press('Control+Enter');
+  await expect(lab.cell(page, 0).items.first()).toContainText('tick 3');
+  await lab.saveNotebook(page);
+  // The next one has the name that this one has had.
+  const renamed = await page.evaluate(async () => {
+    const { jupyterapp } = window as unknown as IRenamingWindow;
+    const { path } = jupyterapp.shell.currentWidget.context;
+    await jupyterapp.serviceManager.contents.rename(path, 'ticks.ipynb');
+    return path;
+  });
+  await expect(page.locator('.lm-TabBar-tabLabel', { hasText: 'ticks.ipynb' })).toBeVisible();
+  await lab.execute(page, 'launcher:create');
+  await tile.click();
+  await expect(page.locator('.jp-NotebookPanel')).toHaveCount(2);
+  await expect(edited).toHaveCount(1);
+  const path = await page.evaluate(() => (window as unknown as IRenamingWindow).jupyterapp.shell.currentWidget.context.path);
+  expect(path).toBe(renamed);
+  // By the time its own group is ready, it has found whatever it finds.
+  await expect.poll(async () => (await groups(request)).map(({ state }) => state)).toEqual(['ready', 'ready']);
+  const second = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell');
+  await expect(second.locator('.jp-InputPrompt')).toHaveText('[ ]:');
+  await expect(second.locator('.jpd-Ranks')).toHaveCount(0);
 });
 
 test('a number is enough; a group that ends is offered where it is missed', async ({ page, request }) => {

@@ -8,7 +8,8 @@ import type { IAwaitingCell, IDistExecutions, IDistGroups, IRefusedCell } from '
 import { aborted, failure, refuse } from './cellerrors';
 import type { CellRun } from './cellrun';
 import { CellRuns, findCell } from './cellruns';
-import { CellAborted, CellQueue } from './queue';
+import { KernelCell } from './kernelcells';
+import { CellAborted, CellQueue, CellUnfinished } from './queue';
 import { IRankTarget, resolveTarget } from '../notebooks/target';
 
 type IRunCellOptions = INotebookCellExecutor.IRunCellOptions;
@@ -69,6 +70,11 @@ export class RankCellExecutor implements INotebookCellExecutor {
     this._interrupts.set(notebook, (this._interrupts.get(notebook) ?? 0) + 1);
   }
 
+  /** Abort the waiting cells of a closed notebook; one that is being submitted is not interrupted. */
+  release(notebook: INotebookModel): void {
+    this._queues.get(notebook)?.abortWaiting();
+  }
+
   /** When the last run of this page was submitted, in the server's time; null if it has submitted none. */
   lastQueuedAt(notebook: INotebookModel): number | null {
     return this._last.get(notebook)?.execution.queued_at ?? null;
@@ -79,25 +85,33 @@ export class RankCellExecutor implements INotebookCellExecutor {
     options: IRunCellOptions,
     model: ICodeCellModel
   ): Promise<boolean> {
+    const cell = new KernelCell(options, model, mayRaise(model));
     if (!queue.isEmpty) {
-      // It may have to wait for ranks: show it as running.
-      model.executionState = 'running';
+      cell.showWaiting();
     }
     try {
       return await queue.enqueue({
         lane: KERNEL_LANE,
-        mayFail: mayRaise(model),
+        mayFail: cell.mayFail,
         run: submitted => {
           submitted();
-          return this._options.runOnKernel(options);
+          return cell.run(options => this._options.runOnKernel(options));
         }
       });
     } catch (reason) {
+      if (reason instanceof CellUnfinished) {
+        return reason.result;
+      }
       if (reason instanceof CellAborted) {
-        model.executionState = 'idle';
+        cell.showIdle();
+        if (reason.isCancelled) {
+          return false;
+        }
         throw aborted(reason);
       }
       throw reason;
+    } finally {
+      cell.release();
     }
   }
 
@@ -108,12 +122,10 @@ export class RankCellExecutor implements INotebookCellExecutor {
     target: IRankTarget
   ): Promise<boolean> {
     const { cell, onCellExecuted, onCellExecutionScheduled } = options;
-    const job = newJob(options, model, target);
-    if (queue.isEmpty) {
-      this._answers.delete(options.notebook);
-    }
+    const job = newJob(options, model, target, this._batch(options.notebook));
     let error: KernelError | null = null;
     let tolerated = false;
+    let isCancelled = false;
     // It is sent before the page works on the cell, and answered afterwards.
     const ended = queue.enqueue({
       lane: this._options.groups.find(target.group)?.id ?? target.group,
@@ -134,6 +146,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     } catch (reason) {
       if (reason instanceof CellAborted) {
         error = this._notRun(job, reason);
+        ({ isCancelled } = reason);
       } else {
         error = reason as KernelError;
       }
@@ -142,6 +155,9 @@ export class RankCellExecutor implements INotebookCellExecutor {
       return false;
     }
     onCellExecuted({ cell, success: error === null, error });
+    if (isCancelled) {
+      return false; // as for a kernel's: JupyterLab takes a rejection for the end of all cells of *Run All*
+    }
     if (error && !tolerated) {
       throw error;
     }
@@ -191,7 +207,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
       await answered;
     }
     const ask = askFirst();
-    const known = this._answers.get(job.notebook);
+    const known = job.batch.answer;
     const request = this._request(job);
     if (!ask || known === 'anyway' || !this._canAsk(job.target)) {
       return executions.run(group, request);
@@ -203,7 +219,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
         throw reason;
       }
       const answer = known ?? (await ask((reason as DistError).message));
-      this._answers.set(job.notebook, answer);
+      job.batch.answer = answer;
       if (answer === 'cancel') {
         throw new CellAborted('Cancelled.');
       }
@@ -255,14 +271,29 @@ export class RankCellExecutor implements INotebookCellExecutor {
     return queue;
   }
 
-  /** The answer about cells that need all ranks, for the cells that were submitted together with the first. */
-  private _answers = new WeakMap<INotebookModel, PartialAnswer>();
+  /** The cells that are run together at this moment: *Run All* runs all in one task. */
+  private _batch(notebook: INotebookModel): IBatch {
+    const batch = this._batches.get(notebook) ?? { answer: null };
+    if (!this._batches.has(notebook)) {
+      this._batches.set(notebook, batch);
+      setTimeout(() => this._batches.delete(notebook));
+    }
+    return batch;
+  }
+
+  private _batches = new WeakMap<INotebookModel, IBatch>();
   /** How often each notebook was interrupted. */
   private _interrupts = new WeakMap<INotebookModel, number>();
   /** The run submitted last, which the next one comes after. */
   private _last = new WeakMap<INotebookModel, CellRun>();
   private _options: IExecutorOptions;
   private _queues = new WeakMap<INotebookModel, CellQueue>();
+}
+
+/** Cells that one command runs. */
+interface IBatch {
+  /** The answer about cells that need all ranks: one is asked for the others, too. */
+  answer: PartialAnswer | null;
 }
 
 /** A cell as it was when it was run; it may be moved, changed or deleted before its turn. */
@@ -273,16 +304,18 @@ interface IJob {
   readonly target: IRankTarget;
   readonly mayFail: boolean;
   readonly recordTiming: boolean;
+  readonly batch: IBatch;
 }
 
-function newJob(options: IRunCellOptions, model: ICodeCellModel, target: IRankTarget): IJob {
+function newJob(options: IRunCellOptions, model: ICodeCellModel, target: IRankTarget, batch: IBatch): IJob {
   return {
     notebook: options.notebook,
     cellId: model.id,
     code: model.sharedModel.getSource(),
     target,
     mayFail: mayRaise(model),
-    recordTiming: options.notebookConfig.recordTiming === true
+    recordTiming: options.notebookConfig.recordTiming === true,
+    batch
   };
 }
 

@@ -2,6 +2,7 @@
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IError, IOutput } from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
+import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import {
@@ -82,7 +83,7 @@ export class CellRun implements IDisposable {
     }
   }
 
-  /** Resolves when the execution has ended and the cell shows it. */
+  /** Resolves when the execution has ended and the cell shows it, or this was disposed because the notebook was closed. */
   readonly done: Promise<IOutcome>;
 
   get notebook(): INotebookModel {
@@ -142,10 +143,14 @@ export class CellRun implements IDisposable {
   }
 
   dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
     this._isDisposed = true;
     this.detach();
     Signal.clearData(this);
     this._follower.dispose();
+    this._left.resolve();
   }
 
   private get _followed(): IFollowedExecution {
@@ -153,7 +158,8 @@ export class CellRun implements IDisposable {
   }
 
   private async _waitForEnd(): Promise<IOutcome> {
-    await this._followed.ended;
+    // What waits for this run must not wait forever.
+    await Promise.race([this._followed.ended, this._left.promise]);
     const { execution, error } = this._followed;
     this._execution = execution ?? this._execution;
     const isFinal = FINAL_STATES.has(this._execution.state);
@@ -259,6 +265,7 @@ export class CellRun implements IDisposable {
   private _interval = WRITE_INTERVAL_MS / 2; // before the first write, which is at once
   private _isDetached = false;
   private _isDisposed = false;
+  private readonly _left = new PromiseDelegate<void>();
   private _notebook: INotebookModel;
   private _options: ICellRunOptions;
   private _output: CellOutput | null;

@@ -46,8 +46,10 @@ export class CellRuns {
     const run = new CellRun({ executions: this._executions, authors, ...options, cell });
     this._runs.add(run);
     void run.done.then(() => {
+      if (!this._runs.delete(run)) {
+        return; // the notebook was closed
+      }
       authors?.release(id);
-      this._runs.delete(run);
       const saved = run.cell && !run.notebook.isDisposed ? savedBundle(run.cell) : null;
       if (saved) {
         this.followLate(run.notebook, run.cellId, saved);

@@ -1,6 +1,6 @@
 import { PromiseDelegate } from '@lumino/coreutils';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CellAborted, CellQueue } from './queue';
+import { CellAborted, CellQueue, CellUnfinished } from './queue';
 
 /** A cell whose submission and end the test decides. */
 class Cell {
@@ -136,10 +136,35 @@ describe('CellQueue', () => {
   it('aborts what waits when told, not what runs', async () => {
     enqueue('k', 'g');
     queue.abortWaiting();
+    expect(await results[1]).toBeInstanceOf(CellAborted);
     cells[0].queued.resolve();
     cells[0].done.resolve(true);
-    const outcomes = await Promise.all(results);
-    expect(outcomes[0]).toBe(true);
-    expect(outcomes[1]).toBeInstanceOf(CellAborted);
+    expect(await results[0]).toBe(true);
+    expect(log).toEqual(['k0']);
+  });
+
+  it('runs a cell after what still runs, also if what waited was aborted just before', async () => {
+    enqueue('k', 'g');
+    const [running] = cells;
+    queue.abortWaiting();
+    const next = new Cell('next', 'g', log);
+    void queue.enqueue(next);
+    await settle();
+    expect(log).toEqual(['k0']);
+    running.queued.resolve();
+    running.done.resolve(true);
+    await settle();
+    expect(log).toEqual(['k0', 'next']);
+  });
+
+  it('aborts the cells after one that did not run to its end, also if it may fail', async () => {
+    const first = new Cell('first', 'k', log, true);
+    const second = new Cell('second', 'g', log);
+    const outcomes = [first, second].map(cell => queue.enqueue(cell).catch(e => e));
+    first.queued.resolve();
+    first.done.reject(new CellUnfinished(false));
+    expect(await outcomes[0]).toBeInstanceOf(CellUnfinished);
+    expect(await outcomes[1]).toBeInstanceOf(CellAborted);
+    expect(log).toEqual(['first']);
   });
 });

@@ -30,6 +30,14 @@ export class CellAborted extends Error {
   }
 }
 
+/** A cell did not run to its end, or not at all: those after it must not run, whatever it may raise. */
+export class CellUnfinished extends Error {
+  /** `result`: what its lane returned. */
+  constructor(readonly result: boolean) {
+    super('The cell did not run to its end.');
+  }
+}
+
 export class CellQueue {
   /** Whether nothing is waiting or running. */
   get isEmpty(): boolean {
@@ -40,11 +48,12 @@ export class CellQueue {
   async enqueue(cell: IQueuedCell): Promise<boolean> {
     const epoch = this._epoch;
     const gate = this._gate(cell.lane);
-    const entry = new Entry(cell.lane);
+    const entry = new Entry(cell.lane, gate !== null);
     this._entries.push(entry);
     try {
       if (gate) {
-        await gate;
+        await Promise.race([gate, entry.aborted]);
+        entry.isWaiting = false;
         if (this._epoch !== epoch) {
           throw this._isCancelled
             ? new CellAborted('Cancelled before it ran.', true)
@@ -53,21 +62,25 @@ export class CellQueue {
       }
       return await cell.run(() => entry.submit());
     } catch (reason) {
-      if (!cell.mayFail && this._epoch === epoch) {
+      if ((!cell.mayFail || reason instanceof CellUnfinished) && this._epoch === epoch) {
         this._isCancelled = false;
         this._epoch++;
       }
       throw reason;
     } finally {
-      this._entries.splice(this._entries.indexOf(entry), 1);
+      this._entries = this._entries.filter(other => other !== entry);
       entry.settle();
     }
   }
 
-  /** Abort the cells that wait here; submitted ones are up to their lane. */
+  /** Abort the cells that wait here, at once; submitted ones are up to their lane. */
   abortWaiting(): void {
     this._isCancelled = true;
     this._epoch++;
+    const waiting = this._entries.filter(entry => entry.isWaiting);
+    // What is run next waits for what still runs, and not for these.
+    this._entries = this._entries.filter(entry => !entry.isWaiting);
+    waiting.forEach(entry => entry.abort());
   }
 
   /**
@@ -92,7 +105,15 @@ export class CellQueue {
 }
 
 class Entry {
-  constructor(readonly lane: string) {}
+  constructor(
+    readonly lane: string,
+    public isWaiting: boolean
+  ) {}
+
+  /** Resolves if it is aborted while it waits. */
+  get aborted(): Promise<void> {
+    return this._aborted.promise;
+  }
 
   get isSubmitted(): boolean {
     return this._isSubmitted;
@@ -106,6 +127,10 @@ class Entry {
     return this._settled.promise;
   }
 
+  abort(): void {
+    this._aborted.resolve();
+  }
+
   submit(): void {
     this._isSubmitted = true;
     this._submitted.resolve();
@@ -116,6 +141,7 @@ class Entry {
     this._settled.resolve();
   }
 
+  private _aborted = new PromiseDelegate<void>();
   private _isSubmitted = false;
   private _settled = new PromiseDelegate<void>();
   private _submitted = new PromiseDelegate<void>();

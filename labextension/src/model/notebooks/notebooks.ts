@@ -22,6 +22,7 @@ import { CellOutput, openBundle, savedBundle } from '../cells/celloutput';
 import { CellRuns, codeCells, findCell } from '../cells/cellruns';
 import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from '../cells/reattach';
 import { resolveTarget } from './target';
+import { Views } from './views';
 
 /** How often to retry a group that could not report the state of a cell. */
 const ASK_AGAIN_MS = 10000;
@@ -108,6 +109,10 @@ export class NotebooksModel implements IDistNotebooks {
   }
 
   open(notebook: INotebookModel, file: INotebookFile): IDisposable {
+    return this._views.open(notebook, () => this._open(notebook, file));
+  }
+
+  private _open(notebook: INotebookModel, file: INotebookFile): IDisposable {
     this._files.set(notebook, file);
     const cells = codeCells(notebook);
     const seen = new WeakSet(cells);
@@ -128,12 +133,17 @@ export class NotebooksModel implements IDistNotebooks {
       this._authors.delete(notebook);
       notebook.cells.changed.disconnect(onChanged);
       this._files.delete(notebook);
+      this._executor.release(notebook);
       this._runs.release(notebook);
     });
   }
 
-  async interrupt(notebook: INotebookModel): Promise<void> {
+  abortWaiting(notebook: INotebookModel): void {
     this._executor.abortWaiting(notebook);
+  }
+
+  async interrupt(notebook: INotebookModel): Promise<void> {
+    this.abortWaiting(notebook);
     await this._runs.interrupt(notebook);
   }
 
@@ -295,4 +305,5 @@ export class NotebooksModel implements IDistNotebooks {
   private _runs: CellRuns;
   private _service: Pick<IDistService, 'executions'>;
   private readonly _unanswered: IUnanswered[] = [];
+  private readonly _views = new Views<INotebookModel>();
 }

@@ -3,6 +3,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { Dialog, showDialog } from '@jupyterlab/apputils';
+import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
@@ -53,21 +54,26 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
     void followSettings(notebooks, settings, (translator ?? nullTranslator).load('jupyter_dist'));
     const open = (panel: NotebookPanel): void => {
       void panel.context.ready.then(() => {
-        const { model, path, contentsModel } = panel.context;
         if (panel.isDisposed) {
           return;
         }
-        const saved = Date.parse(contentsModel?.last_modified ?? '') / 1000;
+        const { context } = panel;
+        const { model } = context;
+        const saved = Date.parse(context.contentsModel?.last_modified ?? '') / 1000;
         const opened = notebooks.open(model, {
-          path: () => contents.localPath(panel.context?.path ?? path),
+          path: () => contents.localPath(context.path),
           savedAt: Number.isNaN(saved) ? Infinity : saved
         });
-        panel.context.saveState.connect((_, state) => {
+        const onSave = (_: unknown, state: DocumentRegistry.SaveState): void => {
           if (state === 'started') {
             notebooks.flush(model);
           }
+        };
+        context.saveState.connect(onSave, app);
+        panel.disposed.connect(() => {
+          context.saveState.disconnect(onSave, app);
+          opened.dispose();
         }, app);
-        panel.disposed.connect(() => opened.dispose(), app);
       });
     };
     tracker.forEach(open);

@@ -9,6 +9,9 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/applica
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Kernel } from '@jupyterlab/services';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import { Views } from '../../model/notebooks/views';
 import { IDistExecutions, IFollower } from '../../tokens';
 
 /** What the kernel calls itself, and the target of its comm. */
@@ -21,14 +24,20 @@ export const rankKernelPlugin: JupyterFrontEndPlugin<void> = {
   requires: [INotebookTracker, IDistExecutions],
   activate: (app: JupyterFrontEnd, tracker: INotebookTracker, executions: IDistExecutions): void => {
     const { contents } = app.serviceManager;
-    const open = (panel: NotebookPanel): void => {
-      const greeter = new Greeter(executions, () => contents.localPath(panel.context.path));
-      const { sessionContext } = panel;
+    // The kernel knows one comm of a page: views of one notebook share it.
+    const views = new Views<NotebookPanel['context']>();
+    const greet = (context: NotebookPanel['context']): Greeter => {
+      const greeter = new Greeter(executions, () => contents.localPath(context.path));
+      const { sessionContext } = context;
       sessionContext.kernelChanged.connect(greeter.onKernel, greeter);
       sessionContext.statusChanged.connect(greeter.onStatus, greeter);
-      panel.context.pathChanged.connect(() => greeter.greet(sessionContext), greeter);
-      panel.disposed.connect(() => greeter.dispose(), greeter);
+      context.pathChanged.connect(() => greeter.greet(sessionContext), greeter);
       greeter.greet(sessionContext);
+      return greeter;
+    };
+    const open = ({ context, disposed }: NotebookPanel): void => {
+      const opened = views.open(context, () => greet(context));
+      disposed.connect(() => opened.dispose(), app);
     };
     tracker.forEach(open);
     tracker.widgetAdded.connect((_, panel) => open(panel), app);
@@ -41,7 +50,7 @@ interface IRunning {
   execution: string;
 }
 
-class Greeter {
+class Greeter implements IDisposable {
   constructor(executions: IDistExecutions, path: () => string) {
     this._executions = executions;
     this._path = path;
@@ -69,7 +78,7 @@ class Greeter {
     this._greeted = kernel.id;
     kernel.info
       .then(({ implementation }) => {
-        if (implementation === IMPLEMENTATION && !kernel.isDisposed && kernel.handleComms) {
+        if (implementation === IMPLEMENTATION && !kernel.isDisposed && !this.isDisposed && kernel.handleComms) {
           this._comm?.dispose();
           this._comm = kernel.createComm(IMPLEMENTATION);
           this._comm.onMsg = ({ content }) => this._follow(content.data as unknown as IRunning);
@@ -79,7 +88,11 @@ class Greeter {
       .catch(() => undefined); // it has ended: the next one is greeted
   }
 
+  isDisposed = false;
+
   dispose(): void {
+    this.isDisposed = true;
+    Signal.clearData(this);
     this._release();
     this._comm?.dispose();
     this._comm = null;

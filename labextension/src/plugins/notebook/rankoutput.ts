@@ -55,9 +55,9 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     const replace = (group: string): void => void app.commands.execute(CommandIDs.replace, { group });
     const interrupt = (group: string, ranks: string): void => void service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason));
     const extend = (group: string, execution: string, ranks: string): Promise<void> => service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason));
-    const drift = driftOf(app, service, groups);
-    const add = (registry: IRenderMimeRegistry, panel: NotebookPanel | null = null): void => {
-      const widgets = spacesOf(service, registry, panel?.context ?? null, trans, () => app.hasPlugin(WIDGETS_ID));
+    const drift = driftOf(app, service, groups, tracker);
+    const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null): void => {
+      const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
       registry.addFactory(
         {
           safe: true,
@@ -77,7 +77,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               killRank,
               groups,
               replace,
-              ...drift(panel),
+              ...drift,
               interrupt,
               extend,
               condenses: () => look.condenses,
@@ -89,29 +89,46 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
       );
       addParts(registry);
     };
-    add(rendermime);
-    // Each notebook has its own clone: nested outputs need its resolver and its widget manager.
-    tracker?.forEach(panel => add(panel.content.rendermime, panel));
-    tracker?.widgetAdded.connect((_, panel) => add(panel.content.rendermime, panel), app);
+    add(rendermime, null);
+    followRegistries(app, tracker, add);
     return actions;
   }
 };
+
+/** Each notebook has a registry of its own, because nested outputs need its resolver and its widget manager; its views share it. */
+function followRegistries(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker | null,
+  add: (registry: IRenderMimeRegistry, context: NotebookPanel['context']) => void
+): void {
+  const known = new WeakSet<IRenderMimeRegistry>();
+  const open = ({ content, context }: NotebookPanel): void => {
+    if (!known.has(content.rendermime)) {
+      known.add(content.rendermime);
+      add(content.rendermime, context);
+    }
+  };
+  tracker?.forEach(open);
+  tracker?.widgetAdded.connect((_, panel) => open(panel), app);
+}
 
 /** What a cell's header needs to say what ranks have missed. */
 function driftOf(
   { commands }: JupyterFrontEnd,
   service: IDistService,
-  groups: IDistGroups
-): (panel: NotebookPanel | null) => Omit<IDriftNoteOptions, 'trans'> {
+  groups: IDistGroups,
+  tracker: INotebookTracker | null
+): Omit<IDriftNoteOptions, 'trans'> {
   const missed = new MissedCells(service, groups);
   missed.replaced.connect((_, group) => void commands.execute(CommandIDs.offerCatchUp, { group: group.id }));
   const catchUp = (group: string, execution: string): void => void commands.execute(CommandIDs.catchUp, { group, execution });
-  return panel => ({ missed, catchUp, cellOf: node => cellOf(panel, node) });
+  return { missed, catchUp, cellOf: node => cellOf(tracker, node) };
 }
 
 /** The cell that an element is in. */
-function cellOf(panel: NotebookPanel | null, node: HTMLElement): ICodeCellModel | null {
+function cellOf(tracker: INotebookTracker | null, node: HTMLElement): ICodeCellModel | null {
   const around = node.closest('.jp-Cell');
+  const panel = around && tracker?.find(({ node }) => node.contains(around));
   const cell = around && panel?.content.widgets.find(({ node }) => node === around);
   return cell?.model.type === 'code' ? (cell.model as ICodeCellModel) : null;
 }

@@ -121,6 +121,8 @@ class RankRestart {
   }
 
   private async _restart(panel: NotebookPanel, groups: IGroup[], context: ISessionContext | null): Promise<boolean> {
+    // A kernel cancels its queue when it is restarted: so is what waits in the page, for the kernel or for ranks.
+    this._notebooks.abortWaiting(panel.content.model!);
     try {
       await Promise.all([
         ...groups.map(group => this._service.restartGroup(group.id)),

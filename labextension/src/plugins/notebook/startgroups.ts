@@ -4,6 +4,8 @@ import { Dialog, ICommandPalette, ISessionContextDialogs, showDialog } from '@ju
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookModel, INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { UUID } from '@lumino/coreutils';
+import { Signal } from '@lumino/signaling';
 import { findCell } from '../../model/cells/cellruns';
 import { GroupStarter } from '../../model/groups/starter';
 import type { IReadWanted } from '../../model/groups/wanted';
@@ -46,19 +48,17 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const all = new WeakMap<NotebookPanel, CellOffers>();
-    const panelOf = (notebook: INotebookModel): NotebookPanel | undefined =>
-      tracker.find(({ content }) => content.model === notebook);
+    const viewsOf = (notebook: INotebookModel): NotebookPanel[] => tracker.filter(({ content }) => content.model === notebook);
     notebooks.refused.connect((_, { notebook, cellId, code }) => {
-      const panel = panelOf(notebook);
-      if (panel) {
+      for (const panel of viewsOf(notebook)) {
         const offers = all.get(panel) ?? new CellOffers({ app, starter, groups, panel, dialogs, trans });
         all.set(panel, offers);
         offers.add(cellId, code);
       }
     });
     notebooks.awaitsStart.connect((_, { notebook, cellId, group, answered }) => {
-      const widget = panelOf(notebook)?.content.widgets.find(({ model }) => model.id === cellId);
-      if (widget) {
+      const cells = viewsOf(notebook).flatMap(({ content }) => content.widgets.filter(({ model }) => model.id === cellId));
+      for (const widget of cells) {
         const note = startNote(trans, group);
         widget.node.append(note);
         void answered.then(() => note.remove());
@@ -137,7 +137,8 @@ async function newNotebook(
       nbformat: 4,
       nbformat_minor: 5,
       metadata: { language_info: { name: 'python' }, [METADATA_KEY]: target },
-      cells: [{ id: 'first', cell_type: 'code', metadata: {}, outputs: [], execution_count: null, source: '' }]
+      // A new id: the server knows cells by notebook and id, and keeps the notebook's name from when a cell was submitted.
+      cells: [{ id: UUID.uuid4(), cell_type: 'code', metadata: {}, outputs: [], execution_count: null, source: '' }]
     };
     // If it fails, the notebook offers to try again.
     starter.start(name, target.start, local).catch(reason => notifyError(reason));
@@ -216,7 +217,8 @@ class CellOffers {
     const { panel, starter } = _options;
     starter.changed.connect(this._update, this);
     panel.content.model!.metadataChanged.connect(this._update, this);
-    panel.disposed.connect(() => starter.changed.disconnect(this._update, this));
+    // The model may stay open in another view.
+    panel.disposed.connect(() => Signal.clearData(this));
   }
 
   add(cellId: string, code: string): void {

@@ -1,0 +1,347 @@
+import type { ISessionContext } from '@jupyterlab/apputils';
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import { INotebookCellExecutor, NotebookModel, StaticNotebook } from '@jupyterlab/notebook';
+import { PromiseDelegate } from '@lumino/coreutils';
+import { DisposableDelegate, IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
+import { DistError } from '../../services/errors';
+import type { ExecutionState, IExecution, IGroup, IRunRequest, Topic } from '../../services/protocol';
+import { ROAD_PROTOCOL } from '../../services/protocol';
+import type { IDistGroups, IDistService } from '../../tokens';
+import { codeCells } from '../cells/cellruns';
+import { ExecutionsModel } from '../executions/executions';
+import { NotebooksModel } from './notebooks';
+
+/** The server: what it was asked to run, and what it says of it. */
+class Server {
+  readonly requests: IRunRequest[] = [];
+
+  subscribe(topic: Topic, handler: ITopicHandler): ITopicSubscription {
+    const { execution: id } = topic as { execution: string };
+    this._handlers.add([id, handler]);
+    return Object.assign(new DisposableDelegate(() => undefined), { resubscribe: () => undefined }) as ITopicSubscription;
+  }
+
+  run = async (_: string, request: IRunRequest): Promise<IExecution> => {
+    this.requests.push(request);
+    if (request.ask_first && request.code.includes('barrier')) {
+      throw new DistError({ code: 'needs_all_ranks', message: 'barrier needs all 2 ranks.', hint: '' });
+    }
+    return this._execution(`e${this.requests.length}`, 'running', request.cell_id);
+  };
+
+  cancel = async (): Promise<void> => undefined;
+  executions = async (): Promise<IExecution[]> => [];
+  starting = (): null => null;
+  connectionChanged = new Signal<unknown, boolean>({});
+
+  /** The n-th execution has ended. */
+  end(n: number): void {
+    for (const [id, handler] of this._handlers) {
+      if (id === `e${n}`) {
+        handler.receive({ type: 'execution', group: 'g', execution: this._execution(id, 'ok', null) });
+      }
+    }
+  }
+
+  private _execution(id: string, state: ExecutionState, cell: string | null = null): IExecution {
+    const times = { queued_at: 1, started_at: 1, ended_at: state === 'ok' ? 2 : null };
+    return { id, group: 'g', ranks: '0-1', state, cell_id: cell, notebook: null, owner: null, execution_count: 7, statuses: [], error: null, ...times };
+  }
+
+  private readonly _handlers = new Set<[string, ITopicHandler]>();
+}
+
+/** A kernel, and JupyterLab's executor: what it answers, the test says. */
+class Kernel {
+  readonly ran: string[] = [];
+  readonly results = new Map<string, PromiseDelegate<boolean>>();
+  /** What it answers to nothing, which it gets when a cell was left to it. */
+  nothing = new PromiseDelegate<string>();
+  asked = 0;
+  readonly statusChanged = new Signal<unknown, string>({});
+  readonly kernelChanged = new Signal<unknown, { oldValue: unknown }>({});
+  pendingInput = false;
+  isTerminating = false;
+  readonly session = {
+    kernel: {
+      requestExecute: () => {
+        this.asked += 1;
+        return { done: this.nothing.promise.then(status => ({ content: { status } })) };
+      }
+    }
+  };
+
+  runCell = ({ cell }: INotebookCellExecutor.IRunCellOptions): Promise<boolean> => {
+    const { id } = cell.model;
+    this.ran.push(id);
+    const result = new PromiseDelegate<boolean>();
+    this.results.set(id, result);
+    return result.promise;
+  };
+}
+
+const GROUP = { id: 'g', name: 'train', world_size: 2, state: 'ready', protocol: ROAD_PROTOCOL } as unknown as IGroup;
+const find = (name: string): IGroup | null => (['g', 'train'].includes(name) ? GROUP : null);
+const GROUPS = { ready: Promise.resolve(), groups: [GROUP], find } as unknown as IDistGroups;
+const ON_KERNEL = { jupyter_dist: { target: 'kernel' } };
+
+const turns = async (): Promise<void> => {
+  for (let i = 0; i < 30; i++) {
+    await Promise.resolve();
+  }
+};
+
+/** After the task in which *Run All* has run its cells. */
+const later = (): Promise<void> => new Promise(resolve => setTimeout(resolve));
+
+let server: Server;
+let kernel: Kernel;
+let notebook: NotebookModel;
+let notebooks: NotebooksModel;
+let views: IDisposable[];
+/** The cells' widgets. */
+let widgets: Record<string, { model: ICodeCellModel; isDisposed: boolean }>;
+
+/** Open a notebook on ranks, in two views; cells whose id begins with k go to the kernel. */
+function open(sources: Record<string, string>): void {
+  notebook.fromJSON({
+    nbformat: 4,
+    nbformat_minor: 5,
+    metadata: { jupyter_dist: { group: 'train', ranks: '0' } },
+    cells: Object.entries(sources).map(([id, source]) => ({
+      id,
+      source,
+      cell_type: 'code',
+      outputs: [],
+      execution_count: null,
+      metadata: id.startsWith('k') ? ON_KERNEL : {}
+    }))
+  });
+  widgets = Object.fromEntries(codeCells(notebook).map(model => [model.id, { model, isDisposed: false, outputHidden: false }]));
+  const file = { path: () => 'a.ipynb', savedAt: 0 };
+  views = [notebooks.open(notebook, file), notebooks.open(notebook, file)];
+}
+
+function run(id: string): Promise<unknown> {
+  return notebooks.executor
+    .runCell({
+      cell: widgets[id],
+      notebook,
+      notebookConfig: StaticNotebook.defaultNotebookConfig,
+      onCellExecuted: () => undefined,
+      onCellExecutionScheduled: () => undefined,
+      sessionContext: kernel as unknown as ISessionContext
+    } as unknown as INotebookCellExecutor.IRunCellOptions)
+    .catch(reason => (reason as Error).message);
+}
+
+const sent = (): string[] => server.requests.map(({ code }) => code);
+
+afterEach(() => void vi.restoreAllMocks());
+
+beforeEach(() => {
+  // Yjs warns of cells that JupyterLab makes before they are in a document.
+  vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+  server = new Server();
+  kernel = new Kernel();
+  notebook = new NotebookModel();
+  const executions = new ExecutionsModel(server as unknown as ConstructorParameters<typeof ExecutionsModel>[0]);
+  notebooks = new NotebooksModel({ executions, groups: GROUPS, service: server as unknown as IDistService });
+  notebooks.runKernelCellsBy(kernel);
+});
+
+describe('a notebook in two views', () => {
+  it.each([0, 1])('keeps its runs when view %i is closed', async view => {
+    open({ a: 'print(1)', k: 'x', b: 'print(2)' });
+    const results = ['a', 'k'].map(run);
+    await turns();
+    views[view].dispose();
+    expect(notebooks.isRunning(notebook)).toBe(true);
+    server.end(1);
+    expect(await results[0]).toBe(true);
+    expect(notebooks.isRunning(notebook)).toBe(false);
+    expect(widgets.a.model.executionState).toBe('idle');
+    expect(widgets.a.model.executionCount).toBe(7);
+    expect(JSON.stringify(widgets.a.model.outputs.toJSON())).toContain('"state":"ok"');
+    await turns();
+    expect(kernel.ran).toEqual(['k']);
+    kernel.results.get('k')!.resolve(true);
+    await results[1];
+    void run('b');
+    await turns();
+    expect(server.requests.map(request => request.notebook)).toEqual(['a.ipynb', 'a.ipynb']);
+  });
+
+  it('lets nothing wait forever when both are closed', async () => {
+    open({ a: 'print(1)', k: 'x' });
+    widgets.a.model.setMetadata('tags', ['raises-exception']);
+    const results = ['a', 'k'].map(run);
+    await turns();
+    views.forEach(view => view.dispose());
+    expect(notebooks.isRunning(notebook)).toBe(false);
+    expect(await results[1]).toBe(false);
+    expect(await results[0]).toBe(true);
+    expect(kernel.ran).toEqual([]);
+    // What was written stays as it was.
+    expect(JSON.stringify(widgets.a.model.outputs.toJSON())).toContain('"state":"running"');
+  });
+});
+
+describe('a rank cell behind a kernel cell', () => {
+  let results: Promise<unknown>[];
+
+  async function runAll(): Promise<void> {
+    results = ['k', 'a'].map(run);
+    await turns();
+  }
+
+  beforeEach(async () => {
+    open({ k: 'x', a: 'print(1)' });
+    widgets.k.model.setMetadata('tags', ['raises-exception']);
+    await runAll();
+  });
+
+  const expectNotSent = async (): Promise<void> => {
+    expect(await results[1]).toContain('Aborted');
+    expect(sent()).toEqual([]);
+    expect(widgets.a.model.executionState).toBe('idle');
+  };
+
+  it('runs after it', async () => {
+    kernel.results.get('k')!.resolve(true);
+    await turns();
+    expect(sent()).toEqual(['print(1)']);
+  });
+
+  it.each(['restarting', 'autorestarting', 'terminating', 'dead'])('does not run when the kernel is %s', async status => {
+    kernel.statusChanged.emit(status);
+    kernel.results.get('k')!.resolve(false);
+    expect(await results[0]).toBe(false);
+    await expectNotSent();
+  });
+
+  it('does not run when the kernel was changed', async () => {
+    kernel.kernelChanged.emit({ oldValue: {} });
+    kernel.results.get('k')!.resolve(false);
+    await expectNotSent();
+  });
+
+  it.each(['pendingInput', 'isTerminating'] as const)('does not run when JupyterLab refuses the kernel cell: %s', async reason => {
+    kernel.results.get('k')!.resolve(true);
+    await turns();
+    server.end(1);
+    await results[1];
+    server.requests.splice(0);
+    kernel[reason] = true;
+    await runAll();
+    kernel.results.get('k')!.resolve(reason === 'isTerminating');
+    expect(await results[0]).toBe(reason === 'isTerminating');
+    await expectNotSent();
+  });
+
+  // Moved, deleted, run again, or a view was closed: the kernel still runs it, and aborts what follows if it fails.
+  it.each([true, false])('waits for the end of one that JupyterLab left to the kernel; disposed: %s', async isDisposed => {
+    widgets.k.isDisposed = isDisposed;
+    kernel.results.get('k')!.resolve(false);
+    await turns();
+    expect(kernel.asked).toBe(1);
+    expect(sent()).toEqual([]);
+    kernel.nothing.resolve('ok');
+    expect(await results[0]).toBe(false);
+    await turns();
+    expect(sent()).toEqual(['print(1)']);
+  });
+
+  it('does not run when the kernel aborts after it, or is restarted meanwhile', async () => {
+    kernel.results.get('k')!.resolve(false);
+    kernel.nothing.resolve('aborted');
+    await expectNotSent();
+    kernel.nothing = new PromiseDelegate();
+    await runAll();
+    kernel.results.get('k')!.resolve(false);
+    kernel.nothing.reject(new Error('Canceled future for execute_request message before replies were done'));
+    await expectNotSent();
+  });
+
+  it('does not run when it was moved and its output is an error', async () => {
+    kernel.results.get('k')!.resolve(true);
+    await turns();
+    server.end(1);
+    await results[1];
+    server.requests.splice(0);
+    widgets.k.model.deleteMetadata('tags');
+    await runAll();
+    widgets.k.isDisposed = true;
+    widgets.k.model.outputs.add({ output_type: 'error', ename: 'ValueError', evalue: '', traceback: [] });
+    kernel.results.get('k')!.resolve(false);
+    await expectNotSent();
+  });
+
+  it('does not run when what waits is aborted, as before a restart', async () => {
+    notebooks.abortWaiting(notebook);
+    // At once: what is written later could be the output of the next run.
+    expect(await results[1]).toBe(false);
+    expect(JSON.stringify(widgets.a.model.outputs.toJSON())).toContain('Cancelled before it ran.');
+    void run('a');
+    await turns();
+    expect(sent()).toEqual([]);
+    kernel.results.get('k')!.resolve(true);
+    await turns();
+    expect(sent()).toEqual(['print(1)']);
+  });
+});
+
+describe('a kernel cell behind a rank cell', () => {
+  let results: Promise<unknown>[];
+
+  beforeEach(async () => {
+    open({ a: 'print(1)', k: 'x', b: 'print(2)' });
+    results = ['a', 'k', 'b'].map(run);
+    await turns();
+  });
+
+  it('does not run when the kernel was restarted meanwhile, nor do the cells after it', async () => {
+    kernel.statusChanged.emit('restarting');
+    server.end(1);
+    expect(await results[1]).toBe(false);
+    expect(await results[2]).toContain('Aborted');
+    expect(kernel.ran).toEqual([]);
+    expect(widgets.k.model.executionState).toBe('idle');
+    expect(sent()).toEqual(['print(1)']);
+  });
+
+  it('runs on a kernel that was started meanwhile', async () => {
+    kernel.kernelChanged.emit({ oldValue: null });
+    kernel.statusChanged.emit('starting');
+    server.end(1);
+    await results[0];
+    await turns();
+    expect(kernel.ran).toEqual(['k']);
+  });
+});
+
+describe('the question about cells that need all ranks', () => {
+  it('is asked again when such a cell is run again, while another runs for hours', async () => {
+    const asked: string[] = [];
+    const answers: ('cancel' | 'all')[] = ['cancel', 'all'];
+    notebooks.askFirst = async message => answers[asked.push(message) - 1];
+    open({ a: 'train()', b: 'barrier(1)', c: 'barrier(2)' });
+    void run('a');
+    await later();
+    expect(await run('b')).toContain('Aborted');
+    await later();
+    // Once for the cells of one command.
+    void run('b');
+    void run('c');
+    await later();
+    expect(asked).toHaveLength(2);
+    expect(server.requests.filter(({ ask_first: asks }) => !asks).map(({ code, ranks }) => [code, ranks])).toEqual([
+      ['barrier(1)', 'all'],
+      ['barrier(2)', 'all']
+    ]);
+    expect(notebooks.isRunning(notebook)).toBe(true);
+  });
+});
