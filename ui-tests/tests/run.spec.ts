@@ -310,7 +310,7 @@ test.describe(() => {
     const cell = lab.cell(page, 0);
     await cell.editor.click();
     await page.keyboard.press('Control+Enter');
-    await expect(cell.node).toContainText('is shown here when the page is connected again');
+    await expect(cell.node).toContainText('is shown here as soon as the server says so');
     await expect(cell.node).toContainText('502');
 
     isLost = false;

@@ -40,9 +40,7 @@ UNREACHED = (502, 503, 504)  # what a proxy answers for a server that is not the
 # Errors that leave open whether a change was made.
 UNSURE = ("timed_out", "server_gone")
 _LOOK_FIRST = "It may have been carried out: look at the group's state and executions before you repeat it."
-_LOOK_LATER = (
-    "It may be carried out as soon as the agent responds: look at the group then, before you repeat it."
-)
+_LOOK_LATER = "It may be carried out as soon as the agent responds: look at the group then, before you repeat it."
 
 
 class SilentServerError(JupyterDistError):

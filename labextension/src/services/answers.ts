@@ -1,5 +1,5 @@
 /** Reads the answers to requests, which may be those of a proxy in between. */
-import { DistError } from './errors';
+import { DistError, isPassing } from './errors';
 import type { IErrorBody } from './protocol';
 import { translation } from './translation';
 
@@ -44,6 +44,17 @@ export function errorBody(response: Response, text: string): IErrorBody {
       ? trans.__('Check that the server extension is enabled: jupyter server extension list.')
       : ''
   };
+}
+
+/** The error of a change that may be made all the same, because the answer to an earlier request for it was lost. */
+export function unanswered(reason: unknown): unknown {
+  if (!(reason instanceof DistError)) {
+    return reason;
+  }
+  const { code, message, status } = reason;
+  // The server's hint says that nothing changes.
+  const hint = isPassing(reason) ? translation().__('It may be done when the agent responds: look before you repeat it.') : reason.hint;
+  return new DistError({ code, message, hint }, status, true);
 }
 
 export function unreachable(message: string): IErrorBody {

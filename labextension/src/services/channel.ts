@@ -37,6 +37,9 @@ const MAX_REFUSALS = 200;
 /** A cell is answered at once; after this time, the connection is probably lost. */
 const SUBMIT_MS = 10000;
 
+/** The answer to a cell that was sent here, or that there is none. */
+export type Submitted = IExecution | 'unsent' | 'unanswered';
+
 export class Channel implements IDisposable {
   constructor(settings: ServerConnection.ISettings) {
     this._settings = settings;
@@ -99,21 +102,21 @@ export class Channel implements IDisposable {
   }
 
   /**
-   * Run a cell. Resolves to null if it was not sent, or if it is not known whether it arrived: the caller sends it by
-   * REST then, with the same key, and the server does not run it twice. Rejects with the server's DistError.
+   * Run a cell. If it was not sent, or it is not known whether it arrived, the caller sends it by REST with the same
+   * key, and the server does not run it twice. Rejects with the server's DistError.
    */
-  submit(group: string, cell: IRunRequest, key: string): Promise<IExecution | null> {
+  submit(group: string, cell: IRunRequest, key: string): Promise<Submitted> {
     const message: ISubmitMessage = { type: 'submit', key, group, cell };
     if (!this.connected || !this._accepts.includes(message.type)) {
-      return Promise.resolve(null);
+      return Promise.resolve('unsent');
     }
-    const answer = new PromiseDelegate<IExecution | null>();
+    const answer = new PromiseDelegate<Submitted>();
     this._pending.set(key, answer);
     if (!this._send(message)) {
       this._pending.delete(key);
-      return Promise.resolve(null);
+      return Promise.resolve('unsent');
     }
-    const timer = setTimeout(() => answer.resolve(null), SUBMIT_MS);
+    const timer = setTimeout(() => answer.resolve('unanswered'), SUBMIT_MS);
     return answer.promise.finally(() => {
       clearTimeout(timer);
       this._pending.delete(key);
@@ -297,7 +300,7 @@ export class Channel implements IDisposable {
     this._accepts = [];
     this._granted.clear();
     for (const pending of this._pending.values()) {
-      pending.resolve(null);
+      pending.resolve('unanswered');
     }
     if (socket) {
       socket.onopen = socket.onmessage = socket.onclose = null;
@@ -318,7 +321,7 @@ export class Channel implements IDisposable {
   /** Connect again: the connection was closed, or is dead. */
   private _onClose: () => void = () => undefined;
   /** The cells that were sent and not answered, by their key. */
-  private _pending = new Map<string, PromiseDelegate<IExecution | null>>();
+  private _pending = new Map<string, PromiseDelegate<Submitted>>();
   private _poll: Poll<void, Error>;
   /** For the last messages to widgets, by their key. */
   private _refusals = new Map<string, (error: DistError) => void>();

@@ -4,18 +4,21 @@ import { translation } from './translation';
 
 /** An error from the server: a stable code, a sentence and a hint. */
 export class DistError extends Error {
-  constructor(body: IErrorBody, status: number | null = null) {
+  constructor(body: IErrorBody, status: number | null = null, isUnanswered = false) {
     super(body.message);
     this.name = 'DistError';
     this.code = body.code;
     this.hint = body.hint ?? '';
     this.status = status;
+    this.isUnanswered = isUnanswered;
   }
 
   readonly code: string;
   readonly hint: string;
   /** The HTTP status; null if the server was not reached. */
   readonly status: number | null;
+  /** Whether the answer to an earlier request for the same change was lost: it may be made all the same. */
+  readonly isUnanswered: boolean;
 }
 
 /** Errors of a subscription that are still there when the server is asked again. */

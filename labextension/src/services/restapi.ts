@@ -5,7 +5,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
-import { errorBody, parseAnswer, unreachable } from './answers';
+import { errorBody, parseAnswer, unanswered, unreachable } from './answers';
 import { DistError } from './errors';
 import type {
   ICommRequest,
@@ -186,8 +186,15 @@ export async function listSamples(settings: Settings, group: string, since: numb
   return request(settings, 'GET', ['groups', group, 'samples'], undefined, query);
 }
 
-export async function runExecution(settings: Settings, group: string, body: IRunRequest, key: string): Promise<IExecution> {
-  return requestOnce(settings, ['groups', group, 'executions'], body, { key, forMs: RETRY_CELL_FOR_MS });
+/** `isUnanswered`: whether the cell was sent before, with the same key. */
+export async function runExecution(
+  settings: Settings,
+  group: string,
+  body: IRunRequest,
+  key: string,
+  isUnanswered: boolean
+): Promise<IExecution> {
+  return requestOnce(settings, ['groups', group, 'executions'], body, { key, forMs: RETRY_CELL_FOR_MS, isUnanswered });
 }
 
 export async function listExecutions(settings: Settings, group: string): Promise<{ executions: IExecution[] }> {
@@ -304,25 +311,33 @@ async function hasCookie(settings: Settings, group: string): Promise<boolean> {
   }
 }
 
+interface IOnce {
+  key: string;
+  forMs: number;
+  /** Whether it was sent before, with the same key, and not answered. */
+  isUnanswered: boolean;
+}
+
 /**
  * POST a change, and retry if the answer is lost: the server recognizes the
- * key and does not repeat the change.
+ * key and does not repeat the change. What it says to a later attempt need not be true of the one whose answer was lost.
  */
 async function requestOnce<T>(
   settings: Settings,
   path: string[],
   body: object,
-  { key = UUID.uuid4(), forMs = RETRY_FOR_MS } = {}
+  { key, forMs, isUnanswered }: IOnce = { key: UUID.uuid4(), forMs: RETRY_FOR_MS, isUnanswered: false }
 ): Promise<T> {
-  const began = performance.now();
+  const until = performance.now() + forMs;
   let pause = RETRY_MS;
   for (let attempt = 1; ; attempt++) {
     try {
       return await request(settings, 'POST', path, body, undefined, key);
     } catch (reason) {
       const lost = reason instanceof DistError && LOST_ANSWERS.includes(reason.code);
-      if (!lost || (attempt >= MIN_ATTEMPTS && performance.now() - began + pause > forMs)) {
-        throw reason;
+      isUnanswered ||= lost;
+      if (!lost || (attempt >= MIN_ATTEMPTS && performance.now() + pause > until)) {
+        throw isUnanswered ? unanswered(reason) : reason;
       }
       await new Promise(resolve => setTimeout(resolve, pause));
       pause = Math.min(pause * 2, MAX_RETRY_MS);

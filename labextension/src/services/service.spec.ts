@@ -117,6 +117,20 @@ describe('a cell whose answer is lost', () => {
     service.dispose();
   });
 
+  test.each([true, false])('may run although it is refused then; sent before: %s', async isSent => {
+    const body = { error: { code: 'agent_unreachable', message: 'The agent is stopped.', hint: 'Variables are kept.' } };
+    const { service, socket } = await openPage(async () => new Response(JSON.stringify(body), { status: 503 }));
+    if (!isSent) {
+      (socket as unknown as { onclose(): void }).onclose();
+    }
+    const answer = service.run('g', CELL).catch(reason => reason);
+    await vi.advanceTimersByTimeAsync(11000); // without an answer to what was sent by the WebSocket
+    const hint = isSent ? expect.stringContaining('when the agent responds') : 'Variables are kept.';
+    expect(await answer).toMatchObject({ code: 'agent_unreachable', isUnanswered: isSent, hint });
+    expect(asked).toHaveLength(1);
+    service.dispose();
+  });
+
   test('is an error after half a minute, and not asked for any more', async () => {
     const { service, socket } = await openPage(gateway);
     const answer = service.run('g', CELL).catch(reason => reason);

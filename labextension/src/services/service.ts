@@ -273,8 +273,10 @@ export class DistService implements IService {
 
   async run(group: string, request: IRunRequest): Promise<IExecution> {
     const key = UUID.uuid4();
-    const execution = await this._channel.submit(group, request, key);
-    return execution ?? restapi.runExecution(this._settings, group, request, key);
+    const submitted = await this._channel.submit(group, request, key);
+    return typeof submitted === 'string'
+      ? restapi.runExecution(this._settings, group, request, key, submitted === 'unanswered')
+      : submitted;
   }
 
   async executions(group: string): Promise<IExecution[]> {

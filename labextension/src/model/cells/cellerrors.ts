@@ -1,7 +1,7 @@
 /** Errors of cells on ranks, in the form of kernel errors, which JupyterLab knows. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { KernelError } from '@jupyterlab/notebook';
-import type { DistError } from '../../services/errors';
+import { type DistError, isPassing } from '../../services/errors';
 import { translation } from '../../services/translation';
 import { asOutput } from './celloutput';
 import type { IOutcome } from './cellrun';
@@ -20,13 +20,14 @@ export function refuse(model: ICodeCellModel | null, error: DistError): KernelEr
 }
 
 /** A hint for users of the page; the server's hints are for programs, too. */
-function hintFor({ code, hint }: DistError): string {
+function hintFor(error: DistError): string {
   const trans = translation();
-  const words: Record<string, string> = {
-    unknown_group: trans.__('Choose another group in the rank picker in the toolbar, or start one there with "Start group\u2026".'),
-    server_unreachable: trans.__('If the cell has reached its ranks it runs, and is shown here when the page is connected again.')
-  };
-  return words[code] ?? hint;
+  if (error.isUnanswered && (isPassing(error) || error.code === 'server_unreachable')) {
+    return trans.__('If the cell has reached its ranks it runs, and is shown here as soon as the server says so.');
+  }
+  return error.code === 'unknown_group'
+    ? trans.__('Choose another group in the rank picker in the toolbar, or start one there with "Start group\u2026".')
+    : error.hint;
 }
 
 /** The error of a cell on ranks that failed. */

@@ -34,10 +34,20 @@ export interface IExecutorOptions {
   starting(name: string): Promise<void> | null;
   /** Called with a cell that the server refused, or that was lost. */
   onRefused(cell: IRefusedCell): void;
+  /** Called with a cell that was sent, and may run all the same. */
+  onUnanswered(cell: IUnanswered): void;
   /** Called with a cell that waits for that answer. */
   onAwaitsStart(cell: IAwaitingCell): void;
   /** The path of a notebook on the server. */
   pathOf(notebook: INotebookModel): string | undefined;
+}
+
+/** A cell that was sent to ranks and not answered: it may be running. */
+export interface IUnanswered {
+  readonly notebook: INotebookModel;
+  readonly cellId: string;
+  /** When the newest run of the notebook that was known then was submitted, in the server's time; undefined if none was. */
+  readonly since: number | undefined;
 }
 
 export class RankCellExecutor implements INotebookCellExecutor {
@@ -73,11 +83,6 @@ export class RankCellExecutor implements INotebookCellExecutor {
   /** Abort the waiting cells of a closed notebook; one that is being submitted is not interrupted. */
   release(notebook: INotebookModel): void {
     this._queues.get(notebook)?.abortWaiting();
-  }
-
-  /** When the last run of this page was submitted, in the server's time; null if it has submitted none. */
-  lastQueuedAt(notebook: INotebookModel): number | null {
-    return this._last.get(notebook)?.execution.queued_at ?? null;
   }
 
   private async _enqueueForKernel(
@@ -169,6 +174,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     const { notebook, cellId, code, target, recordTiming } = job;
     const { runs } = this._options;
     const interrupts = this._interrupts.get(notebook);
+    const since = runs.lastQueuedAt(notebook);
     let execution: IExecution;
     try {
       execution = await this._submit(job);
@@ -177,8 +183,12 @@ export class RankCellExecutor implements INotebookCellExecutor {
         idle(job);
         return aborted(reason);
       }
+      const { code = '', isUnanswered } = reason as DistError;
       const error = refuse(findCell(notebook, cellId), reason as DistError);
-      this._options.onRefused({ notebook, cellId, code: (reason as DistError).code ?? '' });
+      if (isUnanswered) {
+        this._options.onUnanswered({ notebook, cellId, since });
+      }
+      this._options.onRefused({ notebook, cellId, code });
       return error;
     }
     const group = this._describe(execution, target);

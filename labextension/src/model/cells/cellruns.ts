@@ -34,6 +34,11 @@ export class CellRuns {
   }
 
   /** Show an execution in a cell until it ends. */
+  /** When the newest run of a notebook was submitted that this page has had, in the server's time. */
+  lastQueuedAt(notebook: INotebookModel): number | undefined {
+    return this._lastQueuedAt.get(notebook);
+  }
+
   start(options: IStartOptions): CellRun {
     const { notebook, cellId } = options;
     this.detach(notebook, cellId);
@@ -45,6 +50,8 @@ export class CellRuns {
     }
     const run = new CellRun({ executions: this._executions, authors, ...options, cell });
     this._runs.add(run);
+    const queuedAt = Math.max(options.execution.queued_at, this.lastQueuedAt(notebook) ?? -Infinity);
+    this._lastQueuedAt.set(notebook, queuedAt);
     void run.done.then(() => {
       if (!this._runs.delete(run)) {
         return; // the notebook was closed
@@ -167,6 +174,7 @@ export class CellRuns {
   private _executions: IDistExecutions;
   private _late = new Map<INotebookModel, Map<string, LateOutput>>();
   private _runs = new Set<CellRun>();
+  private readonly _lastQueuedAt = new WeakMap<INotebookModel, number>();
 }
 
 export function codeCells(notebook: INotebookModel): ICodeCellModel[] {

@@ -17,7 +17,7 @@ import type {
   IRefusedCell
 } from '../../tokens';
 import { Authors } from './authors';
-import { RankCellExecutor } from '../cells/cellexecutor';
+import { IUnanswered, RankCellExecutor } from '../cells/cellexecutor';
 import { CellOutput, openBundle, savedBundle } from '../cells/celloutput';
 import { CellRuns, codeCells, findCell } from '../cells/cellruns';
 import { findAttachments, IAttachment, IFoundCell, IKnown, lostBundle } from '../cells/reattach';
@@ -26,6 +26,8 @@ import { Views } from './views';
 
 /** How often to retry a group that could not report the state of a cell. */
 const ASK_AGAIN_MS = 10000;
+/** For two minutes: TCP delivers what it still had when a connection is back. */
+const LOOKS = 12;
 
 /** The states in which the server knows all executions of a group; otherwise it waits for the group's agent. */
 const TELLING: ReadonlySet<string> = new Set<GroupState>([
@@ -41,15 +43,7 @@ const TELLING: ReadonlySet<string> = new Set<GroupState>([
 export interface INotebooksOptions {
   executions: IDistExecutions;
   groups: IDistGroups;
-  service: Pick<IDistService, 'executions' | 'starting' | 'connectionChanged'>;
-}
-
-/** A cell that was sent to ranks and not answered: it may be running. */
-interface IUnanswered {
-  notebook: INotebookModel;
-  cellId: string;
-  /** What this page had submitted before it, in the server's time; undefined if nothing. */
-  since?: number;
+  service: Pick<IDistService, 'connected' | 'connectionChanged' | 'executions' | 'starting'>;
 }
 
 interface IAttachOptions {
@@ -59,8 +53,8 @@ interface IAttachOptions {
   settled?: Promise<void>;
   /** What was submitted later is shown, in the server's time; by default, what is newer than the file. */
   since?: number;
-  /** The cells were sent to ranks, and nothing is known of that. */
-  isUnanswered?: boolean;
+  /** How often to look again for cells that were sent to ranks and not answered: what was sent can arrive late. */
+  looks?: number;
 }
 
 export class NotebooksModel implements IDistNotebooks {
@@ -77,7 +71,8 @@ export class NotebooksModel implements IDistNotebooks {
       emptyCache: () => this.emptyCache,
       askFirst: () => this.askFirst,
       starting: name => options.service.starting(name),
-      onRefused: cell => this._onRefused(cell),
+      onRefused: cell => this._refused.emit(cell),
+      onUnanswered: cell => this._onUnanswered(cell),
       onAwaitsStart: cell => this._awaitsStart.emit(cell),
       pathOf: notebook => this._files.get(notebook)?.path()
     });
@@ -175,23 +170,22 @@ export class NotebooksModel implements IDistNotebooks {
     }
   }
 
-  private _onRefused(cell: IRefusedCell): void {
-    if (cell.code === 'server_unreachable') {
-      const { notebook, cellId } = cell;
-      this._unanswered.push({ notebook, cellId, since: this._executor.lastQueuedAt(notebook) ?? undefined });
+  /** Show the execution of a cell whose answer was lost, as soon as the server can be asked and has it. */
+  private _onUnanswered(unanswered: IUnanswered): void {
+    if (!this._service.connected) {
+      this._unanswered.push(unanswered);
+      return;
     }
-    this._refused.emit(cell);
+    const { notebook, cellId, since } = unanswered;
+    const cell = findCell(notebook, cellId);
+    if (cell) {
+      void this._attach({ notebook, cells: [cell], since, looks: LOOKS });
+    }
   }
 
-  /** Show the executions of cells whose answer was lost, now that the server can be asked. */
   private _onConnection(_: unknown, isConnected: boolean): void {
     if (isConnected) {
-      for (const { notebook, cellId, since } of this._unanswered.splice(0)) {
-        const cell = findCell(notebook, cellId);
-        if (cell) {
-          void this._attach({ notebook, cells: [cell], since, isUnanswered: true });
-        }
-      }
+      this._unanswered.splice(0).forEach(unanswered => this._onUnanswered(unanswered));
     }
   }
 
@@ -221,22 +215,31 @@ export class NotebooksModel implements IDistNotebooks {
     const found = cells
       .map(({ id }) => findCell(notebook, id))
       .filter(cell => cell !== null && !this._runs.has(notebook, cell.id))
-      .map(cell => ({ id: cell!.id, bundle: savedBundle(cell!) }));
-    for (const at of findAttachments(found, known, file.path(), since ?? file.savedAt)) {
-      this._show(notebook, at);
-    }
+      .map(cell => ({ id: cell!.id, bundle: savedBundle(cell!) }))
+      .filter(({ bundle }) => wanted.looks === undefined || bundle === null);
+    const attachments = findAttachments(found, known, file.path(), since ?? file.savedAt);
+    attachments.forEach(at => this._show(notebook, at));
     const listed = new Set(known.executions.map(({ id }) => id));
     for (const { id, bundle } of found) {
       if (bundle && listed.has(bundle.execution_id) && findCell(notebook, id)?.trusted) {
         this._runs.followLate(notebook, id, bundle);
       }
     }
+    const shown = new Set(attachments.map(({ id }) => id));
+    this._lookAgain(wanted, found.filter(({ id }) => !shown.has(id)), known.silent);
+  }
+
+  /** Look again for the executions of these cells, as long as their groups do not answer, or what was sent may arrive. */
+  private _lookAgain(wanted: IAttachOptions, cells: readonly IFoundCell[], silent: ReadonlySet<string>): void {
     const isSilent = ({ id, bundle }: IFoundCell): boolean => {
-      const isOpen = bundle ? !FINAL_STATES.has(bundle.state) : wanted.isUnanswered === true;
-      return isOpen && known.silent.has(bundle?.group.id ?? this._groupOf(notebook, id));
+      const isOpen = bundle ? !FINAL_STATES.has(bundle.state) : wanted.looks !== undefined;
+      return isOpen && silent.has(bundle?.group.id ?? this._groupOf(wanted.notebook, id));
     };
-    if (found.some(isSilent)) {
+    if (cells.some(isSilent)) {
       setTimeout(() => void this._attach(wanted), ASK_AGAIN_MS);
+    } else if (wanted.looks && cells.length > 0) {
+      const looks = wanted.looks - 1;
+      setTimeout(() => void this._attach({ ...wanted, looks }), ASK_AGAIN_MS);
     }
   }
 
@@ -303,7 +306,7 @@ export class NotebooksModel implements IDistNotebooks {
   private _refused = new Signal<this, IRefusedCell>(this);
   private _awaitsStart = new Signal<this, IAwaitingCell>(this);
   private _runs: CellRuns;
-  private _service: Pick<IDistService, 'executions'>;
+  private _service: Pick<IDistService, 'connected' | 'executions'>;
   private readonly _unanswered: IUnanswered[] = [];
   private readonly _views = new Views<INotebookModel>();
 }
