@@ -110,8 +110,9 @@ class Node:
         """Yield what the command has printed from there on, and its exit code. Ends when there is a newer follower."""
         self._follower = mine = object()
         while self._follower is mine:
-            yield from (new := self._printed[position:])
-            position += len(new)
+            for chunk in self._printed[position:]:
+                yield chunk  # not `yield from`: Ray calls send()
+                position += 1
             if not self._read():
                 yield self._process.wait() if self._process is not None else -signal.SIGTERM
                 break
@@ -259,8 +260,7 @@ class Driver:
         base = self.folder / f"node-{node}-0"
         env = {**self.job["env"], "JUPYTER_DIST_NODE_RANK": str(node), **self.job["runtime_env"].get("env_vars", {})}
         secrets = {name: Path(name).read_bytes() for name in self.job["files"]}
-        actor, position, lease = self.actors[node], 0, self.job["lease_seconds"]
-        has_started = False
+        actor, position, lease, has_started = self.actors[node], 0, self.job["lease_seconds"], False
         while True:
             try:
                 if not has_started:
@@ -390,8 +390,8 @@ def probe(address: str) -> int:
 def _described(ray: Any) -> str:
     nodes, total, free = living(ray), ray.cluster_resources(), ray.available_resources()
     what = [f"{free.get(name, 0):g} of {total[name]:g} {name}s" for name in ("CPU", "GPU") if name in total]
-    at = ray.get_runtime_context().gcs_address
     count = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}"
+    at = ray.get_runtime_context().gcs_address
     return f"Ray {ray.__version__} at {at}: {count}, {' and '.join(what) or 'nothing'} free."
 
 
