@@ -270,6 +270,7 @@ class ExecutionQueue:
 
     def add(self, execution: Execution) -> None:
         """Queue it. Of those that have ended, the oldest are dropped beyond MAX_KEPT; their journal is kept."""
+        self._drop_finished()
         self._executions[execution.id] = self._unfinished[execution.id] = execution
         surplus = max(0, len(self._executions) - len(self._unfinished) - self.MAX_KEPT)
         finished = (old.id for old in self._executions.values() if old.is_final)
@@ -292,8 +293,7 @@ class ExecutionQueue:
 
     def in_state(self, *states: ExecutionState) -> list[Execution]:
         """Return the executions in one of these (non-final) states, oldest first."""
-        for ended in [key for key, execution in self._unfinished.items() if execution.is_final]:
-            del self._unfinished[ended]
+        self._drop_finished()
         return [execution for execution in self._unfinished.values() if execution.state in states]
 
     def startable(self) -> list[Execution]:
@@ -331,6 +331,10 @@ class ExecutionQueue:
             for execution in self.in_state("queued")
             if execution.spec.notebook is not None and execution.spec.notebook == failed.spec.notebook
         ]
+
+    def _drop_finished(self) -> None:
+        for ended in [key for key, execution in self._unfinished.items() if execution.is_final]:
+            del self._unfinished[ended]
 
 
 def _wait_of(execution: Execution, running: list[Execution]) -> str | None:
