@@ -126,18 +126,19 @@ def test_ctrl_c_while_output_is_shown_leaves_nothing_half_shown(group):
 
 
 # Also what arrives right after the output, or between two turns of the loop.
+# An interrupt has several means, which may raise one after the other.
 SWALLOWS = """
 import time
-while True:
-    try:
-        while True:
-            try:
-                print("in", flush=True)
-                time.sleep(1000)
-            except BaseException:
-                pass
-    except BaseException:
-        pass
+def hold(depth):
+    while True:
+        try:
+            if depth:
+                hold(depth - 1)
+            print("in", flush=True)
+            time.sleep(1000)
+        except BaseException:
+            pass
+hold(5)
 """
 
 

@@ -68,3 +68,4 @@ def test_a_follower_that_ray_has_lost_ends_when_there_is_a_new_one(tmp_path):
     go.touch()
     lost[-1].join(PATIENCE)
     assert found == [[b"said\n"], [b"said\n"], [b"said\n", 0]]
+    node._process.stdout.close()
