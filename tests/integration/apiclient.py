@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,8 @@ from tornado.httputil import url_concat
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.websocket import websocket_connect
 from waits import PATIENCE, until_async
+
+from jupyter_dist.system.limits import within
 
 
 class Api:
@@ -130,11 +131,11 @@ class Channel:
     async def close(self) -> None:
         """Close the connection; its end is only heard after all messages before it."""
         self.socket.close()
-        while await asyncio.wait_for(self.socket.read_message(), PATIENCE) is not None:
+        while await within(PATIENCE, self.socket.read_message()) is not None:
             pass
 
     async def next(self) -> dict[str, Any]:
-        data = await asyncio.wait_for(self.socket.read_message(), PATIENCE)
+        data = await within(PATIENCE, self.socket.read_message())
         message = json.loads(data)
         check_message(message, len(data))
         return message

@@ -6,6 +6,8 @@ import json
 from apiclient import texts, without_seq
 from waits import PATIENCE
 
+from jupyter_dist.system.limits import within
+
 
 async def test_a_page_follows_a_cell(shared_api):
     group = await shared_api.ask("GET", "groups/g")
@@ -135,7 +137,7 @@ while not os.path.exists({str(enough)!r}): time.sleep(0.01)
         sockets.append(channel.socket)
         channel.items, channel.seq = items, seq
         try:
-            ended = await asyncio.wait_for(channel.follow("g", execution, since=seq), seconds)
+            ended = await within(seconds, channel.follow("g", execution, since=seq))
         except asyncio.TimeoutError:
             cuts += 1
             if channel.seq == seq or cuts > 6:  # a busy machine shows nothing in that time; or it was cut often enough
@@ -145,7 +147,7 @@ while not os.path.exists({str(enough)!r}): time.sleep(0.01)
     assert ended["state"] == "ok"
     assert cuts > 5  # while the cell ran
     for socket in sockets:
-        while await asyncio.wait_for(socket.read_message(), PATIENCE) is not None:
+        while await within(PATIENCE, socket.read_message()) is not None:
             pass  # closing is a handshake: only its end ends the socket
     await asyncio.sleep(0.05)  # and the server's ends close
     assert without_seq(items) == without_seq((await shared_api.view("g", execution))["items"])
