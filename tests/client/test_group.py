@@ -158,7 +158,7 @@ def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wai
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
             stuck.wait()
-    assert not stuck.done()
+    assert not stuck.done(), (stuck.peek().text, [error.traceback for error in stuck.result().errors.values()])
     assert "group.kill(1)" in "".join(said)
     group.kill(1)
     assert stuck.result().state == "lost"
