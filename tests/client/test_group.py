@@ -126,19 +126,18 @@ def test_ctrl_c_while_output_is_shown_leaves_nothing_half_shown(group):
 
 
 # Also what arrives right after the output, or between two turns of the loop.
-# An interrupt has several means, which may raise one after the other.
 SWALLOWS = """
 import time
-def hold(depth):
-    while True:
-        try:
-            if depth:
-                hold(depth - 1)
-            print("in", flush=True)
-            time.sleep(1000)
-        except BaseException:
-            pass
-hold(5)
+while True:
+    try:
+        while True:
+            try:
+                print("in", flush=True)
+                time.sleep(1000)
+            except BaseException:
+                pass
+    except BaseException:
+        pass
 """
 
 
@@ -146,7 +145,7 @@ def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wai
     stuck = group.submit(SWALLOWS, "1")
 
     def interrupt():
-        until(lambda: stuck.peek().text, lambda: "the cell does not run")
+        until(lambda: stuck.peek()[1].text.startswith("in"), lambda: "the cell does not run")  # the text of all has its state
         interrupt_the_wait()
         until(lambda: "Rank 1 has not stopped yet. Interrupt again" in "".join(said), lambda: said)
         os.kill(os.getpid(), signal.SIGINT)
@@ -158,7 +157,7 @@ def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wai
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
             stuck.wait()
-    assert not stuck.done(), (stuck.peek().text, [error.traceback for error in stuck.result().errors.values()])
+    assert not stuck.done()
     assert "group.kill(1)" in "".join(said)
     group.kill(1)
     assert stuck.result().state == "lost"
