@@ -145,7 +145,8 @@ def test_ranks_that_swallow_an_interrupt_are_named_and_a_second_one_ends_the_wai
     stuck = group.submit(SWALLOWS, "1")
 
     def interrupt():
-        until(lambda: stuck.peek()[1].text.startswith("in"), lambda: "the cell does not run")  # the text of all has its state
+        # The rank's own text: that of all ranks has the cell's state, and is never empty.
+        until(lambda: stuck.peek()[1].text.startswith("in"), lambda: "the cell does not run")
         interrupt_the_wait()
         until(lambda: "Rank 1 has not stopped yet. Interrupt again" in "".join(said), lambda: said)
         os.kill(os.getpid(), signal.SIGINT)
