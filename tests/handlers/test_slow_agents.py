@@ -1,10 +1,10 @@
 """An agent that fails or is silent once: the server attaches again, and pages get what they wait for."""
 
-import asyncio
 import contextlib
 import time
 
 import pytest
+from pages import page_of
 from smallagent import SmallAgent
 from waits import until_async
 
@@ -14,7 +14,6 @@ from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.groups.manager import GroupManager
 from jupyter_dist.server.groups.resolve import GroupDefaults
 from jupyter_dist.server.http.page import subscriptions
-from jupyter_dist.server.http.page.page import Page
 from jupyter_dist.server.mirror import history
 from jupyter_dist.server.mirror.link import AgentLink
 from jupyter_dist.server.spawner.directories import GroupDirectory
@@ -36,23 +35,6 @@ async def following(manager, folder, request, failure):
         finally:
             del manager._groups[group.id]
             await group.detach()
-
-
-@contextlib.asynccontextmanager
-async def page_of(manager):
-    sent = []
-
-    async def send(message):
-        sent.append(message)
-
-    page = Page(manager, send)
-    sender = asyncio.ensure_future(page.run())
-    try:
-        yield page, sent
-    finally:
-        sender.cancel()
-        await asyncio.gather(sender, return_exceptions=True)
-        await page.close()
 
 
 @pytest.fixture

@@ -1,16 +1,14 @@
 """A group that was shut down leaves nothing in the server's memory: not for its start's key, not for open pages."""
 
-import asyncio
-import contextlib
 import gc
 import weakref
 
 import pytest
+from pages import page_of
 from waits import until_async
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.groups.resolve import WantedGroup
-from jupyter_dist.server.http.page.page import Page
 
 KEY = "the-key-of-a-start"
 WANTED = WantedGroup(name="kept", num_ranks=1)
@@ -20,27 +18,6 @@ WANTED = WantedGroup(name="kept", num_ranks=1)
 def manager(api, jp_serverapp):
     """That of the server of `api`."""
     return jp_serverapp.extension_manager.extension_points["jupyter_dist"].app.manager
-
-
-@contextlib.asynccontextmanager
-async def page_of(manager):
-    """A page, and what it was sent; it reads while its `reads` is set."""
-    sent = []
-
-    async def send(message):
-        sent.append(message)
-        await page.reads.wait()
-
-    page = Page(manager, send)
-    page.reads = asyncio.Event()
-    page.reads.set()
-    sender = asyncio.ensure_future(page.run())
-    try:
-        yield page, sent
-    finally:
-        sender.cancel()
-        await asyncio.gather(sender, return_exceptions=True)
-        await page.close()
 
 
 async def started(manager, api):

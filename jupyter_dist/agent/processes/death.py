@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LAST_WORDS_LINES = 20
 MAX_NAMED = 5
+LOOK_SECONDS = 1.0
 RECENT_SECONDS = 30.0  # the kernel counts a kill at once; a process with much memory ends seconds later
 ZYGOTE_KILLED = "its zygote, the process that it was forked from, was killed"
 SHIM_KILLED = "the process that watches over it was killed"
@@ -70,8 +71,10 @@ class OutOfMemory:
         self._explained: dict[object, float] = {}  # what died of it, and when
 
     def look(self, now: float | None = None) -> None:
-        """Note the counts. Called each second, so that there are some of a while ago."""
+        """Note the counts, once a second at most, so that there are some of a while ago."""
         now = time.monotonic() if now is None else now
+        if now - self._counts[-1][0] < LOOK_SECONDS:
+            return
         self._counts.append((now, self._count()))
         while self._counts[1][0] <= now - RECENT_SECONDS:
             self._counts.popleft()

@@ -104,11 +104,11 @@ class Comms:
             self._flush()
         finally:  # an interrupt must not leave the output with the widget
             capture = self._outbox.capture
-            is_its_own = capture is not None and capture.owner is widget
-            if capture is not None and is_its_own:
-                self._outbox.capture = capture.outer
-        if capture is not None and is_its_own:
-            widget.outputs = tuple(capture.outputs)
+            own = capture if capture is not None and capture.owner is widget else None
+            if own is not None:
+                self._outbox.capture = own.outer
+        if own is not None:
+            widget.outputs = tuple(own.outputs)
 
     def _flush(self) -> None:
         self._streams.flush()

@@ -133,16 +133,16 @@ export function topicKey(topic: Topic): string {
 export function messageKey(message: TopicMessage): string | null {
   switch (message.type) {
     case 'execution':
-      return JSON.stringify(['execution', message.group, message.execution.id]);
+      return topicKey({ topic: 'execution', group: message.group, execution: message.execution.id });
     case 'view':
-      return JSON.stringify(['execution', message.group, message.execution_id]);
+      return topicKey({ topic: 'execution', group: message.group, execution: message.execution_id });
     case 'log':
-      return JSON.stringify(['log', message.group, message.rank]);
+      return topicKey({ topic: 'log', group: message.group, rank: message.rank });
     case 'comms':
     case 'memory':
-      return JSON.stringify([message.type, message.group]);
+      return topicKey({ topic: message.type, group: message.group });
     case 'devices':
-      return '["devices"]';
+      return topicKey({ topic: 'devices' });
     case 'error':
       return message.request?.topic
         ? topicKey(message.request as unknown as Topic)

@@ -81,7 +81,7 @@ class Page:
     async def _submit(self, request: Request, run: Run) -> None:
         try:
             execution = await run(request)
-            self._follow(SUBSCRIPTIONS["execution"].from_request(self._manager, _topic_of(execution)))
+            self._follow(SUBSCRIPTIONS["execution"](self._manager, _topic_of(execution)))
             self._submitted.append({"type": "submitted", "key": request["key"], "execution": execution})
         except Exception as err:  # outermost level of a message: whatever failed, the page gets an answer
             self._errors.append({"type": "error", "error": _reported(err), "request": known_fields(request)})
@@ -147,7 +147,7 @@ class Page:
             topics = ", ".join(SUBSCRIPTIONS)
             raise bad_request("Unknown message.", f"Subscribe or unsubscribe to one of: {topics}.")
         if request["type"] == "subscribe":
-            self._follow(kind.from_request(self._manager, request))
+            self._follow(kind(self._manager, request))
         elif (known := self._subscriptions.get(kind.key_of(self._manager, request))) is not None:
             self._end(known)
         self._wake()

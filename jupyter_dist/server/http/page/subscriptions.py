@@ -53,7 +53,7 @@ class Subscription:
     def __init__(self, manager: GroupManager, request: Request) -> None:
         self.request = known_fields(request)
         self.due: float | None = None  # monotonic time of the next message if nothing changes
-        self.key: Topic = (self.topic,)
+        self.key = self.key_of(manager, request)
         self.topics: tuple[Topic, ...] = ()
         self._manager = manager
 
@@ -74,12 +74,6 @@ class Subscription:
             with contextlib.suppress(JupyterDistError):  # it has been removed: the page gives its id
                 given["group"] = manager.get(given["group"]).id
         return (cls.topic, *given.values())
-
-    @classmethod
-    def from_request(cls, manager: GroupManager, request: Request) -> Subscription:
-        """Check the page's message. Raises JupyterDistError."""
-        cls._check(request)
-        return cls(manager, request)
 
     @classmethod
     def _check(cls, request: Request) -> None:
@@ -188,7 +182,6 @@ class ExecutionSubscription(OfGroup):
         self._view: View | None = None
         self._sent: Snapshot | None = None
         self._sent_execution: models.Execution | None = None
-        self.key = (self.topic, self._group.id, self._execution_id)
         self.topics = (self.key, ("view", self._group.id, self._execution_id), ("nodes", self._group.id))
 
     @property
@@ -253,7 +246,6 @@ class LogSubscription(OfGroup):
         self._group.check_rank(self._rank)
         self._seq = int(request.get("since", 0))
         self._new: tuple[list[models.LogRecord], int] = [], 0
-        self.key = (self.topic, self._group.id, self._rank)
         self.topics = (self.key,)
 
     async def load(self) -> None:
@@ -287,7 +279,6 @@ class CommsSubscription(OfGroup):
     def __init__(self, manager: GroupManager, request: Request) -> None:
         super().__init__(manager, request)
         self._follower = self._group.comms.follow(self._group.fetch_comms)
-        self.key = (self.topic, self._group.id)
         self.topics = (self.key,)
 
     async def load(self) -> None:
@@ -320,7 +311,6 @@ class MemorySubscription(OfGroup):
         super().__init__(manager, request)
         self._watching = False
         self._sent = self._group.memory.num_added
-        self.key = (self.topic, self._group.id)
         self.topics = (self.key,)
 
     async def load(self) -> None:
