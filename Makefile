@@ -42,10 +42,10 @@ MAXFAIL ?= 10
 test-python: .venv/ready
 	$(BIN)/python -m pytest tests --collect-only --quiet > .venv/collected || { cat .venv/collected; exit 1; }
 	$(BIN)/python -m pytest tests -m "not ray" --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
-		--max-worker-restart 1 --maxfail $(MAXFAIL) --reruns $(RERUNS) -rR
+		--max-worker-restart 1 --maxfail $(MAXFAIL) --reruns $(RERUNS) -rfER
 
 test-ray: .venv/ready  ## Launchers on a real Ray; its cluster takes 20 s to start, and is started once
-	$(BIN)/python -m pytest tests/launchers -m ray --reruns $(RERUNS) -rR
+	$(BIN)/python -m pytest tests/launchers -m ray --reruns $(RERUNS) -rfER
 
 test-versions: .venv/ready  ## A group on the oldest and the newest IPython 8
 	$(BIN)/python tests/matrix/run.py --quick

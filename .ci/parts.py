@@ -3,7 +3,7 @@
     python3 .ci/parts.py setup lint test-python+test-ray+test-browser
 
 Targets joined by + run two at a time, in this order. What the first prints is shown at once, and all that another
-printed when it is done.
+printed when it is done. The report repeats the lines that say what failed: of a long output, services keep the end.
 What targets leave running is named and ended, and they have failed.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import concurrent.futures
 import ctypes
 import os
+import re
 import resource
 import shutil
 import signal
@@ -30,6 +31,13 @@ LIMIT_SECONDS = 60 * 60.0  # twice what the longest part takes on a busy machine
 LANES = 2  # as many as there are cores on the smallest machine that this runs on
 NEEDED = "setup"  # without it nothing else can run
 _PR_SET_CHILD_SUBREAPER = 36
+# Of pytest, its reruns, Playwright, Vitest and make. Colours stand before some.
+_FAILURE = re.compile(
+    r"(FAILED|ERROR|RERUN) |_{3,} .+ _{3,}$|E   +\S|\s+\d+\) tests/|\s+(\w*Error: |Retry #\d)|\s*FAIL |make.* \*\*\* "
+)
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+MAX_FAILURES = 40  # lines of each part
+_FOLLOW_SECONDS = 0.5
 _showing = threading.Lock()
 
 
@@ -40,6 +48,7 @@ class Part:
     name: str
     problem: str | None
     seconds: float
+    failures: list[str]  # lines of its output
 
 
 def main(arguments: list[str]) -> int:
@@ -60,15 +69,29 @@ def main(arguments: list[str]) -> int:
 
 def alone(target: str) -> list[Part]:
     print(f"==== {target}", flush=True)
-    return [_make(target)]
+    return [_make_in_sight(target)]
 
 
 def together(targets: list[str]) -> list[Part]:
     """Most of the time of tests is waiting: two kinds of them take little longer than the longer one alone."""
     with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
-        first = lanes.submit(_make, targets[0])
+        first = lanes.submit(_make_in_sight, targets[0])
         others = lanes.map(_make_and_show, targets[1:])
         return [first.result(), *others]
+
+
+def _make_in_sight(target: str) -> Part:
+    if sys.stdout.isatty():
+        return _make(target)  # with its colours
+    with tempfile.NamedTemporaryFile() as output, open(output.name, "rb") as reader:
+        # Not a pipe: what a test leaves running would hold it open.
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            making = thread.submit(_make, target, output)
+            while not making.done():
+                concurrent.futures.wait([making], timeout=_FOLLOW_SECONDS)
+                _show(reader)
+            _show(reader)
+        return making.result()
 
 
 def _make_and_show(target: str) -> Part:
@@ -77,9 +100,18 @@ def _make_and_show(target: str) -> Part:
         output.seek(0)
         with _showing:
             print(f"==== {target} ({duration(part.seconds)})", flush=True)
-            shutil.copyfileobj(output, sys.stdout.buffer)
-            sys.stdout.flush()
+            _copy(output)
     return part
+
+
+def _show(output: BinaryIO) -> None:
+    with _showing:
+        _copy(output)
+
+
+def _copy(output: BinaryIO) -> None:
+    shutil.copyfileobj(output, sys.stdout.buffer)
+    sys.stdout.flush()
 
 
 def _make(target: str, output: BinaryIO | None = None) -> Part:
@@ -90,7 +122,15 @@ def _make(target: str, output: BinaryIO | None = None) -> Part:
             problem = "failed"
     except subprocess.TimeoutExpired:
         problem = f"not done after {duration(LIMIT_SECONDS)}"
-    return Part(target, problem, time.monotonic() - began)
+    return Part(target, problem, time.monotonic() - began, failures(output) if output and problem else [])
+
+
+def failures(output: BinaryIO) -> list[str]:
+    output.seek(0)
+    lines = (_COLOUR.sub("", line.decode(errors="replace").rstrip()) for line in output)
+    found = list(dict.fromkeys(line[:200] for line in lines if _FAILURE.match(line)))
+    more = [f"... and {len(found) - MAX_FAILURES} more"] if len(found) > MAX_FAILURES else []
+    return [*found[:MAX_FAILURES], *more]
 
 
 def report(parts: list[Part], seconds: float) -> None:
@@ -99,6 +139,9 @@ def report(parts: list[Part], seconds: float) -> None:
         print(f"{part.name:<18}{duration(part.seconds):>12}   {part.problem or 'ok'}")
     total = f"in {duration(seconds)} on {os.cpu_count()} cores, with {duration(cpu_seconds())} of CPU time"
     bad = [part.name for part in parts if part.problem]
+    for part in parts:
+        if part.failures:
+            print(f"\n---- what failed in {part.name}", *part.failures, sep="\n")
     if bad:
         print(f"\nFAILED: {', '.join(bad)}; all parts {total}. To run only what failed: make {' '.join(bad)}")
     else:

@@ -16,7 +16,7 @@ function ticks(stop: string): string {
   return [
     'import os, time',
     'i = 0',
-    `while not os.path.exists(${JSON.stringify(lab.rootPath(stop))}):`,
+    `while not os.path.exists(${JSON.stringify(lab.newPath(stop))}):`,
     '    print("tick", i)',
     '    i += 1',
     '    time.sleep(0.1)',
@@ -240,9 +240,9 @@ test('a cell of a notebook in two views continues when one of them is closed, an
 test('a kernel cell that is moved while it runs: the rank cell after it waits for its end, and does not run if it fails', async ({ page }) => {
   for (const result of [0, 1]) {
     const [name, begun, go] = ['left', 'begun', 'go'].map(word => `${word}-${result}`);
-    const waits = `while not os.path.exists(${JSON.stringify(lab.rootPath(go))}):\n    time.sleep(0.05)`;
+    const waits = `while not os.path.exists(${JSON.stringify(lab.newPath(go))}):\n    time.sleep(0.05)`;
     const onKernel = {
-      source: `import os, time\nopen(${JSON.stringify(lab.rootPath(begun))}, "w").close()\n${waits}\n1 / ${result}`,
+      source: `import os, time\nopen(${JSON.stringify(lab.newPath(begun))}, "w").close()\n${waits}\n1 / ${result}`,
       metadata: { jupyter_dist: { target: 'kernel' } }
     };
     lab.writeNotebook(`${name}.ipynb`, [onKernel, `import os; print("it has ended:", os.path.exists(${JSON.stringify(lab.rootPath(go))}))`], {

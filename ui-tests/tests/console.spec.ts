@@ -1,7 +1,7 @@
 /** A console on ranks, beside a notebook and alone: one group for all tests. */
 import type { Locator, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
-import { cell, GROUP, openNotebook, rootPath, shutdownGroup, startGroup, writeNotebook } from './lab';
+import { cell, GROUP, layoutStored, openNotebook, rootPath, shutdownGroup, startGroup, writeNotebook } from './lab';
 import { command, run } from './ranks';
 import * as fs from 'fs';
 
@@ -155,12 +155,7 @@ test('it survives a reload, with its cells, and offers its group when that is go
   expect((await request.post(url, { data: { code, ranks: 'all', notebook, cell_id: 'foreign' } })).status()).toBe(202);
   const asks = await opened.run('answer = input("still there? ")');
   await expect(asks.getByLabel('still there?')).toBeVisible();
-  // JupyterLab saves its layout a second after a change: until the console is in it.
-  const layout = async (): Promise<string> => {
-    const { data } = await (await request.get('/lab/api/workspaces/default')).json();
-    return JSON.stringify(data['layout-restorer:data']);
-  };
-  await expect.poll(layout).toContain(`jupyter-dist-console:${notebook}`);
+  await layoutStored(page, `jupyter-dist-console:${notebook}`);
   await page.reload();
   const { panel, cells, prompt } = opened;
   await expect(cells.nth(0)).toContainText('before the reload');

@@ -59,7 +59,7 @@ test('a training loop of two ranks', async ({ page }) => {
 
   // After a reload they are there, too.
   await lab.saveNotebook(page);
-  await page.reload();
+  await lab.reload(page);
   await train.tab('Curves').click();
   await expect(loss.locator('figcaption')).toHaveText('step 39 \u00b7 0.525 \u00b7 0.025 \u2026 1.025');
   await lab.sessionReady(page);

@@ -92,15 +92,14 @@ test.describe(() => {
 
     // A page that is opened later shows the same, and takes what was sent for no run of the cell.
     await lab.saveNotebook(page);
-    await page.reload();
+    await lab.reload(page);
     await expect(kept.summary).toContainText('2 ranks \u00b7 ok');
     await expect(drift(kept)).toBeHidden();
   });
 });
 
 test('it stops at the first cell that fails, and says so', async ({ page, request }) => {
-  const flag = lab.rootPath('not-again');
-  fs.rmSync(flag, { force: true });
+  const flag = lab.newPath('not-again');
   lab.writeNotebook('stops.ipynb', [
     'first = 1',
     `import os\nif os.path.exists(${JSON.stringify(flag)}): raise ValueError("not again")`,

@@ -77,7 +77,7 @@ test.describe(() => {
 
     // Saved and opened again, they stand as before.
     await lab.saveNotebook(page);
-    await page.reload();
+    await lab.reload(page);
     await expect(rows.first().locator('.jpd-RankItem-ranks')).toHaveText(['rank 0', 'rank 1', 'rank 2', 'rank 3']);
   });
 });

@@ -6,7 +6,7 @@
  * the server, disabled plugins, routes of WebSockets, scripts that run first. The shared one waits meanwhile, empty.
  */
 import { BrowserContext, Page, test as base } from '@playwright/test';
-import { emptied } from './ranks';
+import { emptied, endSessions } from './ranks';
 
 export { expect } from '@playwright/test';
 
@@ -40,7 +40,11 @@ export const test = base.extend<{ ownPage: boolean }, { worker: IWorker }>({
     const page = ownPage ? await context.newPage() : (worker.page ??= await context.newPage());
     await use(page);
     await page.evaluate(() => window.localStorage.clear()).catch(() => undefined); // it may be closed
-    if (!ownPage && (testInfo.status !== testInfo.expectedStatus || !(await tidy(page, viewport)))) {
+    const failed = testInfo.status !== testInfo.expectedStatus;
+    if (failed) {
+      await endSessions(context.request); // where a notebook has one, the next try is asked for no kernel
+    }
+    if (!ownPage && (failed || !(await tidy(page, viewport)))) {
       worker.page = null; // closed with the context's other pages
     }
   }

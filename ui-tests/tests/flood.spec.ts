@@ -57,7 +57,7 @@ test('twenty reloads in a flood: each rank as in the journal, hash by hash', asy
   request
 }) => {
   test.setTimeout(900000);
-  const stop = lab.rootPath('stop');
+  const stop = lab.newPath('stop');
   // Rank 0 floods; rank 1 says no more than a page shows, so that all of it can be compared.
   const code = [
     'import os, time',

@@ -41,8 +41,7 @@ test('stacks of all ranks; the ranks that a cell waits for get it as it was, als
   await page.keyboard.press('Control+End');
   await page.keyboard.type('\nraise SystemError');
   await lab.saveNotebook(page);
-  await page.reload();
-  await lab.sessionReady(page);
+  await lab.reload(page);
   const other = await context.newPage();
   await lab.openNotebook(other, 'hangs.ipynb');
   const name = 'Run on ranks 2-3, too';

@@ -38,9 +38,7 @@ test.describe(() => {
     await expect(one).toBeVisible();
 
     await lab.saveNotebook(page);
-    page.on('dialog', dialog => void dialog.accept());
-    await page.reload();
-    await lab.sessionReady(page);
+    await lab.reload(page);
     await one.fill('Bob');
     await one.press('Enter');
     await expect(cell.summary).toContainText('2 ranks \u00b7 ok');

@@ -1,14 +1,11 @@
 import { Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
+import { endSessions } from './ranks';
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(async ({ request }) => {
-  for (const { id, path } of await (await request.get('/api/sessions')).json()) {
-    if (path === 'inspect.ipynb') {
-      await request.delete(`/api/sessions/${id}`);
-    }
-  }
+  await endSessions(request, 'inspect.ipynb');
   await lab.shutdownGroup(request);
 });
 

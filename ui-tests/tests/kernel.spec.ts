@@ -1,16 +1,13 @@
 import { APIRequestContext, Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
+import { endSessions } from './ranks';
 
 test.describe.configure({ mode: 'serial' });
 
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(async ({ request }) => {
-  for (const { id, path } of await (await request.get('/api/sessions')).json()) {
-    if (path === 'kernel.ipynb') {
-      await request.delete(`/api/sessions/${id}`);
-    }
-  }
+  await endSessions(request, 'kernel.ipynb');
   await lab.shutdownGroup(request);
 });
 
@@ -38,7 +35,7 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
       'print("must not run")',
       'name = input("name? ")\nprint("hello", name)',
       'import time\nprint("begun", flush=True)\ntime.sleep(1000)',
-      'print("step", 1, flush=True)\nwhile not __import__("os").path.exists("go"): time.sleep(0.05)\nprint("step", 2)',
+      `print("step", 1, flush=True)\nwhile not __import__("os").path.exists(${JSON.stringify(lab.newPath('go'))}): time.sleep(0.05)\nprint("step", 2)`,
       'kept'
     ],
     {}
@@ -79,9 +76,7 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
   await lab.saveNotebook(page);
   const running = await runCell(page, 5);
   await expect(running.node).toContainText('step 1');
-  page.on('dialog', dialog => void dialog.accept());
-  await page.reload();
-  await lab.sessionReady(page);
+  await lab.reload(page);
   await expect(running.node).toContainText('step 1');
   await expect(running.summary).toContainText('running');
   lab.writeNotebook('go', []);

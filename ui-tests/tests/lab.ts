@@ -1,5 +1,5 @@
 /** What the tests of cells share: notebooks as files, a group, the cells of a page. */
-import { APIRequestContext, expect, Locator, Page } from '@playwright/test';
+import { APIRequestContext, Dialog, expect, Locator, Page } from '@playwright/test';
 import * as fs from 'fs';
 import * as path from 'path';
 import { openLab } from './ranks';
@@ -7,7 +7,7 @@ import { openLab } from './ranks';
 interface ILabWindow {
   jupyterapp: {
     commands: { execute(id: string, args?: object): Promise<unknown> };
-    shell: { currentWidget: { context: { ready: Promise<void> }; sessionContext: { ready: Promise<void> } } | null };
+    shell: { currentWidget: { context: { path: string; ready: Promise<void> }; sessionContext: { ready: Promise<void> } } | null };
   };
 }
 
@@ -16,6 +16,12 @@ export const GROUP = 'train';
 /** A file in the server's folder. */
 export function rootPath(name: string): string {
   return path.join(process.env.JUPYTERLAB_GALATA_ROOT_DIR!, name);
+}
+
+/** The same, of a file that is yet to come: what an earlier try of the test wrote is removed. */
+export function newPath(name: string): string {
+  fs.rmSync(rootPath(name), { force: true });
+  return rootPath(name);
 }
 
 /** Write a notebook; a cell is its source or a whole cell. */
@@ -101,6 +107,27 @@ export async function sessionReady(page: Page): Promise<void> {
     await currentWidget!.sessionContext.ready;
   });
   await expect(page.getByRole('dialog')).toHaveCount(0);
+}
+
+/** Load the page again, with the notebook that it shows. */
+export async function reload(page: Page): Promise<void> {
+  const path = await page.evaluate(() => (window as unknown as ILabWindow).jupyterapp.shell.currentWidget!.context.path);
+  await layoutStored(page, `notebook:${path}`);
+  const leave = (dialog: Dialog): void => void dialog.accept();
+  page.on('dialog', leave);
+  await page.reload();
+  page.off('dialog', leave);
+  await sessionReady(page);
+}
+
+/** JupyterLab stores its layout a second after a change, or later: before that, a reload opens what was shown before. */
+export async function layoutStored(page: Page, name: string): Promise<void> {
+  const [, workspace = 'default'] = /\/workspaces\/([^/?]+)/.exec(page.url()) ?? [];
+  const layout = async (): Promise<string> => {
+    const answer = await page.request.get(`/lab/api/workspaces/${workspace}`);
+    return JSON.stringify((await answer.json()).data?.['layout-restorer:data'] ?? {});
+  };
+  await expect.poll(layout).toContain(JSON.stringify(name));
 }
 
 /** Run a command of JupyterLab; does not wait for its end. */

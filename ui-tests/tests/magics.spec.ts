@@ -1,17 +1,13 @@
 import { Page } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
+import { endSessions } from './ranks';
 
 const KERNEL = 'Python 3 (ipykernel)';
 
 test.afterAll(async ({ request }) => {
   await request.delete('/jupyter-dist/api/groups/magics');
-  const sessions = await (await request.get('/api/sessions')).json();
-  for (const { id, path } of sessions) {
-    if (path === 'magics.ipynb') {
-      await request.delete(`/api/sessions/${id}`);
-    }
-  }
+  await endSessions(request, 'magics.ipynb');
 });
 
 /** Run one cell as a user does. */

@@ -14,7 +14,7 @@ function ticks(word: string, stop: string): string {
   return [
     'import os, time',
     'i = 0',
-    `while not os.path.exists(${JSON.stringify(lab.rootPath(stop))}):`,
+    `while not os.path.exists(${JSON.stringify(lab.newPath(stop))}):`,
     '    for i in range(i, i + 10):',
     `        print("${word}", i, rank)`,
     '    i += 1',

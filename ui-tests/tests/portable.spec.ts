@@ -4,11 +4,14 @@ import { Locator } from '@playwright/test';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
 import { uninstall } from './pageconfig';
-import { openLab } from './ranks';
+import { endSessions, openLab } from './ranks';
 
 test.describe.configure({ mode: 'serial' });
 test.beforeAll(({ request }) => lab.startGroup(request));
-test.afterAll(({ request }) => lab.shutdownGroup(request));
+test.afterAll(async ({ request }) => {
+  await endSessions(request, 'portable-magics.ipynb');
+  await lab.shutdownGroup(request);
+});
 
 const FIGURE = `import matplotlib.pyplot as plt
 print("a figure of each rank")
@@ -50,14 +53,13 @@ test('a saved notebook shows figures, tables and errors with their ranks in nbco
   expect(types).toContain('error');
   const text = JSON.stringify(saved);
   expect(text.split('class=\'metrics\'')).toHaveLength(2 + 1); // in the source, and once in the outputs
-  await page.reload();
-  await lab.sessionReady(page);
+  await lab.reload(page);
   await check();
   await lab.cell(page, 1).tab('Rank 1').click();
   await expect(lab.cell(page, 1).node.locator('img:visible')).toHaveCount(1);
 });
 
-test('so do cells of magics and of the Python client', async ({ page, request }) => {
+test('so do cells of magics and of the Python client', async ({ page }) => {
   lab.writeNotebook('portable-magics.ipynb', [
     '%load_ext jupyter_dist\n%dist_init --name train',
     FIGURE,
@@ -82,13 +84,8 @@ test('so do cells of magics and of the Python client', async ({ page, request })
   };
   await check();
   await lab.saveNotebook(page);
-  await page.reload();
-  await lab.sessionReady(page);
+  await lab.reload(page);
   await check();
-  const sessions = await (await request.get('/api/sessions')).json();
-  for (const { id } of sessions.filter(({ path }: { path: string }) => path === 'portable-magics.ipynb')) {
-    await request.delete(`/api/sessions/${id}`);
-  }
 });
 
 test('nbconvert shows them, as it is', async ({ context }) => {

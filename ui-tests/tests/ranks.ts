@@ -38,11 +38,15 @@ export async function openLab(page: Page): Promise<void> {
   }
   await page.goto(`${address(page)}?reset`);
   // Survives that JupyterLab loads again: a second page does, for a workspace of its own.
-  await page.waitForFunction(async () => {
-    const { jupyterapp } = window as unknown as ILabWindow;
-    await jupyterapp?.restored;
-    return jupyterapp !== undefined;
-  });
+  await page.waitForFunction(
+    async () => {
+      const { jupyterapp } = window as unknown as ILabWindow;
+      await jupyterapp?.restored;
+      return jupyterapp !== undefined;
+    },
+    null,
+    { timeout: 120000 }
+  );
   await launcher.waitFor({ timeout: 120000 });
 }
 
@@ -99,6 +103,15 @@ export async function computed(page: Page, meanwhile: () => Promise<void>): Prom
   await session.detach();
   test.info().annotations.push({ type: 'computed (s)', description: found.toFixed(1) });
   return found;
+}
+
+/** End the kernels of these notebooks, or all. */
+export async function endSessions(request: APIRequestContext, ...names: string[]): Promise<void> {
+  for (const { id, path } of await (await request.get('/api/sessions')).json()) {
+    if (names.length === 0 || names.includes(path)) {
+      await request.delete(`/api/sessions/${id}`);
+    }
+  }
 }
 
 /** Nothing runs. */

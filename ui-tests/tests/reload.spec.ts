@@ -1,4 +1,3 @@
-import { Page } from '@playwright/test';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
 import * as lab from './lab';
@@ -23,19 +22,12 @@ const slow = (go: string) =>
   ].join('\n');
 const ALL_TICKS = [...Array(TICKS).keys()].map(i => `tick ${i}\n`).join('');
 
-/** Reload in the middle of the run. */
-async function reload(page: Page): Promise<void> {
-  page.on('dialog', dialog => void dialog.accept());
-  await page.reload();
-  await lab.sessionReady(page);
-}
-
 for (const saved of [true, false]) {
   const name = saved ? 'saved.ipynb' : 'unsaved.ipynb';
   test(`a reload loses nothing, ${saved ? 'saved' : 'not saved'} in between`, async ({
     page
   }) => {
-    const go = lab.rootPath(`${name}.go`);
+    const go = lab.newPath(`${name}.go`);
     lab.writeNotebook(name, [slow(go)]);
     await lab.openNotebook(page, name);
     const cell = lab.cell(page, 0);
@@ -45,7 +37,7 @@ for (const saved of [true, false]) {
     if (saved) {
       await lab.saveNotebook(page);
     }
-    await reload(page);
+    await lab.reload(page);
     await expect(cell.prompt).toHaveText('[*]:');
     await expect(cell.summary).toContainText('running');
     fs.writeFileSync(go, '');
@@ -63,7 +55,7 @@ test('after a reload the toolbar interrupts', async ({ page }) => {
   await page.keyboard.press('Control+Enter');
   await expect(cell.items.first()).toContainText('begun');
   await lab.saveNotebook(page);
-  await reload(page);
+  await lab.reload(page);
   await expect(cell.prompt).toHaveText('[*]:');
   await page.locator('[data-jp-item-name="interrupt"]').click();
   await expect(cell.summary).toContainText('interrupted');
@@ -75,7 +67,7 @@ test('closing the page in the middle of Run All loses no cell', async ({
   request
 }) => {
   lab.writeNotebook('closed.ipynb', [
-    `import os, time\nwhile not os.path.exists(${JSON.stringify(lab.rootPath('stop-closed'))}): time.sleep(0.05)\nprint("first")`,
+    `import os, time\nwhile not os.path.exists(${JSON.stringify(lab.newPath('stop-closed'))}): time.sleep(0.05)\nprint("first")`,
     'print("second")',
     'print("third")'
   ]);

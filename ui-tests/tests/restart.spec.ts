@@ -44,8 +44,7 @@ test('Restart and Run All restarts the ranks, and asks for no kernel before and 
   await dialog(page).getByRole('button', { name: 'Restart' }).click();
   await expect(marker.items).toHaveText([/clean/]);
   await expect(last.summary).toContainText('ok');
-  await page.reload();
-  await lab.sessionReady(page);
+  await lab.reload(page);
   await lab.saveNotebook(page);
   expect(lab.readNotebook('restart.ipynb').metadata).not.toHaveProperty('kernelspec');
 });
@@ -78,8 +77,8 @@ test('the kernel is restarted as well where it is ticked, and alone where the no
 });
 
 test('Restart cancels the rank cells that wait for a kernel cell', async ({ page }) => {
-  const file = lab.rootPath('not-to-be-written');
-  const begun = lab.rootPath('kernel-cell-begun');
+  const file = lab.newPath('not-to-be-written');
+  const begun = lab.newPath('kernel-cell-begun');
   const onKernel = {
     source: `import time; open(${JSON.stringify(begun)}, "w").close(); time.sleep(1000)`,
     metadata: { jupyter_dist: { target: 'kernel' } }

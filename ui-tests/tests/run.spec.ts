@@ -106,7 +106,7 @@ test('kernel and rank cells run in the order of the notebook', async ({
   page
 }) => {
   const kernel = { jupyter_dist: { target: 'kernel' } };
-  const file = lab.rootPath('order.txt');
+  const file = lab.newPath('order.txt');
   const note = (who: string, wait: number): string =>
     [
       'import time',

@@ -7,6 +7,8 @@ import * as lab from './lab';
 import { openLab, shutdownAll } from './ranks';
 
 test.describe.configure({ mode: 'serial' });
+// Before each as well: the page of a test that failed may still have been starting a group.
+test.beforeEach(({ request }) => shutdownAll(request));
 test.afterEach(({ request }) => shutdownAll(request));
 test.afterAll(() => ['cold', 'held'].forEach(name => fs.rmSync(path.join(KERNELS, name), { recursive: true, force: true })));
 

@@ -2,7 +2,7 @@
 import { Locator, Page } from '@playwright/test';
 import * as fs from 'fs';
 import { expect, test } from './fixtures';
-import { rootPath } from './lab';
+import { newPath } from './lab';
 import { command, openLab, run, shutdownAll, startGroup } from './ranks';
 
 const MODEL = `
@@ -90,21 +90,21 @@ test('colors only what differs, filters, sorts, and works by keyboard', async ({
 
 test('asks nothing while a cell runs or the panel is hidden, and again afterwards', async ({ page, request }) => {
   const seen = requests(page);
-  fs.rmSync(rootPath('go-on'), { force: true });
+  const goOn = newPath('go-on');
   await run(request, 'train', 'steps = 7', { wait: true });
   await command(page, 'jupyter-dist:open-variables', { group: 'train' });
   await expect(variable(page, 'steps')).toContainText('7');
   const status = panel(page).locator('.jpd-Variables-status');
   await expect(status).toContainText('none differs between ranks');
 
-  await run(request, 'train', untilFile(rootPath('go-on')));
+  await run(request, 'train', untilFile(goOn));
   await expect(status).toContainText('Busy: ranks run a cell. These are the variables of');
   await expect(panel(page).getByRole('button', { name: 'Refresh the variables' })).toBeDisabled();
   await expect(variable(page, 'steps')).toContainText('7');
   const asked = seen.length;
   await page.waitForTimeout(1500); // nothing is to happen in this time
   expect(seen.length).toBe(asked);
-  fs.writeFileSync(rootPath('go-on'), '');
+  fs.writeFileSync(goOn, '');
   await expect(variable(page, 'late')).toContainText('ranks 0-1');
   await expect(status).toContainText('none differs between ranks');
   await panel(page).getByRole('button', { name: 'Refresh the variables' }).click();

@@ -37,9 +37,7 @@ test('a slider has its callback on its rank, on two pages and after a reload', a
   await cell.tab('Folded').click();
 
   await lab.saveNotebook(page);
-  page.on('dialog', dialog => void dialog.accept());
-  await page.reload();
-  await lab.sessionReady(page);
+  await lab.reload(page);
   await expect(handles).toHaveCount(2);
   await expect(handles.nth(1)).toHaveAttribute('aria-valuenow', '1.0');
 
@@ -79,9 +77,7 @@ test('equal widgets of all ranks are one, until a rank has its own state', async
 
   // What the code changes on all ranks is shown in it, also after a reload.
   await lab.saveNotebook(page);
-  page.on('dialog', dialog => void dialog.accept());
-  await page.reload();
-  await lab.sessionReady(page);
+  await lab.reload(page);
   await expect(handles).toHaveCount(1);
   await expect(handles).toHaveAttribute('aria-valuenow', '1.0');
   await cell.editor.click();
