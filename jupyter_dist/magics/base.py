@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from IPython.core.magic import Magics
 
-from jupyter_dist.client import Group, JupyterDistError, RankError
+from jupyter_dist.client import Group, JupyterDistError, RankError, TimedOutError
 from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.client.results.bundle import rank_label
 from jupyter_dist.protocol.accelerators import ACCELERATORS, CPU, labels
@@ -19,6 +20,9 @@ from .session import GRACE_VARIABLE, App, Session
 
 # Evaluated on ranks; the apps themselves are never imported here.
 APPS = '__import__("jupyter_dist.apps.registry", fromlist=["registry"]).apps'
+# An idle rank answers within milliseconds; on a busy machine it may take longer, and is asked again.
+ASK_SECONDS = 3.0
+ASKS = 3
 
 
 class RankMagics(Magics):
@@ -121,10 +125,13 @@ class RankMagics(Magics):
         app = self.session.app
         if app is not None and not app.when_imported:
             return app
-        if group.status()["ranks"][0]["state"] != "idle":
-            return app
-        found = group.pull(f"{APPS}.in_use")
-        return App(*found) if found else None
+        for _ in range(ASKS):
+            if group.status()["ranks"][0]["state"] != "idle":
+                break
+            with suppress(TimedOutError):  # a cell has begun there since it said that, perhaps one that does not end
+                found = group.pull(f"{APPS}.in_use", timeout_seconds=ASK_SECONDS)
+                return App(*found) if found else None
+        return app
 
     def on_app(self, call: str, ranks: str = "all") -> None:
         """Call a method of the ranks' apps. Raises like `use_app`."""

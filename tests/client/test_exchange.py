@@ -260,6 +260,17 @@ def test_a_push_that_is_given_up_does_no_harm(group):
     assert group.run("next.sum()").values[0] == "np.float64(0.0)"
 
 
+def test_a_pull_that_is_given_up_is_not_evaluated_later(group):
+    group.run("evaluated = []", "0")
+    held = group.begin("import time; time.sleep(1000)", "0")
+    with pytest.raises(TimedOutError):
+        group.pull("evaluated.append(1)", timeout_seconds=0.2)
+    assert group.status()["queued"] == []
+    held.cancel()
+    held.result(PATIENCE)
+    assert group.pull("evaluated", timeout_seconds=PATIENCE) == []
+
+
 def test_notebook_launcher_takes_what_accelerates_takes():
     import inspect
 

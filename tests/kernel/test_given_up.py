@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from waits import PATIENCE, until
 
+from jupyter_dist.client import Group
 from jupyter_dist.kernel.cells import CellRun
 from jupyter_dist.kernel.lines import KernelMagics
 from jupyter_dist.kernel.session import KernelSession
@@ -106,6 +107,23 @@ def test_an_interrupt_ends_what_a_magic_waits_for(kernel, group, page):
     assert cell.text == ""
     held.cancel()
     held.result(PATIENCE)
+
+
+def test_a_restart_waits_for_no_cell_that_has_begun_since_the_group_said_that_it_is_idle(
+    group, tmp_path, monkeypatch, capsys
+):
+    session = KernelSession(str(tmp_path / "kernel.json"))
+    status, earlier = Group.status, [session.group().status()]
+    assert earlier[0]["ranks"][0]["state"] == "idle"
+    held = group.begin("import time; time.sleep(1000)")
+    until(lambda: held.id in group.status()["running"])
+    # What the server says just after a cell has begun: the agent tells it some milliseconds later.
+    monkeypatch.setattr(Group, "status", lambda self: earlier.pop() if earlier else status(self))
+    KernelMagics(session).call("dist_restart", "")
+    assert not earlier
+    assert capsys.readouterr().out == "Group 'shared': 2 new ranks.\n"
+    assert held.result(PATIENCE).state == "lost"
+    assert group.status()["queued"] == []
 
 
 def test_a_cell_that_is_interrupted_runs_no_more_of_its_magics(tmp_path):

@@ -146,9 +146,14 @@ class AsyncGroup:
         """Set variable `name` to its value on rank `src`, without passing through this process."""
         await exchange.broadcast(self, name, src, ranks)
 
-    async def pull(self, name: str, rank: int = 0) -> Any:
-        """Return the value of a variable or any other expression on one rank."""
-        return (await exchange.gather(self, [name], str(rank)))[rank % self.world_size][name]
+    async def pull(self, name: str, rank: int = 0, *, timeout_seconds: float | None = None) -> Any:
+        """Return the value of a variable or any other expression on one rank.
+
+        Raises:
+            TimedOutError: the rank runs cells for longer; it does not evaluate the expression after that.
+        """
+        found = await exchange.gather(self, [name], str(rank), timeout_seconds)
+        return found[rank % self.world_size][name]
 
     async def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
         """Return the values of a variable or any other expression, by rank."""

@@ -211,9 +211,13 @@ class Group:
         """Set variable `name` to its value on rank `src`, without passing through this process."""
         self._loop.run(self._group.broadcast(name, src, ranks))
 
-    def pull(self, name: str, rank: int = 0) -> Any:
-        """Return the value of a variable or any other expression on one rank."""
-        return self._loop.run(self._group.pull(name, rank))
+    def pull(self, name: str, rank: int = 0, *, timeout_seconds: float | None = None) -> Any:
+        """Return the value of a variable or any other expression on one rank.
+
+        Raises:
+            TimedOutError: the rank runs cells for longer; it does not evaluate the expression after that.
+        """
+        return self._loop.run(self._group.pull(name, rank, timeout_seconds=timeout_seconds))
 
     def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
         """Return the values of a variable or any other expression, by rank."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.objects import files
 from jupyter_dist.objects.segments import Segment, filled, parent_folders
 from jupyter_dist.protocol import models, requests
-from jupyter_dist.protocol.errors import JupyterDistError, bad_request
+from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_request
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.specs import CALL_PROTOCOL
 
@@ -39,13 +39,15 @@ async def scatter(group: AsyncGroup, name: str, parts: Sequence[Any], ranks: str
     await _hand_out(group, {rank: {name: part} for rank, part in zip(chosen, parts, strict=True)}, ranks)
 
 
-async def gather(group: AsyncGroup, names: Sequence[str], ranks: str) -> dict[int, dict[str, Any]]:
-    """Return the values of expressions, by rank."""
+async def gather(
+    group: AsyncGroup, names: Sequence[str], ranks: str, timeout_seconds: float | None = None
+) -> dict[int, dict[str, Any]]:
+    """Return the values of expressions, by rank. Raises TimedOutError; ranks do not evaluate them after that."""
     for name in names:
         _check_expression(name)
     chosen = parse_ranks(ranks, group.world_size, group.num_nodes)
     with exchange_folders() as folders:
-        segments = await _collect(group, names, chosen, folders)
+        segments = await _collect(group, names, chosen, folders, timeout_seconds)
         found = {rank: await asyncio.to_thread(_read, segment) for rank, segment in segments.items()}
     _give_back(group, segments.values())
     return found
@@ -90,7 +92,11 @@ async def _hand_out(group: AsyncGroup, values: Mapping[int | None, Mapping[str, 
 
 
 async def _collect(
-    group: AsyncGroup, names: Sequence[str], ranks: Sequence[int], folders: Sequence[Path]
+    group: AsyncGroup,
+    names: Sequence[str],
+    ranks: Sequence[int],
+    folders: Sequence[Path],
+    timeout_seconds: float | None = None,
 ) -> dict[int, Segment]:
     """Collect values from ranks: written into a kept segment if they fit, else into a new file."""
     check_takes_calls(group.model)
@@ -101,7 +107,7 @@ async def _collect(
             (folders[0] / f"warm-{rank}").symlink_to(segment.path)
             offered[rank] = segment
     call: requests.RankCall = {"do": "get", "names": list(names), "folders": [str(folder) for folder in folders]}
-    await _run(group, call, f"# pull of {', '.join(names)}", format_ranks(ranks))
+    await _run(group, call, f"# pull of {', '.join(names)}", format_ranks(ranks), timeout_seconds)
     found = {}
     for rank in ranks:
         if rank in offered and offered[rank].is_written:
@@ -122,7 +128,7 @@ def _give_back(group: AsyncGroup, segments: Iterable[Segment]) -> None:
         group.client.segments.keep(segment)
 
 
-@contextmanager
+@contextlib.contextmanager
 def exchange_folders() -> Iterator[list[Path]]:
     """Create private temporary folders for files, in memory first."""
     folders = [Path(tempfile.mkdtemp(prefix="jupyter-dist-", dir=parent)) for parent in parent_folders()]
@@ -149,9 +155,17 @@ def check_takes_calls(group: models.Group) -> None:
         raise JupyterDistError("incompatible", message, "It still runs code. Shut it down and start it again.")
 
 
-async def _run(group: AsyncGroup, call: requests.RankCall, note: str, ranks: str) -> None:
+async def _run(
+    group: AsyncGroup, call: requests.RankCall, note: str, ranks: str, timeout_seconds: float | None = None
+) -> None:
     """Let ranks carry out a call; the group's log shows the note."""
-    result = await group.run(note, ranks, silent=True, call=call)
+    execution = await group.submit(note, ranks, silent=True, call=call)
+    try:
+        result = await execution.result(timeout_seconds)
+    except TimedOutError:
+        with contextlib.suppress(JupyterDistError):  # it has just ended
+            await execution.cancel()
+        raise
     result.was_streamed = True  # our own code: its traceback does not help users
     result.raise_for_error()
 
