@@ -87,10 +87,10 @@ def _make_in_sight(target: str) -> Part:
         # Not a pipe: what a test leaves running would hold it open.
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
             making = thread.submit(_make, target, output)
-            while not making.done():
-                concurrent.futures.wait([making], timeout=_FOLLOW_SECONDS)
+            is_done = False
+            while not is_done:
+                is_done = bool(concurrent.futures.wait([making], timeout=_FOLLOW_SECONDS).done)
                 _show(reader)
-            _show(reader)
         return making.result()
 
 
@@ -98,20 +98,15 @@ def _make_and_show(target: str) -> Part:
     with tempfile.TemporaryFile() as output:
         part = _make(target, output)
         output.seek(0)
-        with _showing:
-            print(f"==== {target} ({duration(part.seconds)})", flush=True)
-            _copy(output)
+        _show(output, f"==== {target} ({duration(part.seconds)})\n")
     return part
 
 
-def _show(output: BinaryIO) -> None:
+def _show(output: BinaryIO, heading: str = "") -> None:
     with _showing:
-        _copy(output)
-
-
-def _copy(output: BinaryIO) -> None:
-    shutil.copyfileobj(output, sys.stdout.buffer)
-    sys.stdout.flush()
+        print(heading, end="", flush=True)
+        shutil.copyfileobj(output, sys.stdout.buffer)
+        sys.stdout.flush()
 
 
 def _make(target: str, output: BinaryIO | None = None) -> Part:

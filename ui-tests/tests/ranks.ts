@@ -2,6 +2,8 @@
 import { APIRequestContext, expect, Page, test } from '@playwright/test';
 
 const API = '/jupyter-dist/api';
+/** JupyterLab on a busy machine. */
+const LOAD_MS = 120000;
 
 interface ILabWindow {
   jupyterapp?: {
@@ -45,9 +47,9 @@ export async function openLab(page: Page): Promise<void> {
       return jupyterapp !== undefined;
     },
     null,
-    { timeout: 120000 }
+    { timeout: LOAD_MS }
   );
-  await launcher.waitFor({ timeout: 120000 });
+  await launcher.waitFor({ timeout: LOAD_MS });
 }
 
 /** Close all that the last test opened, and what was said of it; false if this page has no JupyterLab. */
