@@ -74,7 +74,7 @@ test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release 
 	$(WITHOUT_IRIS)
 	touch $@
 
-# By hand: beside jupyter-collaboration and jupyter-server-nbmodel, in Notebook 7 and in JupyterHub. The other tests have these extensions switched off.
+# With jupyter-collaboration, with jupyter-server-nbmodel, in Notebook 7 and in JupyterHub. The other tests have these extensions switched off.
 test-beside: .venv/beside .venv/frontend browser ui-tests/node_modules
 	cd ui-tests && npx playwright test --config beside.config.ts
 	cd ui-tests && npx playwright test --config nbmodel.config.ts

@@ -1,5 +1,6 @@
 """Test only: a JupyterHub below a prefix, behind its real proxy; anybody with the password is let in, as this user."""
 
+import json
 import os
 from pathlib import Path
 
@@ -30,6 +31,14 @@ c.Spawner.args = [  # noqa: F821
     "--LabApp.expose_app_in_browser=True",
 ]
 c.Spawner.http_timeout = c.Spawner.start_timeout = 120  # noqa: F821
+# Without the server's part of jupyter-collaboration its frontend waits forever for the notebook. The config folder of the
+# other server has it on.
+config = root / "config"
+(config / "labconfig").mkdir(parents=True, exist_ok=True)
+others = ("@jupyter/collaboration-extension", "@jupyter/docprovider-extension", "@datalayer/jupyter-server-nbmodel")
+page = {"disabledExtensions": dict.fromkeys(others, True), "buildAvailable": False, "buildCheck": False}
+(config / "labconfig" / "page_config.json").write_text(json.dumps(page))
 # No groups or settings of the user who runs the tests; and the code under test.
-places = ("JUPYTER_PATH", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "PYTHONPATH", "TMPDIR")
-c.Spawner.environment = {name: os.environ[name] for name in places if name in os.environ}  # noqa: F821
+places = ("JUPYTER_PATH", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "PYTHONPATH", "TMPDIR")
+environment = {name: os.environ[name] for name in places if name in os.environ}
+c.Spawner.environment = {**environment, "JUPYTER_CONFIG_DIR": str(config)}  # noqa: F821

@@ -29,7 +29,7 @@ need some gigabytes, by hand: `python tests/matrix/run.py --python 3.10 --torch 
 collective, completion, objects, DDP, DataLoader workers, replacing a dead rank), and where the table says so those of
 the ranks, the agent and the client. `make test` runs `tests/compat` with IPython 8.6.0 and the newest 8 as well.
 
-`make test-beside` passed on 2026-11-25 with jupyter-collaboration 5.0.4, jupyter-server-nbmodel 0.2.9, Notebook 7.6.5 and JupyterHub 6.1.1, in JupyterLab 4.6.6.
+`make test-beside`, a part of CI, passed on 2026-11-26 with jupyter-collaboration 5.0.4, jupyter-server-nbmodel 0.2.9, Notebook 7.6.5 and JupyterHub 6.1.1, in JupyterLab 4.6.6.
 With the lowest versions that are declared of all dependencies at once (jupyter_server 2.13, jupyter_client 7.4.4, jupyter_core 5.1,
 tornado 6.3, pyzmq 24, traitlets 5.6, IPython 8.6 and the others), on Python 3.10 and torch 2.5.1, a server started a group that day, ran
 cells, and answered the Python client; the tests themselves need later packages.
