@@ -65,6 +65,26 @@ def test_a_hang_is_named(group, kind):
     assert group.run("dist.barrier()", [0, 1, 2, 3])["state"] == "ok"
 
 
+OF_A_PAIR = """
+pair = dist.new_group([0, 1])
+if rank < 2:
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1), process_group=pair)
+    loss = model(torch.ones(1, 2)).sum()
+"""
+
+
+def test_a_subgroup_that_hangs_again_names_the_same_rank(group):
+    for _ in range(2):
+        group.run(OF_A_PAIR, [0, 1, 2, 3])
+        hung = group.submit("if rank == 0: loss.backward()", [0, 1, 2, 3])
+        group.wait(lambda hung=hung: cannot_end(verdict_of(group, hung), [0]))
+        verdict = verdict_of(group, hung)
+        assert ranks_in(verdict["needed"]) == [1], verdict["message"]
+        group.request("interrupt", ranks=[0])
+        group.ended(hung)
+        assert group.run("dist.barrier()", [0, 1, 2, 3])["state"] == "ok"
+
+
 @pytest.mark.parametrize(
     ("asks", "text", "says"),
     [

@@ -269,7 +269,7 @@ def _entry(entry: dict[str, Any]) -> Entry:
     return {
         "record_id": int(entry["record_id"]),
         "name": str(entry["profiling_name"]).rpartition(":")[2],  # "gloo:all_reduce", "nccl:_all_gather_base"
-        "group": str(entry["pg_id"]),
+        "group": str(entry["process_group"][0]),  # its name; "pg_id" counts all groups that the process ever had
         "seq": int(entry["p2p_seq_id"] if is_p2p else entry["collective_seq_id"]),
         "sizes": list(entry.get("input_sizes") or ()),
         "dtypes": [str(dtype) for dtype in entry.get("input_dtypes") or ()],
