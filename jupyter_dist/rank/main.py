@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextvars
 import faulthandler
 import fcntl
 import platform
@@ -166,6 +167,7 @@ class Rank:
         self._runner.shell = self._shell
         self._runner.calls = Calls(self._spec.rank, self._shell.user_ns, self._spec.store_socket)
         self._runner.surroundings = self._side.surroundings = surroundings = Surroundings()
+        self._runner.context = contextvars.copy_context()
         self._shell.memory = self._runner.memory
         self._shell.restore = surroundings.restore
         descriptors.protect()

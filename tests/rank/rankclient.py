@@ -144,6 +144,10 @@ class RankClient:
     def interrupt(self, execution_id: str) -> None:
         self.send({"t": "interrupt", "execution_id": execution_id})
 
+    def text_of_all(self, name: str = "stdout") -> str:
+        """Return what the rank has written so far, in any cell and between cells."""
+        return self._text[name].decode("utf-8", "surrogateescape")
+
     def asked(self, execution_id: str, nth: int = 1) -> dict[str, Any]:
         """Wait until the cell asks for input, for the nth time; return the question with its number."""
 

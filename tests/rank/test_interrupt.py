@@ -143,7 +143,7 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
     )
     text = rank.run(code).text()
     says_so = (
-        "accelerate calls comms debuggers farfiles fastai fix hook lightning linkstore meeting scripts shell spawning stdin"
+        "accelerate calls comms context debuggers farfiles fastai fix hook lightning linkstore meeting scripts shell spawning stdin"
         " torch track waits"
     )
     assert text == f"{says_so}\nTrue\n"

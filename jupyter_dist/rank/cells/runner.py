@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from os import _exit as exit_now  # not the wrapped one: see spawning.py
 from typing import Any
 
@@ -25,6 +26,7 @@ from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
 from .calls import Calls
+from .context import run_in
 from .debugging.debuggers import Debuggers
 from .interrupt import Execution, Interrupter
 from .kinds import kinds_of
@@ -46,6 +48,7 @@ class Runner:
     surroundings: Surroundings  # and this
     stdin: Stdin  # and this
     debuggers: Debuggers  # and this
+    context: Context  # and this: the context variables of cells, callbacks and completions
 
     def __init__(
         self,
@@ -64,6 +67,7 @@ class Runner:
         self._in_use: tuple[int, int] | None = None  # device memory in use when the cell began
         self._work: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
+        self._works = False
 
     # -- any thread ---------------------------------------------------------------------------------
 
@@ -129,8 +133,14 @@ class Runner:
             self._outbox.execution_id = before
 
     def _next(self) -> None:
-        while self._work and self._task is None:
-            self._work.popleft()()
+        if self._works:  # called by an event loop that a cell runs inside of this one (nest_asyncio)
+            return
+        self._works = True
+        try:
+            while self._work and self._task is None:
+                self.context.run(self._work.popleft())
+        finally:
+            self._works = False
 
     def _execute(self, execution: Execution) -> None:
         try:
@@ -194,19 +204,25 @@ class Runner:
         return ExecutionResult(None)
 
     def _start_task(self, execution: Execution, coroutine: Coroutine[Any, Any, ExecutionResult]) -> None:
-        task = self._task = self._loop.create_task(coroutine)
+        task = self._task = self._loop.create_task(run_in(self.context, coroutine))
         execution.cancel = lambda: self._loop.call_soon_threadsafe(task.cancel)
-        task.add_done_callback(lambda _: self._task_done(execution, task))
+        task.add_done_callback(lambda _: self._task_done(execution, task, coroutine))
 
-    def _task_done(self, execution: Execution, task: asyncio.Task[ExecutionResult]) -> None:
+    def _task_done(
+        self, execution: Execution, task: asyncio.Task[ExecutionResult], coroutine: Coroutine[Any, Any, ExecutionResult]
+    ) -> None:
         self._task = None
         execution.cancel = None
+        coroutine.close()  # it has not begun if the task was cancelled before
+        self.context.run(self._end_task, execution, task)
+        self._next()
+
+    def _end_task(self, execution: Execution, task: asyncio.Task[ExecutionResult]) -> None:
         try:
             result = task.result()
         except BaseException as err:  # cancelled before it began, or not caught by IPython
             result = self._failed(err)
         self._finish(execution, result)
-        self._next()
 
     def _failed(self, err: BaseException) -> ExecutionResult:
         result = ExecutionResult(None)
@@ -347,8 +363,19 @@ def stop_timer_of_cell() -> None:
 
 def report_stray(err: BaseException) -> None:
     """Show an exception raised outside of cells (in a callback or background task) as late text."""
+    if _ends_a_round(err):
+        return
     try:
         traceback.print_exception(err)
     except BaseException:  # another exception, or broken code
         with contextlib.suppress(BaseException):
             write_all(2, f"{type(err).__name__}\n".encode())
+
+
+def _ends_a_round(err: BaseException) -> bool:
+    """Whether the loop found that its callbacks had run already: in a loop that a cell ran inside (nest_asyncio)."""
+    trace = err.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    is_of_loop = trace is not None and trace.tb_frame.f_globals.get("__name__") == "asyncio.base_events"
+    return isinstance(err, IndexError) and is_of_loop
