@@ -35,7 +35,7 @@ from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import Wire
 from jupyter_dist.transport.frames import Header
 
-from .collectives import process_group, torch_compat, waits
+from .collectives import captures, process_group, torch_compat, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
@@ -87,6 +87,8 @@ class Rank:
         self._outbox = Outbox(self._wire)
         self._membership = Membership(spec, self._outbox.log)
         self._say_what_is_missing()
+        for graphs in torch_compat.graph_classes():
+            captures.watch(graphs)
         self._begin_frameworks()
         self._interrupter = Interrupter(namespace, self._membership.unhang, self._wire.wake)
         self._outbox.safe_point = self._interrupter.safe_point

@@ -72,15 +72,6 @@ def test_an_ipython_with_other_transforms_of_cells_transforms_them_all(monkeypat
     assert not ipython_compat.transforms_as_it_comes(manager)
 
 
-def test_fields_of_the_flight_recorder_that_changed_are_no_error(monkeypatch, torch_compat):
-    def recorded(_):
-        return {"pg_status": {"0": {"another": 1}}, "entries": [{"retired": False, "id": 3}]}
-
-    monkeypatch.setattr(torch_compat, "_recorded", recorded)
-    assert torch_compat.collectives_by_group() == []
-    assert torch_compat.unfinished_collectives() == []
-
-
 def test_a_torch_without_a_name_does_without(monkeypatch, torch_compat):
     monkeypatch.delattr(torch_compat.bindings.Work, "_get_op_type")
     assert torch_compat.operations("SEND") is None

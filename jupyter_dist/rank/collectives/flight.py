@@ -1,19 +1,26 @@
-"""torch's flight recorder: the collectives that this rank began and that have not completed. Any thread, 0.1 ms."""
+"""The collectives that this rank began and that have not completed, by torch's flight recorders. Any thread, 0.2 ms."""
 
 from __future__ import annotations
 
-from . import torch_compat
+from collections.abc import Iterable
 
-_forgotten: set[int] = set()
+from . import records
+from .records import Entry
+
+_forgotten: set[tuple[str, int]] = set()
 
 
-def outstanding() -> torch_compat.Entry | None:
-    """Return the oldest incomplete collective; None if there is none, or torch does not say."""
-    if not any(begun > completed for begun, completed in torch_compat.collectives_by_group()):
+def outstanding(backend: str | None = None) -> Entry | None:
+    """Return the oldest incomplete collective, of this backend if one is given; None if torch has none."""
+    if not records.are_unfinished():
         return None
-    return next((e for e in torch_compat.unfinished_collectives() if e["record_id"] not in _forgotten), None)
+    return next((e for e in _unfinished() if backend is None or e["backend"] == backend), None)
+
+
+def _unfinished() -> Iterable[Entry]:
+    return (entry for entry in records.unfinished_collectives() if entry["record"] not in _forgotten)
 
 
 def forget() -> None:
     """Ignore collectives that are incomplete now: they were abandoned and will never complete."""
-    _forgotten.update(entry["record_id"] for entry in torch_compat.unfinished_collectives())
+    _forgotten.update(entry["record"] for entry in records.unfinished_collectives())

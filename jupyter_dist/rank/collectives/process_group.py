@@ -14,7 +14,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.guard.own import os, time
 
-from . import flight, linkstore, nccl, torch_compat, unhang, waits
+from . import flight, linkstore, nccl, records, torch_compat, unhang, waits
 from .gloo_sockets import GlooSockets
 
 REJOIN_SECONDS = 10.0
@@ -40,6 +40,7 @@ class Membership:
         self._told: set[str] = set()
         self._store_path = spec.store_path
         self._broken_since: float | None = None
+        self._knows_records = False  # whether the recorders were found to have this group's collectives
         self._meets = False  # user code is creating the process group
         self._abandoned: list[Any] = []  # process groups that cannot be closed
         self._sockets = GlooSockets()
@@ -93,6 +94,7 @@ class Membership:
             # Closing a group whose connections are gone may fail; drop it anyway.
             with contextlib.suppress(RuntimeError):
                 self._close()
+            flight.forget()
         self.begin_cell()
         # All ranks join at the same time. gloo waits for one that dies after it published its address, and that wait
         # cannot be broken: this limits how long its death delays the others.
@@ -160,7 +162,20 @@ class Membership:
 
     def collective_seq(self) -> int | None:
         """How many collectives this rank began on the default process group; None if there is none."""
-        return torch_compat.collective_seq()
+        number = torch_compat.collective_seq()
+        if number and not self._knows_records:
+            self._check_records()
+        return number
+
+    def _check_records(self) -> None:
+        """Expect the collectives that a cell has begun in the recorders that are read: a name has no meaning."""
+        self._knows_records = True
+        begun = {name for name in torch_compat.backend_names() if torch_compat.keeps_records(name)}
+        if begun and not begun & records.backends_seen():
+            what = (
+                f"torch {torch.__version__} keeps no record of this group's collectives where jupyter_dist reads them"
+            )
+            self._log(f"jupyter_dist: {what}. A rank that waits for its device is not named as waiting.\n")
 
     def unhang(self) -> bool:
         """Free the main thread if it waits in a collective (side thread); return True if connections were broken."""

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
-from typing import Any, NamedTuple, TypedDict
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -20,7 +20,6 @@ from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
-from jupyter_dist.rank.guard.own import json
 
 # The timeout of collectives if torch does not tell its default.
 _TIMEOUT = timedelta(minutes=30)
@@ -36,9 +35,6 @@ _FUNCTIONS = {
     "SCATTER": "scatter",
     "BARRIER": "barrier",
 }
-_NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
-_ACTIVE_ENTRIES = (True, True)
-_ALL_ENTRIES = (True, False)
 
 
 class Part(NamedTuple):
@@ -158,10 +154,27 @@ def describe_group(group: Any) -> GroupOf:
 
 def collective_seq() -> int | None:
     """Return how many collectives were begun on the default process group; None if torch does not count them."""
+    world = dist.group.WORLD
+    devices = {name: device for device, name in _configured(world)}
     try:
-        return int(dist.group.WORLD._get_sequence_number_for_group())
-    except (RuntimeError, AttributeError):  # a backend without a counter ("cpu:gloo")
+        if len(devices) < 2 or not hasattr(bindings.Backend, "_get_sequence_number_for_group"):
+            return int(world._get_sequence_number_for_group())
+        backends = [world._get_backend(torch.device(device)) for device in devices.values()]
+        return sum(int(backend._get_sequence_number_for_group()) for backend in backends)
+    except (RuntimeError, AttributeError):  # a backend without a counter
         return None
+
+
+def _configured(group: Any) -> list[tuple[str, str]]:
+    """Return the device types of a process group, each with its backend: [("cpu", "gloo"), ("cuda", "nccl")]."""
+    config = str(getattr(c10d._world, "pg_backend_config", {}).get(group, ""))
+    pairs = [pair.rpartition(":") for pair in config.split(",") if pair]
+    return [(device, backend) for device, _, backend in pairs]
+
+
+def keeps_records(backend: str) -> bool:
+    """Whether this torch is known to record the collectives of a backend (docs/compatibility.md)."""
+    return backend == "nccl" or (backend == "gloo" and _version() >= (2, 12))
 
 
 def size_of_group(model: DistributedDataParallel) -> int:
@@ -219,70 +232,46 @@ def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> 
     work_class.wait = make(work_class.wait)
 
 
-# -- the flight recorder ------------------------------------------------------------------------------
+# -- the flight recorders -----------------------------------------------------------------------------
 
 
-def collectives_by_group() -> list[tuple[int, int]]:
-    """Return, for each process group, the numbers of the last collective begun and of the last one completed."""
-    groups = _recorded(_NO_ENTRIES).get("pg_status", {})
-    with suppress(KeyError, TypeError, ValueError, AttributeError):  # other fields in another version
-        return [
-            (int(group["last_enqueued_collective"]), int(group["last_completed_collective"]))
-            for group in groups.values()
-        ]
-    return []
+class Recorder(NamedTuple):
+    """One of torch's flight recorders."""
+
+    dump: Callable[[bool, bool], bytes | str]  # takes includeCollectives and onlyActive
+    asks_device: bool  # it asks the device's driver whether collectives have ended
 
 
-class Entry(TypedDict):
-    """An incomplete collective in the recorder."""
+def recorders() -> dict[str, Recorder]:
+    """Return all flight recorders of this torch, by a name of ours.
 
-    record_id: int
-    name: str
-    group: str
-    seq: int
-    sizes: list[Any]
-    dtypes: list[str]
-
-
-def unfinished_collectives() -> list[Entry]:
-    """Return the recorder's entries of incomplete collectives, oldest first."""
-    with suppress(KeyError, TypeError, ValueError, AttributeError):
-        found = [_entry(entry) for entry in _recorded(_ACTIVE_ENTRIES).get("entries", ()) if not entry["retired"]]
-        return sorted(found, key=operator.itemgetter("record_id"))
-    return []
-
-
-def collectives_since(time_ns: int) -> list[tuple[str, str]]:
-    """Return the recorder's last collectives that were begun after a time: name and process group, in order.
-
-    Names are those of the profiler ("gloo:all_reduce"); groups have torch's name, which all ranks have alike.
+    A build for CUDA has two: `_dump_nccl_trace_json` is that of NCCL, and `_dump_fr_trace_json` that of gloo. Up to
+    torch 2.7 there is the first alone. From 2.15 the second has a recorder for each name of a backend.
     """
-    with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
-        begun = [entry for entry in _recorded(_ALL_ENTRIES).get("entries", ()) if entry["time_created_ns"] >= time_ns]
-        begun.sort(key=operator.itemgetter("time_created_ns"))
-        return [(str(entry["profiling_name"]), str(entry["process_group"][0])) for entry in begun]
-    return []
+    found = {}
+    of_device = getattr(bindings, "_dump_nccl_trace_json", None)
+    if of_device is not None:
+        found["of the device"] = Recorder(of_device, asks_device=True)
+    by_backend = getattr(bindings, "_dump_fr_trace_json", None)
+    if by_backend is None:
+        return found
+    if "backend:" not in (by_backend.__doc__ or ""):
+        return {**found, "of the host": Recorder(by_backend, asks_device=False)}
+    for name in sorted({"gloo", "nccl", "nccl2", *backend_names()}):
+        found[f"of {name}"] = Recorder(partial(by_backend, backend=name), asks_device=name != "gloo")
+    return found
 
 
-def _entry(entry: dict[str, Any]) -> Entry:
-    is_p2p = entry.get("is_p2p", False)
-    return {
-        "record_id": int(entry["record_id"]),
-        "name": str(entry["profiling_name"]).rpartition(":")[2],  # "gloo:all_reduce", "nccl:_all_gather_base"
-        "group": str(entry["process_group"][0]),  # its name; "pg_id" counts all groups that the process ever had
-        "seq": int(entry["p2p_seq_id"] if is_p2p else entry["collective_seq_id"]),
-        "sizes": list(entry.get("input_sizes") or ()),
-        "dtypes": [str(dtype) for dtype in entry.get("input_dtypes") or ()],
-    }
+def backend_names() -> set[str]:
+    """Return the backends of this process's groups, such as gloo and nccl."""
+    return {backend for group in process_groups() for _, backend in _configured(group)}
 
 
-def _recorded(arguments: tuple[bool, bool]) -> dict[str, Any]:
-    # torch 2.9 records all backends; 2.7 and earlier only NCCL, under another name.
-    dump = getattr(bindings, "_dump_fr_trace_json", None) or getattr(bindings, "_dump_nccl_trace_json", None)
-    if dump is None:
-        return {}
-    found = json.loads(dump(*arguments))
-    return found if isinstance(found, dict) else {}
+def graph_classes() -> list[Any]:
+    """Return the classes of graphs that devices capture."""
+    modules = [getattr(torch, kind, None) for kind in DEVICE_TYPES]
+    found = [getattr(module, f"{kind.upper()}Graph", None) for kind, module in zip(DEVICE_TYPES, modules, strict=True)]
+    return [graphs for graphs in found if graphs is not None]
 
 
 # -- abort --------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 from jupyter_dist.rank.guard.own import os, threading
 
 from . import torch_compat, unhang, waits
+from .records import Entry
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # wrapped around functions of torch
 _C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
@@ -40,7 +41,7 @@ class Wait(TypedDict):
     dtypes: list[str]
 
 
-def current(entry: torch_compat.Entry | None) -> Wait | None:
+def current(entry: Entry | None) -> Wait | None:
     """Return what the main thread waits for, or None if it is not in torch.distributed; `entry` is outstanding."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     call, name, work = _distributed_call(frame)

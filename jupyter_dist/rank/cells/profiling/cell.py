@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from jupyter_dist.protocol.profiles import MAX_RANK_EVENTS, MAX_TRACE_EVENTS
 from jupyter_dist.protocol.specs import RankSpec
-from jupyter_dist.rank.collectives import torch_compat
+from jupyter_dist.rank.collectives import records
 from jupyter_dist.rank.guard.own import os, time
 
 from .timeline import Timeline
@@ -101,7 +101,7 @@ class Profiler:
         self._write(path, least)
         since, until = (moment * 1e6 - EPOCH_MICROSECONDS for moment in (began, ended))
         num_cut = sum(length < least for length in lengths)
-        found = timeline.summary(since, until, torch_compat.collectives_since(int(began * 1e9)))
+        found = timeline.summary(since, until, records.collectives_since(int(began * 1e9)))
         return {**found, "began": round(since, 3), "num_events": len(lengths), "num_cut": num_cut}
 
     def _write(self, path: str, least: float) -> None:
