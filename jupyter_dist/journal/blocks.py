@@ -66,9 +66,13 @@ class BlockWriter:
         """Write the last block. Idempotent."""
         if self._end > self._start:
             self._write()
+        self._close()
+
+    def _close(self) -> None:
         if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            with contextlib.suppress(OSError):  # a network file system reports here what it has lost
+                os.close(fd)
 
     def _write(self) -> None:
         ranks = "*" if self._ranks is None else format_ranks(sorted(self._ranks)) or "-"
@@ -77,8 +81,7 @@ class BlockWriter:
             if self._fd >= 0 and os.write(self._fd, line) < len(line):
                 raise OSError(errno.ENOSPC, "the index is cut off")
         except OSError:
-            os.close(self._fd)
-            self._fd = -1
+            self._close()
         self._start, self._first_seq, self._ranks = self._end, 0, set()
 
 

@@ -15,6 +15,7 @@ class Overflow:
     def __init__(self) -> None:
         self.num_bytes = 0  # bytes of output that were not kept since the disk was full
         self.dropped_bytes = 0  # of these, the bytes that were not sent to the server, either
+        self._earlier = (0, 0)  # both, of the times before
         self._frames: deque[tuple[int, bytes]] = deque()
         self._waiting_bytes = 0
         self._is_followed = False
@@ -50,8 +51,17 @@ class Overflow:
 
     def forget(self) -> None:
         """Reset the count after it was written to the journal. Waiting records are still sent."""
+        self._earlier = self._earlier[0] + self.num_bytes, self._earlier[1] + self.dropped_bytes
         self.num_bytes = self.dropped_bytes = 0
 
     def __str__(self) -> str:
-        dropped = f", {self.dropped_bytes} of them not shown either" if self.dropped_bytes else ""
-        return f"{self.num_bytes} bytes of output{dropped}"
+        return _words(self.num_bytes, self.dropped_bytes)
+
+    def in_all(self) -> str:
+        """Return the count since the journal began."""
+        return _words(self._earlier[0] + self.num_bytes, self._earlier[1] + self.dropped_bytes)
+
+
+def _words(num_bytes: int, dropped_bytes: int) -> str:
+    dropped = f", {dropped_bytes} of them not shown either" if dropped_bytes else ""
+    return f"{num_bytes} bytes of output{dropped}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import logging
 import os
 import re
 import time
@@ -20,14 +23,18 @@ from .wide import Gathering, each_rank
 SEGMENT_BYTES = 16 << 20
 TELL_SECONDS = 1.0
 LOOK_SECONDS = 5.0
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _DIGITS = re.compile(r"[\d.]+")
+
+log = logging.getLogger(__name__)
 
 
 class JournalWriter:
     """One group's journal, in segments named by their first sequence number.
 
-    A full disk never raises: records that cannot be kept are counted and passed to the connected server; the count is
-    written as a note as soon as there is space again. Numbers of such records are missing in the journal.
+    No failure of the file system ever raises, least of all in housekeeping: cells and deaths must be handled whatever
+    the disk does. Records that cannot be kept are counted and passed to the connected server; the count is written as a
+    note as soon as there is space again. Numbers of such records are missing in the journal.
     """
 
     def __init__(
@@ -43,6 +50,7 @@ class JournalWriter:
         self._on_append = on_append
         self._on_disk = on_disk  # called when `disk` changes
         self._is_full = False
+        self._trouble = ""  # why it is
         self._told_at = 0.0
         self._last_trouble = ""
         self._last_seq = 0
@@ -65,7 +73,7 @@ class JournalWriter:
     def disk(self) -> str:
         """Return the warning about the disk; empty while there is space and it was never full."""
         if self._is_full:
-            return f"The journal's disk is full: {self.overflow} were not kept so far."
+            return f"{self._trouble}: {self.overflow.in_all()} were not kept so far."
         return " ".join(filter(None, (self._last_trouble, self._warning)))
 
     @property
@@ -144,7 +152,7 @@ class JournalWriter:
             self._looked_bytes += len(frame)
             self._on_append()
             seq = self._last_seq
-            self._look()
+            self._look_now_and_then()
             return seq
         if kind != "note":
             self._hand_over(header, payload)
@@ -168,8 +176,9 @@ class JournalWriter:
             self._blocks.close()
             self._blocks = None
         if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            with contextlib.suppress(OSError):  # a network file system reports here what it has lost
+                os.close(fd)
 
     def _hand_over(self, header: Header, payload: bytes) -> None:
         self._last_seq += 1
@@ -184,21 +193,28 @@ class JournalWriter:
             self._on_disk()
 
     def _note_overflow(self) -> None:
-        text = f"The journal's disk was full: {self.overflow} were not kept."
+        was = self._trouble.replace(" is ", " was ").replace(" cannot ", " could not ")
+        text = f"{was}: {self.overflow} were not kept."
         if self._append("note", text.encode(), {"rank": None, "execution_id": None}):
             self._is_full = False
-            self._last_trouble = text
+            self._last_trouble = f"{was}: {self.overflow.in_all()} were not kept."
             self.overflow.forget()
             self._on_disk()
 
-    def _look(self) -> None:
-        """Check the free space now and then; write new warnings to the journal, and report them."""
+    def _look_now_and_then(self) -> None:
         now = time.monotonic()
         if self._looked_bytes < self._quota.look_bytes and (
             now - self._looked_at < LOOK_SECONDS or not self._looked_bytes
         ):
             return
         self._looked_at, self._looked_bytes = now, 0
+        try:
+            self._look()
+        except OSError:  # no descriptors are left, or the disk fails: looked at again later
+            log.warning("Cannot look at the disk of the journal", exc_info=True)
+
+    def _look(self) -> None:
+        """Check the free space; write new warnings to the journal, and report them."""
         self._allowed = self._quota.allowed()
         self._drop_oldest()
         before, self._warning = self._warning, self._quota.warning(self.num_bytes, self._allowed, self._is_cut)
@@ -213,15 +229,23 @@ class JournalWriter:
             if self._fd < 0 or self._segments[-1][1] >= min(SEGMENT_BYTES, self._quota.group_bytes // 4):
                 self._open_segment()
             written = os.writev(self._fd, [record_prefix(frame), frame])
-        except OSError:
-            return False
-        first_seq, size = self._segments[-1]
-        if written < PREFIX_BYTES + len(frame):
-            # A partial record would hide the start of the next one from readers that trust offsets.
-            os.ftruncate(self._fd, size)
+            first_seq, size = self._segments[-1]
+            if written < PREFIX_BYTES + len(frame):
+                # A partial record would hide the start of the next one from readers that trust offsets.
+                os.ftruncate(self._fd, size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as err:
+            self._name_trouble(err)
             return False
         self._segments[-1] = (first_seq, size + written)
         return True
+
+    def _name_trouble(self, err: OSError) -> None:
+        if err.errno in _FULL:
+            self._trouble = "The journal's disk is full"
+            return
+        self._trouble = f"The journal cannot be written ({err.strerror})"
+        self._close_segment()  # a file that a network file system has lost stays lost: the next record begins another
 
     def _open_segment(self) -> None:
         self._close_segment()
@@ -230,6 +254,8 @@ class JournalWriter:
         path = segment_path(self.directory, first_seq)
         self._fd = os.open(path, flags, 0o600)
         size = os.fstat(self._fd).st_size
+        if self._segments and self._segments[-1][0] == first_seq:  # nothing could be written to it
+            self._segments.pop()
         self._segments.append((first_seq, size))
         self._blocks = BlockWriter(path, size)
         self._drop_oldest()
@@ -238,7 +264,8 @@ class JournalWriter:
         while len(self._segments) > 1 and self.num_bytes > self._allowed:
             first_seq, _ = self._segments.pop(0)
             for path in (segment := segment_path(self.directory, first_seq), index_path(segment)):
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # gone, or the disk does not let it go
+                    path.unlink()
             self._is_cut = True
 
 

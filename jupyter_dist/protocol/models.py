@@ -289,7 +289,9 @@ class Execution(TypedDict):
     code: NotRequired[Annotated[str | None, Field("Not in lists.")]]
     line: NotRequired[Annotated[str | None, Field("In lists, instead of the code: the first line.")]]
     code_checksum: NotRequired[Annotated[str, Field("CRC-32 of its code in UTF-8, in hexadecimal.")]]
-    waits_for: NotRequired[Annotated[str | None, Field("The cell of another notebook that a queued one waits for.")]]
+    waits_for: NotRequired[
+        Annotated[str | None, Field("What a queued one waits for: a cell that runs, or one that is queued before it.")]
+    ]
     warning: NotRequired[Annotated[str | None, Field("It calls what all ranks must call, and was sent to some.")]]
     notices: NotRequired[
         Annotated[list[str], Field("What is about to happen to the group's nodes now, and which are lost.")]

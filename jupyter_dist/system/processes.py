@@ -48,11 +48,18 @@ class Process(NamedTuple):
 
 
 def read_process(pid: int) -> Process | None:
-    """Return the process from /proc; None if it does not exist."""
+    """Return the process from /proc; None if it does not exist, or cannot be read."""
+    try:
+        return _read(pid)
+    except OSError:
+        return None
+
+
+def _read(pid: int) -> Process | None:
     try:
         with open(f"/proc/{pid}/stat", errors="replace") as file:
             line = file.read()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     # The command, in parentheses, may itself contain spaces and parentheses.
     fields = line.rpartition(")")[2].split()
@@ -174,8 +181,14 @@ def usage_of(pid: int) -> tuple[int, float] | None:
 
 
 def is_same(pid: int, started: int) -> bool:
-    """Whether the process with that pid is still the one that started then, and has not ended."""
-    process = read_process(pid)
+    """Whether the process with that pid is still the one that started then, and has not ended.
+
+    What cannot be read now, because this process has no descriptors left, is not taken for ended.
+    """
+    try:
+        process = _read(pid)
+    except OSError:
+        return os.path.exists(f"/proc/{pid}")
     return process is not None and process.started == started and not process.has_ended
 
 

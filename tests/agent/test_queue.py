@@ -41,9 +41,12 @@ def test_order_holds_on_every_shared_rank(queue):
 
 def test_a_failure_aborts_what_waits_in_the_same_notebook_only(queue):
     add(queue, cell("a", [0]), cell("b", [0]), cell("c", [0], notebook="other.ipynb"), cell("d", [0]))
-    assert names(queue.queued_behind(queue.get("a"))) == "abd"
+    after = ExecutionSpec(execution_id="e", ranks=[1], notebook="other.ipynb", after="b")
+    add(queue, Execution(after, b""))
+    assert names(queue.queued_behind(queue.get("a"))) == "bd"
     queue.get("a").start(1)
     assert names(queue.queued_behind(queue.get("a"))) == "bd"
+    assert names(queue.queued_behind(queue.get("b"))) == "de"  # not a, which is before it
 
 
 def test_the_worst_rank_decides(queue):
@@ -108,15 +111,25 @@ def test_what_must_come_after_a_cell_waits_for_all_of_it(queue):
     assert queue.get("b").model()["waits_for"] == "Waits for rank 0: cell [5] of a.ipynb"
 
 
+def test_a_cell_that_waits_within_its_notebook_says_for_what(queue):
+    add(queue, cell("a", [0, 1]), cell("b", [0]), cell("c", [0], None))
+    queue.get("a").start(5)
+    queue.get("a").ranks_ended([0], "ok", [0.1])
+    assert names(queue.name_waits()) == "bc"
+    assert queue.get("b").waits_for == "Waits for rank 1: cell [5] of this notebook"
+    assert queue.get("c").waits_for == "Waits for rank 0: a queued cell of a.ipynb"
+
+
 def test_the_first_of_each_notebook_says_what_it_waits_for(queue):
     add(queue, cell("a", [0, 1, 2]))
     queue.get("a").start(5)
     add(queue, cell("b", [1, 2], "b.ipynb"), cell("c", [1], "b.ipynb"), cell("d", [0]))
-    assert names(queue.name_waits()) == "b"
+    assert names(queue.name_waits()) == "bd"
     assert queue.get("b").waits_for == "Waits for ranks 1-2: cell [5] of a.ipynb"
+    assert queue.get("d").waits_for == "Waits for ranks 0-2: cell [5] of this notebook"
     assert names(queue.name_waits()) == ""
     queue.get("a").ranks_ended([1], "ok", [0.1])
-    assert names(queue.name_waits()) == "b"
+    assert names(queue.name_waits()) == "bd"
     assert queue.get("b").waits_for == "Waits for rank 2: cell [5] of a.ipynb"
     queue.get("a").ranks_ended([2], "ok", [0.1])
     assert names(queue.startable()) == "b"

@@ -1,5 +1,6 @@
 import contextlib
 import os
+import resource
 
 import pytest
 from damage import FORGERIES, append_to_last_segment, spoil
@@ -174,6 +175,36 @@ def test_a_full_disk_loses_no_count(tmp_path):
     headers = [header for header, _ in FrameDecoder().feed(b"".join(journal.overflow.merge(records)))]
     assert [header["seq"] for header in headers] == [1, 2, 3, 4, 5]
     assert [header["seq"] for header in headers if not header.get("kept", True)] == [2, 3]
+    journal._fd = os.open("/dev/full", os.O_WRONLY)
+    journal.append("stream", b"z" * 500, rank=0, execution_id="e", name="stdout")
+    assert "2500 bytes" in journal.disk  # in all
+    os.close(journal._fd)
+    journal._fd = real
+    write(journal, 1)
+    assert "2500 bytes of output were not kept." in journal.disk
+    journal.close()
+
+
+def test_a_journal_that_cannot_be_opened_says_why_and_goes_on_later(tmp_path, small_segments):
+    """No descriptors, for real: neither a record nor a look at the disk raises."""
+    journal = JournalWriter(tmp_path / "g-1" / "journal", max_bytes=1 << 20)
+    write(journal, 1)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for _ in range(2):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+        try:
+            written = [journal.append("stream", b"z" * 3000, rank=0, execution_id="e", name="stdout") for _ in range(9)]
+            disk = journal.disk
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        assert written[-1] == 0
+        assert disk.startswith("The journal cannot be written (Too many open files): ")
+        write(journal, 1)
+        assert journal.disk.startswith("The journal could not be written (Too many open files): ")
+    kept = sum(path.stat().st_size for _, path in segments(journal.directory))
+    assert journal.num_bytes == kept
+    with contextlib.closing(JournalCursor(journal.directory)) as cursor:
+        assert read_all(cursor)[-1] == journal.last_seq
     journal.close()
 
 

@@ -81,3 +81,19 @@ def test_a_process_has_not_ended_while_a_thread_of_it_runs():
     assert process.pid not in descendants(os.getpid())
     assert not processes.is_same(process.pid, started)
     process.wait()
+
+
+UNREADABLE = """
+import os, resource
+from jupyter_dist.system.processes import is_same, read_process
+parent = read_process(os.getppid())
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+assert read_process(parent.pid) is None
+print(is_same(parent.pid, parent.started), is_same(2**22 + 1, 1))
+"""
+
+
+def test_a_process_that_cannot_be_read_has_not_ended():
+    """It may own a group, which ends with it."""
+    asked = subprocess.run([sys.executable, "-c", UNREADABLE], capture_output=True, text=True, check=True)
+    assert asked.stdout == "True False\n"

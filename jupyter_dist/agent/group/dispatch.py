@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from .asking import not_asking
 from .execution import Execution, ExecutionQueue
 from .needs import find_need
 from .process_group import ProcessGroup
+
+log = logging.getLogger(__name__)
 
 
 class Dispatcher:
@@ -87,19 +90,33 @@ class Dispatcher:
         execution.warning = message
 
     def pump(self) -> None:
-        """Start every queued cell that can run now."""
-        if not self._process_group.may_begin or not self.queue.in_state("queued"):
+        """Start every queued cell that can run now, and end those that never can: their ranks are dead."""
+        if not self._process_group.is_formed or not self.queue.in_state("queued"):
             return  # each rank's reply comes here
-        for execution in self.queue.startable():
-            if dead := self._dead_ranks(execution):
-                self.abort([execution], "aborted", dead_error(dead))
-            elif (reason := self._unreachable(execution)) is not None:
-                self._hold(execution, reason)
-            else:
-                execution.warning = self._held.pop(execution.id, execution.warning)
-                self._begin(execution)
-        for execution in self.queue.name_waits():
+        if self._process_group.may_begin:
+            self._start_cells()
+        for execution in self.queue.name_waits(is_held=not self._process_group.may_begin):
             self._on_change(execution)
+
+    def _start_cells(self) -> None:
+        for execution in self.queue.in_state("queued"):
+            if execution.state == "queued" and (dead := self._dead_ranks(execution)):
+                self._end(execution, "aborted", dead_error(dead))
+        again = True
+        while again:  # one that could not begin has ended: those that waited for it may begin
+            again = False
+            for execution in self.queue.startable():
+                again |= not self._begin_if_reachable(execution)
+
+    def _begin_if_reachable(self, execution: Execution) -> bool:
+        """Start a cell, or hold it until its ranks can be reached; return False if it has ended instead."""
+        if execution.state != "queued":
+            return True  # it was behind one that could not begin
+        if (reason := self._unreachable(execution)) is not None:
+            self._hold(execution, reason)
+            return True
+        execution.warning = self._held.pop(execution.id, execution.warning)
+        return self._begin(execution)
 
     def _unreachable(self, execution: Execution) -> str | None:
         """Return why a rank of the cell cannot be reached now; None if all can."""
@@ -114,7 +131,10 @@ class Dispatcher:
 
     def ranks_replied(self, ranks: Sequence[RankProcess], reply: Header, seconds: Sequence[float | None]) -> None:
         """Record that ranks finished their parts."""
-        execution = self.queue.get(reply["execution_id"])
+        execution = self.queue.find(reply["execution_id"])
+        if execution is None or execution.is_final:
+            self.pump()  # the ranks are idle all the same
+            return
         for rank in ranks:
             if rank.cell_memory is not None:
                 execution.rank_memory(rank.rank, rank.cell_memory)
@@ -195,7 +215,10 @@ class Dispatcher:
         self._check_may_extend(execution, missing)
         self._record_begin(execution, missing, code, extends=True)
         execution.extend(missing)
-        self._send(execution, missing, code)
+        try:
+            self._send(execution, missing, code)
+        except Exception as err:  # the running cell must not wait for ranks that do not have it
+            self._not_sent(execution, err)
 
     def _check_may_extend(self, execution: Execution, ranks: list[int]) -> None:
         if execution.state != "running":
@@ -225,7 +248,15 @@ class Dispatcher:
             **marks,
         )
 
-    def _begin(self, execution: Execution) -> None:
+    def _begin(self, execution: Execution) -> bool:
+        """Start a cell; return False if that failed and it has ended."""
+        try:
+            self._start(execution)
+        except Exception as err:  # whatever it was: a cell that runs on no rank would keep all others waiting
+            self._not_sent(execution, err)
+        return not execution.is_final
+
+    def _start(self, execution: Execution) -> None:
         spec = execution.spec
         if not spec.silent:
             self._execution_count += 1
@@ -237,6 +268,36 @@ class Dispatcher:
         if kept_seq:
             execution.code = None
         self._send(execution, spec.ranks, code)
+
+    def _not_sent(self, execution: Execution, why: Exception) -> None:
+        """End a cell, or its part on those ranks that did not get it; the other ranks run it to its end."""
+        log.error("Cannot start the cell %s", execution.id, exc_info=why)
+        reason = (why.strerror if isinstance(why, OSError) else None) or f"{why!r:.200}"
+        message = f"The cell could not be sent to its ranks: {reason}."
+        execution.error = JupyterDistError("internal", message, "Run it again. See agent.log in the group's folder.")
+        self._end_forgotten(execution)
+
+    def end_forgotten(self) -> None:
+        """End running cells that no rank runs, and parts of ranks that do not run them: nothing else would."""
+        for execution in self.queue.in_state("running"):
+            if forgotten := self._forgotten(execution):
+                log.error("The cell %s runs no longer on its ranks %s", execution.id, format_ranks(forgotten))
+                where = f"rank{'s' if len(forgotten) > 1 else ''} {format_ranks(forgotten)}"
+                message = f"Running, but not on {where}: how it ended there is unknown."
+                execution.error = execution.error or JupyterDistError("internal", message, "Run it again.")
+                self._end_forgotten(execution)
+                self.pump()
+
+    def _forgotten(self, execution: Execution) -> list[int]:
+        return [rank for rank in execution.running_ranks if self._ranks[rank].execution_id != execution.id]
+
+    def _end_forgotten(self, execution: Execution) -> None:
+        """End its parts on ranks that do not have it, and itself if those are all."""
+        forgotten = self._forgotten(execution)
+        if execution.state == "queued" or execution.ranks_ended(forgotten, "lost", [None] * len(forgotten)):
+            self._end(execution, "aborted" if execution.state == "queued" else None, execution.error)
+        else:
+            self._on_change(execution)
 
     def _send(self, execution: Execution, ranks: Iterable[int], code: bytes) -> None:
         spec = execution.spec
@@ -252,19 +313,21 @@ class Dispatcher:
     def _ranks_ended(
         self, execution: Execution, ranks: Sequence[int], status: Any, seconds: Sequence[float | None]
     ) -> None:
-        if execution.is_final:
-            return
         if execution.ranks_ended(ranks, status, seconds):
-            self._finish(execution, None, None)
-            self._after_end(execution)
+            self._end(execution, None, None)
         else:
             self._on_change(execution)
-            self.pump()  # the ranks are free for cells of other notebooks
+        self.pump()  # the ranks are free for cells of other notebooks
 
-    def _after_end(self, execution: Execution) -> None:
-        if execution.stops_others:
-            self.abort(self.queue.queued_behind(execution), "aborted", _not_run_error(execution))
-        self.pump()
+    def _end(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
+        """End a cell and, unless it ended well, those queued behind it; the caller pumps."""
+        self._finish(execution, state, error)
+        ended = [execution]
+        for failed in ended:  # grows during the loop
+            if failed.stops_others:
+                behind = self.queue.queued_behind(failed)
+                self.abort(behind, "aborted", _not_run_error(failed))
+                ended += behind
 
     def _finish(self, execution: Execution, state: ExecutionState | None, error: JupyterDistError | None) -> None:
         execution.finish(state, error)

@@ -9,7 +9,7 @@ import sys
 import time
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -84,7 +84,7 @@ class Execution:
         self.verdict: models.Verdict | None = None  # while it runs, and ranks wait for others
         self.asking: Asking | None = None  # while it runs, and may ask for input
         self.warning: str | None = None  # it calls what all ranks must call, and is for some
-        self.waits_for: str | None = None  # while it is queued: the cell of another notebook that it waits for
+        self.waits_for: str | None = None  # while it is queued: the cell that it waits for
 
     @property
     def id(self) -> str:
@@ -308,28 +308,32 @@ class ExecutionQueue:
             claimed |= ranks
         return found
 
-    def name_waits(self) -> list[Execution]:
-        """Note which other notebook's cell the first queued execution of each notebook waits for.
+    def name_waits(self, is_held: bool = False) -> list[Execution]:
+        """Note what the first queued execution of each notebook waits for: a cell that runs, or one queued before it.
 
-        Returns those for which that changed.
+        Returns those for which that changed. `is_held`: the process group has to be re-created when no cell runs.
         """
-        running = self.in_state("running")
+        running, before = self.in_state("running"), list[Execution]()
         seen: set[str | None] = set()
         changed = []
         for execution in self.in_state("queued"):
-            text = None if execution.spec.notebook in seen else _wait_of(execution, running)
+            text = None
+            if execution.spec.notebook not in seen:
+                text = _held_by(running) if is_held and running else _wait_of(execution, [*running, *before])
             seen.add(execution.spec.notebook)
+            before.append(execution)
             if text != execution.waits_for:
                 execution.waits_for = text
                 changed.append(execution)
         return changed
 
     def queued_behind(self, failed: Execution) -> list[Execution]:
-        """Return the executions that a failure aborts: those of the same notebook that are queued after it."""
+        """Return the executions that a failure aborts: those queued after it in its notebook, or `after` it."""
         return [
-            execution
-            for execution in self.in_state("queued")
-            if execution.spec.notebook is not None and execution.spec.notebook == failed.spec.notebook
+            later
+            for later in self.after(failed.id)
+            if later.state == "queued"
+            and (later.spec.after == failed.id or None is not later.spec.notebook == failed.spec.notebook)
         ]
 
     def _drop_finished(self) -> None:
@@ -337,11 +341,30 @@ class ExecutionQueue:
             del self._unfinished[ended]
 
 
-def _wait_of(execution: Execution, running: list[Execution]) -> str | None:
-    for earlier in running:
-        ranks = earlier.claims(execution).intersection(execution.spec.ranks)
-        if ranks and earlier.spec.notebook != execution.spec.notebook:
-            cell = f"cell [{earlier.execution_count}]" if not earlier.spec.silent else "a request"
-            place = f" of {earlier.spec.notebook}" if earlier.spec.notebook else ""
-            return f"Waits for rank{'s' if len(ranks) > 1 else ''} {format_ranks(ranks)}: {cell}{place}"
+def _wait_of(execution: Execution, earlier_ones: list[Execution]) -> str | None:
+    """Return a sentence about the first of these that keeps it waiting; None if none does."""
+    for earlier in earlier_ones:
+        if not earlier.claims(execution).isdisjoint(execution.spec.ranks):
+            is_same = None is not earlier.spec.notebook == execution.spec.notebook
+            # A rank that has finished its part is free for others: a cell of the same notebook waits for the rest.
+            ranks = earlier.running_ranks if is_same else earlier.claims(execution) & set(execution.spec.ranks)
+            return f"Waits for {_ranks(ranks)}: {_name(earlier, is_same)}"
     return None
+
+
+def _held_by(running: list[Execution]) -> str:
+    """Return a sentence about what must end before the process group can be re-created."""
+    busy = "; ".join(f"{_name(one, is_same=False)} on {_ranks(one.running_ranks)}" for one in running[:3])
+    return f"Waits until the process group is re-created, when this has ended: {busy}"
+
+
+def _ranks(ranks: Collection[int]) -> str:
+    return f"rank{'s' if len(ranks) > 1 else ''} {format_ranks(ranks)}"
+
+
+def _name(execution: Execution, is_same: bool) -> str:
+    """Return how users call an execution of the same, or of another notebook."""
+    kind = "a request" if execution.spec.silent else "a queued cell"
+    cell = f"cell [{execution.execution_count}]" if execution.execution_count and not execution.spec.silent else kind
+    of = "this notebook" if is_same else execution.spec.notebook
+    return f"{cell} of {of}" if of else cell

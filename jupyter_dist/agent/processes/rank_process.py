@@ -198,9 +198,10 @@ class RankProcess:
 
     def begin(self, execution_id: str, frame: bytes) -> None:
         """Run its part of a cell (alike.execute, which tells the listener)."""
+        RANK_LIFE.check(self.state, "busy")
+        self._send(frame)  # first: it has the cell, or nothing has changed
         self.execution_id = self._last_execution_id = execution_id
         self._forget_interrupt()
-        self._send(frame)
         self._enter("busy")
 
     def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None) -> None:

@@ -71,6 +71,7 @@ class HangWatch:
 
     async def _judge_and_go_on(self) -> None:
         try:
+            self._group.dispatcher.end_forgotten()
             await self._judge()
         finally:
             self._looking = None

@@ -316,7 +316,7 @@ export interface IExecution {
   line?: string | null;
   /** CRC-32 of its code in UTF-8, in hexadecimal. */
   code_checksum?: string;
-  /** The cell of another notebook that a queued one waits for. */
+  /** What a queued one waits for: a cell that runs, or one that is queued before it. */
   waits_for?: string | null;
   /** It calls what all ranks must call, and was sent to some. */
   warning?: string | null;
