@@ -17,7 +17,7 @@ from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
-from jupyter_dist.agent.processes.environment import check_open_files, free_port
+from jupyter_dist.agent.processes.environment import HEAD_FILES, check_open_files, free_port, widen_open_files
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starter import Born, Starter
 from jupyter_dist.agent.processes.startmethod import NoneHere, Starters, StartMethod, Waiting
@@ -105,6 +105,8 @@ class Agent:
         self.lease_seconds = spec.lease_seconds
         if spec.owner is not None:
             self.owners.add(spec.owner)
+        if spec.is_on_nodes:
+            widen_open_files(HEAD_FILES)
         check_open_files(spec.world_size)
         free_port()
         try:

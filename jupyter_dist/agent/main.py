@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jupyter_dist.agent.processes.environment import widen_open_files
 from jupyter_dist.system.processes import adopt_orphans
+from jupyter_dist.system.sparing import log_sparingly
 
 from .agent import Agent
 
@@ -17,6 +18,7 @@ def main(argument: str) -> int:
     """Run an agent in the group directory `argument` until it ends."""
     # Our own files are private; files of cells get the umask that the server was started with (rank/start/shim.py).
     os.environ["JUPYTER_DIST_UMASK"] = f"{os.umask(0o077):o}"
+    log_sparingly()
     adopt_orphans()
     widen_open_files()
     asyncio.run(_serve(Path(argument)))

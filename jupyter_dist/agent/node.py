@@ -19,6 +19,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.inherited import without_credentials
 from jupyter_dist.system.limits import within
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below
+from jupyter_dist.system.sparing import log_sparingly
 
 from .nodes.joinfile import JoinFile
 
@@ -116,6 +117,7 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int) -> 
         os.setsid()  # Ctrl-C in a terminal goes to the watcher alone
         die_with(watcher, signal.SIGTERM)
         os.environ["JUPYTER_DIST_UMASK"] = f"{os.umask(0o077):o}"
+        log_sparingly()
         adopt_orphans()
         widen_open_files()
         kept = without_credentials(os.environ)  # those of a Jupyter server, if this is one of its terminals

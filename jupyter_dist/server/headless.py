@@ -34,6 +34,7 @@ from jupyter_dist.server.http.routes import PREFIX, ROUTES
 from jupyter_dist.server.service import Service, Settings
 from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.system.limits import within
+from jupyter_dist.system.sparing import log_sparingly
 
 # How long it stays after its last client: the next command or cell finds it, and need not start one.
 LINGER_SECONDS = 5.0
@@ -184,7 +185,7 @@ def _given_up(why: str) -> SystemExit:
 
 def run(wanted: Mapping[str, Any], answer: Any, spawner: Spawner) -> None:
     """Serve until no client is left."""
-    logging.basicConfig(level=logging.ERROR)
+    log_sparingly(logging.ERROR)
     if not os.path.isdir(wanted["root_dir"]):
         raise _given_up(f"There is no folder {wanted['root_dir']}.")
     asyncio.run(_serve(wanted, answer, spawner))

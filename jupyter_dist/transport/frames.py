@@ -73,6 +73,11 @@ class FrameDecoder:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
+    @property
+    def pending_bytes(self) -> int:
+        """Return how much of an unfinished frame it keeps."""
+        return len(self._buffer)
+
     def feed(self, data: bytes) -> Iterator[tuple[Header, bytes]]:
         """Yield every complete frame. Raises FrameError on an invalid stream."""
         self._buffer += data

@@ -11,11 +11,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from .frames import Header, encode_frame
+from .frames import FrameError, Header, encode_frame
 
+MAX_NUMBER = 1 << 62
 MAX_UNACKNOWLEDGED_BYTES = 1 << 20  # then the other side is told at once, or it would stop for want of room
 
 Transmit = Callable[[bytes], None]
+
+
+class LostError(FrameError):
+    """A message was lost on this connection; the next connection brings it."""
 
 
 class Conversation:
@@ -54,9 +59,16 @@ class Conversation:
         return is_late or self._unacknowledged >= MAX_UNACKNOWLEDGED_BYTES
 
     def take(self, header: Header, payload: bytes) -> bool:
-        """Take what arrived; return whether it is the next message, and not one that was taken before."""
-        self.acknowledged(int(header.get("ack") or 0))
-        if int(header.get("n") or 0) != self.received + 1:
+        """Take what arrived; return whether it is the next message, and not one that was taken before.
+
+        Raises:
+            LostError: a message before it is missing, or its own numbers are none.
+        """
+        number, acknowledged = _number(header, "n"), _number(header, "ack")
+        self.acknowledged(acknowledged)
+        if number > self.received + 1:
+            raise LostError(f"message {number} follows message {self.received}")
+        if number != self.received + 1:
             return False
         self.received += 1
         self._unacknowledged += len(payload)
@@ -96,3 +108,10 @@ class Conversation:
         if self._transmit is not None:
             self._told_at, self._unacknowledged = time.monotonic(), 0
             self._transmit(encode_frame({**header, "n": number, "ack": self.received}, payload))
+
+
+def _number(header: Header, name: str) -> int:
+    number = header.get(name, 0)
+    if type(number) is not int or not 0 <= number <= MAX_NUMBER:
+        raise LostError(f"'{name}' is not a number of a message: {number!r:.80}")
+    return number

@@ -1,12 +1,15 @@
 """Cells on 2 nodes x 2 ranks, as on one machine: both node agents run here, and every rank is real."""
 
+import contextlib
 import json
 import os
+import resource
 import socket
 
 import pytest
 from waits import until
 
+from jupyter_dist.agent.nodes.sockets import STRANGERS
 from jupyter_dist.system.processes import read_process
 
 from .twonodes import CREDENTIALS, OF_TASKS
@@ -122,6 +125,31 @@ def test_a_value_that_a_store_cannot_take_is_an_error_and_the_next_cell_is_heard
         assert all(words in error for error in errors.values()), errors
         execution = client.run("print(rank)", ALL)
         assert [client.text(rank, execution["id"]) for rank in ALL] == [f"{rank}\n" for rank in ALL]
+
+
+ODD_QUESTIONS = """
+import socket, time
+from jupyter_dist.rank.collectives import linkstore
+from jupyter_dist.transport.frames import encode_frame
+path = linkstore._kept[0]._path
+sound = encode_frame({"do": "set", "store": "mine", "key": "k"}, b"v")
+odd = [{"do": "deliver"}, {"do": "fetch", "path": 3, "offset": "x"}, {"do": "add", "amount": [1]}, {"do": "wait", "keys": 7}]
+with socket.socket(socket.AF_UNIX) as door:
+    door.connect(path)
+    door.sendall(b"".join(map(encode_frame, odd)) + sound * 30)
+    decoder, answers = linkstore.FrameDecoder(), []
+    while len(answers) < 34 and (data := door.recv(1 << 16)):
+        answers += decoder.feed(data)
+print(sum(not answer["ok"] for answer, _ in answers), answers[0][0]["error"])
+"""
+
+
+def test_questions_of_a_rank_that_cannot_be_answered_are_refused_and_cost_its_node_nothing(shared_nodes):
+    client = shared_nodes.client
+    for _ in range(2):
+        execution = client.run(ODD_QUESTIONS, (3,))
+        assert client.text(3, execution["id"]) == "4 The question cannot be answered: KeyError('folder')\n"
+        assert client.run(SUM, ALL)["state"] == "ok"
 
 
 def test_an_interrupt_ends_python_and_a_hung_collective_on_both_nodes(shared_nodes):
@@ -305,6 +333,32 @@ def test_a_stranger_and_another_version_are_told_why_they_cannot_join(shared_nod
         assert "does not accept the key of this join file" in stranger.text()
     assert len(shared_nodes.client.group["nodes"]) == 2
     assert shared_nodes.client.run(SUM, ALL)["state"] == "ok"
+
+
+@contextlib.contextmanager
+def open_files(pid, number):
+    """A limit on the open files of a process."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(number, before[1]), before[1]))
+    yield
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def test_idle_connections_to_the_head_take_none_of_its_files_that_cells_need_and_leave_nothing(shared_nodes):
+    client, pid = shared_nodes.client, shared_nodes.head.process.pid
+    host, _, port = json.loads(shared_nodes.join_file.read_text())["endpoints"][0].rpartition(":")
+    address, folder = (host.strip("[]"), int(port)), f"/proc/{pid}/fd"
+    most = STRANGERS + 200
+    with open_files(pid, most), open_files(os.getpid(), 2 * most):
+        for _ in range(2):
+            with contextlib.ExitStack() as strangers:
+                for _ in range(most + 100):
+                    strangers.enter_context(socket.create_connection(address))
+                for _ in range(2):
+                    assert client.run(SUM, ALL)["state"] == "ok"
+                    assert len(os.listdir(folder)) < most - 50
+            assert client.run(SUM, ALL)["state"] == "ok"
+            until(lambda: len(os.listdir(folder)) < STRANGERS / 2, lambda: len(os.listdir(folder)))
 
 
 def test_a_node_agent_that_is_asked_to_end_does_so_and_says_so(shared_nodes):

@@ -17,7 +17,7 @@ from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header, encode_frame
 from jupyter_dist.transport.tasks import start_task
 
-from . import sockets
+from . import hello, sockets
 from .files import FileDoor
 from .joinfile import NAME, JoinFile, endpoint_of, join_command, own_addresses
 from .remote import RemoteNode
@@ -30,7 +30,6 @@ BEAT_SECONDS = 1.0
 SILENT_SECONDS = 2.6  # named within 3 s: two beats are missing, and the third is late
 LEASE_MARGIN_SECONDS = 5.0  # a node ends its ranks this long before the head calls them dead
 LEAVE_SECONDS = 10.0
-MAX_HOST = 255
 STALL_SECONDS = 2.0  # this process itself did not run: nobody can be blamed for being silent
 
 
@@ -75,7 +74,7 @@ class Nodes:
         self._path = directory / NAME
         public, secret = sockets.new_keys()
         client_public, client_secret = sockets.new_keys()
-        self._socket = sockets.HeadSocket(secret, client_public, self._receive)
+        self._socket = sockets.HeadSocket(secret, client_public, self._receive, spec.num_nodes)
         endpoints = [endpoint_of(address, self._socket.port) for address in own_addresses()]
         JoinFile(
             spec.group_id,
@@ -189,7 +188,12 @@ class Nodes:
         node.hear(header, payload)
 
     def _hello(self, identity: bytes, header: Header) -> None:
-        session = str(header.get("session"))
+        try:
+            header = hello.checked(header)
+        except ValueError as err:
+            self._refuse(identity, str(err))
+            return
+        session = header["session"]
         node = next((node for node in self._nodes if node.session == session), None)
         if node is not None and node.state == "gone":
             self._refuse(identity, f"its ranks were given up: {node.message}")
@@ -199,7 +203,7 @@ class Nodes:
             if node is None:
                 return
             node.joined(session, header)
-        self._connect(node, identity, int(header.get("received") or 0))
+        self._connect(node, identity, header["received"])
 
     def _place(self, identity: bytes, header: Header) -> RemoteNode | None:
         """Return the node that a new agent becomes; None if it is refused."""
@@ -220,7 +224,7 @@ class Nodes:
                 if other.told.get(name) != header.get(name):
                     has = f"{words} {header.get(name)} here, {other.told.get(name)} on {other.label}"
                     self._refuse(identity, f"all nodes need the same {words}: {has}")
-                    host = str(header.get("host"))[:MAX_HOST]
+                    host = header["host"]
                     free[0].message = f"{host} cannot join: {has.replace(' here', f' on {host}')}."
                     self._listener.nodes_changed()
                     return None
@@ -254,7 +258,7 @@ class Nodes:
         """Handle the word of a node agent's keeper: it has ended, and so have its ranks."""
         for node in self._nodes:
             if node.session and node.session == header.get("session"):
-                self._gone(node, str(header.get("reason"))[:300])
+                self._gone(node, hello.one_line(header.get("reason")))
 
     def _gone(self, node: RemoteNode, reason: str) -> None:
         self._complete.clear()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes import alike
@@ -21,11 +22,12 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import NodeState
-from jupyter_dist.transport.frames import Header, pack, unpack
+from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, Header, pack, unpack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.tasks import start_task
 
 from .files import FileDoor
+from .hello import one_line
 from .saying import Bytes, each_said
 from .sockets import LinkConversation
 from .stores import LinkStores
@@ -34,10 +36,13 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol import models
 
 MAX_KEPT_BYTES = 32 << 20  # for a node whose link is cut
+MAX_PENDING_BYTES = 2 * MAX_PAYLOAD_BYTES  # of messages of ranks that are not complete
 CHUNK_BYTES = 256 << 10
 FORK_SECONDS = 320.0  # its zygote may have to import first (starter.py)
 USAGE_SECONDS = 2.0
 GONE = "its node agent ended"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,21 @@ class RemoteProcess:
             self._node.send({"t": "close", "p": self.number})
         self.ended()
 
+    @property
+    def pending_bytes(self) -> int:
+        """Return how much is kept of what it said: before `listen`, or of a message that is not complete."""
+        early = sum(len(said[1]) for said in self._early if not isinstance(said, Said))
+        return early + (self.rank.decoder.pending_bytes if self.rank is not None else 0)
+
+    def refuse(self) -> None:
+        """Have the rank ended: what it says is not kept any more."""
+        if self.rank is not None:
+            self.rank.lost_channel()
+        self.ended()
+
     def ended(self) -> None:
         """Handle that there is nobody to send to any more. Idempotent."""
+        self._early.clear()
         self._is_over = True
         self.rank = None
 
@@ -125,6 +143,7 @@ class RemoteNode:
         self._processes: dict[int, RemoteProcess] = {}
         self._questions: Questions[tuple[Header, bytes]] = Questions()
         self._exits: set[asyncio.Task[None]] = set()
+        self._pending: dict[int, int] = {}  # bytes of messages that are not complete, of each process with any
         self._telling: tuple[list[int], bytes] | None = None  # ranks, and what they are told in this turn of the loop
         self.warm: asyncio.Future[Header] = asyncio.get_running_loop().create_future()
 
@@ -204,23 +223,43 @@ class RemoteNode:
         for index, process in enumerate(processes):
             if process is not None:
                 process.said(said.only([index]) if isinstance(said, Said) else said)
+                self._check_pending(process)
+
+    def _check_pending(self, process: RemoteProcess) -> None:
+        """Let go of a rank if the messages of this node that are not complete take too much memory together."""
+        self._pending.pop(process.number, None)
+        if num_bytes := process.pending_bytes:
+            self._pending[process.number] = num_bytes
+            if sum(self._pending.values()) > MAX_PENDING_BYTES:
+                log.error("Node %d has sent more than %d bytes of unfinished messages", self.node, MAX_PENDING_BYTES)
+                self._pending.pop(process.number)
+                process.refuse()
 
     def _handle(self, header: Header, payload: bytes, process: RemoteProcess | None) -> None:
         if header["t"] == "answer":
             self._answered(header, payload)
         elif header["t"] == "exited" and process is not None:
-            self._exited(process, ending_of(header))
+            self._exited(process, _sound(ending_of(header)))
         elif header["t"] == "store":
-            connection = header["c"]
-            send = lambda a, value: self.send({"t": "stored", "c": connection, "a": a}, value)  # noqa: E731
-            if header["q"].get("do") in ("fetch", "deliver"):
-                self._files.ask(self.ranks, header["q"], payload, send)
-            else:
-                self._stores.ask((self.session, connection), header["q"], payload, send)
+            self._asked(int(header["c"]), header["q"], payload)
         elif header["t"] == "store_left":
-            self._stores.forget((self.session, header["c"]))
+            self._stores.forget((self.session, int(header["c"])))
         elif header["t"] == "warm" and not self.warm.done():
             self.warm.set_result(header)
+
+    def _asked(self, connection: int, question: Header, payload: bytes) -> None:
+        """Answer what a rank asks, always: it waits."""
+
+        def answer(header: Header, value: bytes) -> None:
+            self.send({"t": "stored", "c": connection, "a": header}, value)
+
+        try:
+            if question.get("do") in ("fetch", "deliver"):
+                self._files.ask(self.ranks, question, payload, answer)
+            else:
+                self._stores.ask((self.session, connection), question, payload, answer)
+        except Exception as err:  # it comes from another machine, and may be anything
+            answer({"ok": False, "error": f"The question cannot be answered: {err!r:.200}"}, b"")
 
     def _answered(self, header: Header, payload: bytes) -> None:
         if header.get("ok"):
@@ -301,6 +340,7 @@ class RemoteNode:
 
     def _exited(self, process: RemoteProcess, ending: Ending) -> None:
         self._processes.pop(process.number, None)
+        self._pending.pop(process.number, None)
         process.ended()
         if process.born is None:
             process.ending = ending
@@ -312,3 +352,11 @@ class RemoteNode:
         task = start_task(self._on_exit(born, ending), f"exit of {born.pid} on node {self.node}")
         self._exits.add(task)
         task.add_done_callback(self._exits.discard)
+
+
+def _sound(ending: Ending) -> Ending:
+    """Return how a rank ended as another machine says it, where that can be shown. Raises ValueError."""
+    numbers = (ending.code, ending.signal, ending.peak_bytes)
+    if not all(number is None or type(number) is int for number in numbers):
+        raise ValueError(f"no end of a process: {numbers!r:.80}")
+    return replace(ending, because=ending.because and one_line(ending.because))

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
+import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import FrameDecoder, FrameError, Header, encode_frame
-from jupyter_dist.transport.resuming import Conversation
+from jupyter_dist.transport.resuming import MAX_NUMBER, Conversation, LostError
 
 try:
     import zmq
@@ -27,11 +29,13 @@ except ImportError:  # in the user's environment; only groups over several machi
 
 MAX_MESSAGE_BYTES = 16 << 20
 MAX_PAYLOAD_BYTES = 12 << 20  # of a frame: with its header and what is bundled with it, it fits into a message
-_LONGEST = 1 << 62  # of the numbers that a conversation adds to a header
 AT_ONCE = 500  # messages, before other things of this process get their turn
 AT_ONCE_BYTES = 8 << 20
 BUNDLE_BYTES = 1 << 20
 REDIAL_SECONDS = 2.0
+HANDSHAKE_MS = 10_000  # then a connection that has not shown the group's key is closed
+STRANGERS = 1024  # connections beyond those of nodes
+CONNECTIONS_PER_NODE = 4
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +69,7 @@ class LinkConversation(Conversation):
             JupyterDistError: `too_large`.
         """
         try:
-            encode_frame({**header, "n": _LONGEST, "ack": _LONGEST})
+            encode_frame({**header, "n": MAX_NUMBER, "ack": MAX_NUMBER})
             if len(payload) > MAX_PAYLOAD_BYTES:
                 raise FrameError(f"payload {len(payload)} bytes, at most {MAX_PAYLOAD_BYTES}")
         except FrameError as err:
@@ -140,10 +144,61 @@ class _Bundles:
             self._send(receiver, b"".join(waiting) if len(waiting) > 1 else waiting[0])
 
 
+def max_connections(num_nodes: int) -> int:
+    """Return how many connections a head may have; the rest of its descriptors is for its group."""
+    own = CONNECTIONS_PER_NODE * num_nodes
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = own + STRANGERS
+    return most if soft == resource.RLIM_INFINITY else max(own, min(most, soft // 2))
+
+
+class _Door:
+    """Closes connections beyond a number: before the handshake, anybody who reaches the port can open them."""
+
+    def __init__(self, context: Any, sock: Any, port: int, max_open: int) -> None:
+        self._sock = sock
+        self._port = port
+        self._max_open = max_open
+        self._open: set[int] = set()  # descriptors
+        address = f"inproc://door-{port}"
+        sock.monitor(address, zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
+        events = context.socket(zmq.PAIR)
+        events.setsockopt(zmq.RCVHWM, 1)  # zmq accepts no more connections than we count, and some in advance
+        events.connect(address)
+        self._events = _Reader(events, self._take)
+
+    def close(self) -> None:
+        """Count no more. Before the socket is closed: zmq would wait for us to read."""
+        self._events.look()
+        self._sock.monitor(None, 0)
+        self._events.close()
+
+    def _take(self, parts: list[bytes]) -> None:
+        event = parse_monitor_message(parts)
+        descriptor = int(event["value"])
+        if event["event"] == zmq.EVENT_DISCONNECTED:
+            self._open.discard(descriptor)
+            return
+        self._open.add(descriptor)
+        if len(self._open) > self._max_open:
+            self._shut(descriptor)
+
+    def _shut(self, descriptor: int) -> None:
+        """End a connection; zmq closes its descriptor. It may be that of another file already."""
+        with contextlib.suppress(OSError):
+            connection = socket.socket(fileno=descriptor)
+            try:
+                is_ours = connection.family in (socket.AF_INET, socket.AF_INET6)
+                if is_ours and connection.getsockname()[1] == self._port:
+                    connection.shutdown(socket.SHUT_RDWR)
+            finally:
+                connection.detach()
+
+
 class HeadSocket:
     """The one port of a head. A client without the group's key gets no further than the handshake."""
 
-    def __init__(self, secret: str, client_public: str, receive: Receive) -> None:
+    def __init__(self, secret: str, client_public: str, receive: Receive, num_nodes: int = 1) -> None:
         """Listen on all interfaces. Raises OSError."""
         self._context: Any = zmq.Context()
         self._allowed = z85.decode(client_public.encode())
@@ -160,6 +215,7 @@ class HeadSocket:
             zmq.RCVHWM: 0,
             zmq.MAXMSGSIZE: MAX_MESSAGE_BYTES,
             zmq.ROUTER_MANDATORY: 1,
+            zmq.HANDSHAKE_IVL: HANDSHAKE_MS,
             zmq.HEARTBEAT_IVL: 5000,  # drops what waits for a connection that is gone
             zmq.HEARTBEAT_TIMEOUT: 10_000,
         }
@@ -170,6 +226,7 @@ class HeadSocket:
         endpoint = bytes(self._sock.getsockopt(zmq.LAST_ENDPOINT))
         self.port = int(endpoint.rpartition(b":")[2].rstrip(b"\0"))
         self._reader = _Reader(self._sock, self._take)
+        self._door = _Door(self._context, self._sock, self.port, max_connections(num_nodes))
         self._bundles = _Bundles(self._send)
 
     def send(self, identity: bytes, frame: bytes) -> None:
@@ -185,6 +242,7 @@ class HeadSocket:
         """Close the port, after a moment for what was just sent. Idempotent."""
         if not self._sock.closed:
             self._bundles.flush()
+            self._door.close()
             self._sock.setsockopt(zmq.LINGER, linger_ms)
             with contextlib.suppress(ValueError, RuntimeError):
                 asyncio.get_running_loop().remove_reader(self._reader._fd)
@@ -202,8 +260,8 @@ class HeadSocket:
 
     def _take(self, parts: list[bytes]) -> None:
         identity, *rest = parts
-        for header, payload in decoded(rest):
-            self._receive(identity, header, payload)
+        if not handle_each(rest, lambda header, payload: self._receive(identity, header, payload)):
+            self.send(identity, encode_frame({"t": "again"}))
 
 
 class NodeSocket:
@@ -262,16 +320,33 @@ class NodeSocket:
         self.is_refused = self.is_refused or parse_monitor_message(parts)["event"] != zmq.EVENT_DISCONNECTED
 
     def _take(self, parts: list[bytes]) -> None:
-        for header, payload in decoded(parts):
-            self._receive(header, payload)
+        if not handle_each(parts, self._receive):
+            self.is_over = True
 
 
-def decoded(parts: list[bytes]) -> list[tuple[Header, bytes]]:
-    """Return the frames in a message; none if it is not ours."""
-    try:
-        return list(FrameDecoder().feed(b"".join(parts)))
-    except FrameError:
-        return []
+def handle_each(parts: list[bytes], receive: Callable[[Header, bytes], None]) -> bool:
+    """Handle each frame in a message; return False if something is lost that only another connection brings again.
+
+    A frame that cannot be handled costs nothing but itself: each has a number, so that all after it would be refused if
+    one of them was left out.
+    """
+    decoder = FrameDecoder()
+    frames: Iterator[tuple[Header, bytes]] = decoder.feed(b"".join(parts))
+    while True:
+        try:
+            frame = next(frames, None)
+        except FrameError as err:
+            log.warning("Another machine sent what is no message: %s", err)
+            return False
+        if frame is None:
+            return not decoder.pending_bytes
+        try:
+            receive(*frame)
+        except LostError as err:
+            log.warning("The link to another machine is opened again: %s", err)
+            return False
+        except Exception:  # the outermost level of a message
+            log.exception("A message of another machine cannot be handled")
 
 
 async def reachable(endpoints: list[str]) -> tuple[str, str] | None:

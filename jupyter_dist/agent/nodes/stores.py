@@ -22,9 +22,12 @@ from .files import SharedParts
 
 PREFIX = "link:"
 MAX_STORES = 64
-MAX_BYTES = 64 << 20  # of all values together
+MAX_BYTES = 64 << 20  # of all keys, values, and questions that wait
+MAX_NAME = 200
+ITEM_BYTES = 128  # what each of them takes besides its text
 NUMBER = re.compile(rb"-?\d{1,19}")
 BROKEN = "The store was closed: Connection closed by peer"  # unhang.py knows the second half as torch's own words
+FULL = f"The stores of this group hold more than {MAX_BYTES >> 20} MiB."
 
 Answer = Callable[[Header, bytes], None]
 
@@ -42,6 +45,48 @@ class _Store:
     values: dict[str, bytes] = field(default_factory=dict)
     waiting: list[_Waiting] = field(default_factory=list)
     is_broken: bool = False
+    num_bytes: int = 0  # of all that it holds
+
+    def put(self, key: str, value: bytes) -> None:
+        self.pop(key)
+        self.values[key] = value
+        self.num_bytes += _size(key) + len(value)
+
+    def pop(self, key: str) -> bool:
+        """Remove a value; return whether there was one."""
+        if (value := self.values.pop(key, None)) is not None:
+            self.num_bytes -= _size(key) + len(value)
+        return value is not None
+
+    def lacks(self, waiting: _Waiting) -> bool:
+        """Whether a key that it waits for is not set."""
+        return not all(key in self.values for key in waiting.keys)
+
+    def wait(self, waiting: _Waiting) -> None:
+        self.waiting.append(waiting)
+        self.num_bytes += _size(*waiting.keys)
+
+    def take(self, is_due: Callable[[_Waiting], bool]) -> list[_Waiting]:
+        """Remove the questions that are due, and return them."""
+        due: list[_Waiting] = []
+        rest: list[_Waiting] = []
+        for waiting in self.waiting:
+            (due if is_due(waiting) else rest).append(waiting)
+        self.waiting = rest
+        self.num_bytes -= sum(_size(*waiting.keys) for waiting in due)
+        return due
+
+    def close(self) -> None:
+        """Drop all values, and answer all that wait."""
+        self.is_broken = True
+        self.values.clear()
+        due, self.waiting, self.num_bytes = self.waiting, [], 0
+        for waiting in due:
+            waiting.answer({"ok": False, "error": BROKEN}, b"")
+
+
+def _size(*keys: str) -> int:
+    return sum(ITEM_BYTES + len(key) for key in keys)
 
 
 class LinkStores:
@@ -73,6 +118,9 @@ class LinkStores:
     def ask(self, asker: Hashable, question: Header, value: bytes, answer: Answer) -> None:
         """Answer the question of a rank, now or when what it waits for is there."""
         name, do, key = str(question.get("store")), str(question.get("do")), str(question.get("key"))
+        if len(name) > MAX_NAME:
+            answer({"ok": False, "error": f"The name of a store has at most {MAX_NAME} characters."}, b"")
+            return
         if do == "break":
             self._break(name)
             answer({"ok": True}, b"")
@@ -82,7 +130,11 @@ class LinkStores:
             answer({"ok": False, "error": BROKEN}, b"")
         elif do in ("get", "wait"):
             keys = [key] if do == "get" else [str(key) for key in question.get("keys") or ()]
-            store.waiting.append(_Waiting(asker, keys, do == "get", answer))
+            waiting = _Waiting(asker, keys, do == "get", answer)
+            if store.lacks(waiting) and self._is_full(_size(*keys)):
+                answer({"ok": False, "error": FULL}, b"")
+                return
+            store.wait(waiting)
             self._serve(store)
         else:
             self._change(store, question, value, answer)
@@ -90,12 +142,12 @@ class LinkStores:
     def forget(self, asker: Hashable) -> None:
         """Drop the questions of one that waits no longer."""
         for store in self._stores.values():
-            store.waiting = [waiting for waiting in store.waiting if waiting.asker != asker]
+            store.take(lambda waiting: bool(waiting.asker == asker))
 
     def _error(self, do: str, key: str, there: bytes | None, value: bytes) -> str | None:
         """Return why a change is refused."""
-        if do in ("set", "add", "compare_set") and self._is_full(value):
-            return f"The stores of this group hold more than {MAX_BYTES >> 20} MiB."
+        if do in ("set", "add", "compare_set") and self._is_full(_size(key) + len(value)):
+            return FULL
         if do == "add" and there is not None and not NUMBER.fullmatch(there):
             return f"The value of '{key:.40}' is not a number."
         return None
@@ -108,21 +160,22 @@ class LinkStores:
             answer({"ok": False, "error": error}, b"")
             return
         if do == "set":
-            store.values[key] = value
+            store.put(key, value)
         elif do == "add":
             number = int(there or b"0") + int(question.get("amount") or 0)
-            store.values[key] = str(number).encode()
+            store.put(key, str(number).encode())
             result["number"] = number
         elif do == "compare_set":
             length = int(question.get("expected") or 0)
             expected, value = value[:length], value[length:]
             if there == expected or (there is None and not expected):
-                store.values[key] = there = value
+                store.put(key, value)
+                there = value
             answer(result, expected if there is None else there)
             self._serve(store)
             return
         elif do == "delete":
-            result["deleted"] = store.values.pop(key, None) is not None
+            result["deleted"] = store.pop(key)
         elif do == "check":
             result["found"] = all(str(name) in store.values for name in question.get("keys") or ())
         elif do == "num_keys":
@@ -138,29 +191,22 @@ class LinkStores:
 
     def _serve(self, store: _Store) -> None:
         """Answer those whose keys are all there."""
-        ready = [waiting for waiting in store.waiting if all(key in store.values for key in waiting.keys)]
-        store.waiting = [waiting for waiting in store.waiting if waiting not in ready]
-        for waiting in ready:
+        for waiting in store.take(lambda waiting: not store.lacks(waiting)):
             waiting.answer({"ok": True}, store.values[waiting.keys[0]] if waiting.wants_value else b"")
 
     def _store(self, name: str) -> _Store:
         while len(self._stores) >= MAX_STORES and name not in self._stores:
-            del self._stores[next(iter(self._stores))]
+            self._stores.pop(next(iter(self._stores))).close()
         found = self._stores.pop(name, None) or _Store()
         self._stores[name] = found  # the one used last is dropped last
         return found
 
     def _break(self, name: str) -> None:
-        store = self._store(name)
-        store.is_broken = True
-        waiting, store.waiting = store.waiting, []
-        store.values.clear()
-        for one in waiting:
-            one.answer({"ok": False, "error": BROKEN}, b"")
+        self._store(name).close()
 
-    def _is_full(self, value: bytes) -> bool:
-        held = sum(len(value) for store in self._stores.values() for value in store.values.values())
-        return held + len(value) > MAX_BYTES
+    def _is_full(self, num_bytes: int) -> bool:
+        """Whether there is no room for this."""
+        return sum(store.num_bytes for store in self._stores.values()) + num_bytes > MAX_BYTES
 
 
 class StoreDoor:
@@ -202,7 +248,8 @@ class StoreDoor:
             while True:
                 header, value = await stream.recv()
                 pass_on = functools.partial(self._pass_on, number)
-                if header.get("do") != "fetch" or self._parts.ask(number, header, pass_on):
+                is_part = header.get("do") == "fetch" and type(header.get("offset")) is int  # else the head refuses it
+                if not is_part or self._parts.ask(number, header, pass_on):
                     self._ask_head(number, header, value)
         except (EOFError, OSError, ValueError, KeyError):
             self._send({"t": "store_left", "c": number}, b"")

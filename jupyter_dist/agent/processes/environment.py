@@ -13,6 +13,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import GroupSpec, RankSpec
 
 USUAL_FILES = 1024
+HEAD_FILES = 1 << 16  # it listens where strangers can connect, and its ranks are processes of others
 RANK_FILES = 160  # our own descriptors start at 100, away from the user's (rank/main.py)
 AGENT_FILES, FILES_PER_RANK = 40, 8
 
@@ -132,9 +133,9 @@ def check_open_files(world_size: int) -> None:
         raise JupyterDistError("bad_environment", message, "Raise the limit and start the server again.")
 
 
-def widen_open_files() -> None:
-    """Raise a low soft limit on open files to the usual value, as far as the hard limit allows."""
+def widen_open_files(number: int = USUAL_FILES) -> None:
+    """Raise a lower soft limit on open files to this number, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = USUAL_FILES if hard == resource.RLIM_INFINITY else min(hard, USUAL_FILES)
+    wanted = number if hard == resource.RLIM_INFINITY else min(hard, number)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -93,7 +93,7 @@ class RankProcess:
         self._mute: asyncio.TimerHandle | None = None
         self._stream: FrameStream | None = None
         self._link: RankLink | None = None  # in place of a stream and pipes: it is on another machine
-        self._decoder = FrameDecoder()  # of what comes from there
+        self.decoder = FrameDecoder()  # of what comes from there
         self._sock: socket.socket | None = None
         self._pipes = RankPipes(self._on_text)
         self._reader: asyncio.Task[None] | None = None
@@ -335,7 +335,7 @@ class RankProcess:
             self.lost_channel()
         elif not self.is_mute:
             try:
-                for header, payload in self._decoder.feed(data):
+                for header, payload in self.decoder.feed(data):
                     self._handlers[header["t"]](header, payload)
             except Exception:  # as above
                 log.exception("Rank %d sent an invalid message", self.rank)

@@ -1,0 +1,76 @@
+"""Checks what a node agent says of its machine, once, when it joins: the API, the page and the terminal show it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.transport.frames import Header
+from jupyter_dist.transport.resuming import MAX_NUMBER
+
+MAX_WORD = 64
+MAX_HOST = 255
+MAX_TEXT = 300
+MAX_DEVICES = 1024
+
+
+def checked(header: Header) -> Header:
+    """Return what a hello says, without fields that are not known.
+
+    Raises:
+        ValueError: a field has another type, is too long, or has characters that cannot be shown.
+    """
+    for name, is_sound in _FIELDS.items():
+        if not is_sound(header.get(name)):
+            raise ValueError(f"'{name}' in its first message is not valid: {header.get(name)!r:.80}")
+    return {name: header.get(name) for name in _FIELDS}
+
+
+def one_line(text: Any) -> str:
+    """Return what a node says as one short line, which no terminal or list can take for something else."""
+    return "".join(char if char.isprintable() else " " for char in str(text)[:MAX_TEXT])
+
+
+def _is_line(value: Any, max_length: int) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= max_length and value.isprintable()
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_NUMBER
+
+
+def _is_address(value: Any) -> bool:
+    try:
+        return _is_line(value, MAX_WORD) and bool(ipaddress.ip_address(value))
+    except ValueError:
+        return False
+
+
+def _is_device(value: Any) -> bool:
+    return isinstance(value, dict) and all(is_sound(value.get(name)) for name, is_sound in _OF_DEVICE.items())
+
+
+def _or_none(is_sound: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or is_sound(value)
+
+
+_OF_DEVICE: dict[str, Callable[[Any], bool]] = {
+    "index": _or_none(_is_count),
+    "name": lambda value: _is_line(value, MAX_HOST),
+    "uuid": _or_none(lambda value: _is_line(value, MAX_HOST)),
+    "memory_bytes": _or_none(_is_count),
+}
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "session": lambda value: _is_line(value, MAX_WORD),
+    "node": _or_none(lambda value: type(value) is int and abs(value) <= MAX_NUMBER),
+    "received": _is_count,
+    "host": lambda value: _is_line(value, MAX_HOST),
+    "pid": _is_count,
+    "address": _is_address,
+    "interface": _or_none(lambda value: _is_line(value, MAX_WORD)),
+    "python": lambda value: _is_line(value, MAX_WORD),
+    "torch": _or_none(lambda value: _is_line(value, MAX_WORD)),
+    "devices": lambda value: isinstance(value, list) and len(value) <= MAX_DEVICES and all(map(_is_device, value)),
+    "memory": _or_none(_is_count),
+}
