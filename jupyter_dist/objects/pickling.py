@@ -71,6 +71,8 @@ def by_value(obj: Any) -> bytes | None:
         import cloudpickle  # noqa: PLC0415  (a rank's environment may not have it)
     except ImportError:
         return None
+    if not hasattr(cloudpickle, "dumps"):  # a file of the user's with that name
+        return None
     data: bytes = cloudpickle.dumps(obj, protocol=5)
     return data
 

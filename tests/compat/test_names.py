@@ -5,6 +5,8 @@ import atexit
 import importlib
 import io
 import multiprocessing
+import multiprocessing.pool
+import multiprocessing.queues
 import os
 import subprocess
 import sys
@@ -90,6 +92,8 @@ def test_python_has_the_names_that_ranks_use():
     assert hasattr(subprocess, "_fork_exec") == (sys.version_info >= (3, 11))
     assert callable(os.register_at_fork)
     assert hasattr(multiprocessing.get_context.__self__, "_default_context")
+    assert hasattr(multiprocessing.queues.Queue, "_feed")
+    assert hasattr(multiprocessing.pool.Pool, "_handle_tasks")
 
 
 def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch, nccl, torch_compat):

@@ -10,11 +10,16 @@ import _posixsubprocess
 import functools
 import multiprocessing
 import os
+import pickle
 import subprocess
+import sys
 import types
 from collections.abc import Callable
-from multiprocessing.context import get_spawning_popen
+from multiprocessing.context import BaseContext, get_spawning_popen
+from multiprocessing.pool import Pool
+from multiprocessing.queues import Queue, SimpleQueue
 from multiprocessing.reduction import ForkingPickler
+from types import FrameType
 from typing import Any
 
 from jupyter_dist.objects.pickling import by_value
@@ -50,27 +55,94 @@ def fork_by_default() -> None:
 def send_by_value() -> None:
     """Let spawned processes have functions and classes of cells, which they cannot import: by value, with cloudpickle.
 
-    A process that has the name itself, because it was forked or has run the script, uses its own, as with plain pickle.
+    All else is pickled as usual, by name: a forked process has its own, in which it may have changed something, and a
+    definition in each message would take most of the time.
     """
     pid = os.getpid()
+    spawns = _note_spawning_contexts()
 
     def reduce(_: ForkingPickler, obj: Any) -> Any:
-        is_of_cell = isinstance(obj, type | types.FunctionType) and obj.__module__ == "__main__"
-        if not is_of_cell or os.getpid() != pid or (data := _definition(obj)) is None:
+        if not isinstance(obj, type | types.FunctionType) or obj.__module__ != "__main__" or os.getpid() != pid:
             return NotImplemented
+        if not _may_go_to_spawned(spawns) or (data := _definition(obj)) is None:
+            return NotImplemented
+        if _named(obj.__qualname__) is not obj:  # a process that has this name has something else
+            return pickle.loads, (data,)
         return eval, (_OWN_OR_SENT, {"name": obj.__qualname__, "data": data})
 
     ForkingPickler.reducer_override = reduce  # type: ignore[assignment]
 
 
-# Evaluated in the other process, which may not have this package.
-_OWN_OR_SENT = "getattr(__import__('sys').modules.get('__main__'), name, None) or __import__('pickle').loads(data)"
+# Evaluated in the other process, which may not have this package, but has the name if it was forked after all.
+_OWN_OR_SENT = (
+    "(lambda own: __import__('pickle').loads(data) if own is None else own)(__import__('functools').reduce("
+    "lambda found, part: getattr(found, part, None), name.split('.'), __import__('sys').modules.get('__main__')))"
+)
+
+
+def _note_spawning_contexts() -> set[str]:
+    """Return the start methods that do not fork the rank, filled as contexts of them are asked for.
+
+    Before that, no queue and no process of theirs can be there.
+    """
+    used: set[str] = set()
+    get_context = BaseContext.get_context
+
+    @functools.wraps(get_context)
+    def noting(self: BaseContext, method: Any = None) -> Any:
+        if method in _SPAWNS:
+            used.add(method)
+        return get_context(self, method)
+
+    BaseContext.get_context = noting  # type: ignore[method-assign]
+    return used
+
+
+_SPAWNS = ("spawn", "forkserver")
+
+
+def _may_go_to_spawned(used: set[str]) -> bool:
+    """Whether what is pickled now may be for a process that was not forked from this one."""
+    if get_spawning_popen() is not None:
+        return True
+    if not used:
+        return False
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if (lock := _CHANNELS.get(frame.f_code)) is not None:
+            # No queue of another context can be given to a spawned process.
+            return not getattr(lock(frame.f_locals), "_is_fork_ctx", False)
+        frame = frame.f_back
+    return True  # a connection, which may lead to any process
+
+
+# What pickles for a queue, with how to find its lock, which knows its context (from Python 3.11.5 on).
+_PICKLE: tuple[tuple[Any, Callable[[dict[str, Any]], Any]], ...] = (
+    (getattr(Queue, "_feed", None), lambda names: names.get("writelock")),
+    (getattr(SimpleQueue, "put", None), lambda names: getattr(names.get("self"), "_wlock", None)),
+    (getattr(Pool, "_handle_tasks", None), lambda names: getattr(names.get("outqueue"), "_wlock", None)),
+)
+_CHANNELS = {function.__code__: lock for function, lock in _PICKLE if hasattr(function, "__code__")}
+
+
+def _named(name: str) -> Any:
+    """Return what `__main__` has under a dotted name."""
+    found: Any = sys.modules["__main__"]
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _definition(obj: Any) -> bytes | None:
     """Return the pickled definition; None if it can only be sent by name. Raises where a name is of no use."""
-    data = by_value(obj)
-    if data is None and get_spawning_popen() is not None:
+    is_spawning = get_spawning_popen() is not None
+    try:
+        data = by_value(obj)
+    except Exception:  # its globals or attributes cannot be pickled
+        if is_spawning:
+            raise
+        return None
+    if data is None and is_spawning:
         message = f"A cell defines '{obj.__qualname__}', and a spawned process cannot import it from there."
         hint = "Define it in a module, start the process with 'fork', or pip install cloudpickle."
         raise JupyterDistError("cannot_send", message, hint)
