@@ -51,7 +51,7 @@ class Control:
     memory: Memory
     namespace: dict[str, Any]
     rejoin: Callable[[str], Revived]  # over the store at this path; main thread
-    leave: Callable[[], None]
+    leave: Callable[[float], None]
     peer_lost: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
@@ -218,8 +218,8 @@ class Control:
 
         self.runner.when_idle(guarded)
 
-    def _on_shutdown(self, _: Header, __: bytes) -> None:
-        self.leave()
+    def _on_shutdown(self, header: Header, _: bytes) -> None:
+        self.leave(float(header["seconds"]))
 
 
 def complain() -> None:

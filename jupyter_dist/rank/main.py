@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextvars
 import faulthandler
 import fcntl
@@ -27,6 +26,7 @@ from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell
 from jupyter_dist.rank.cells.stdin import Stdin
 from jupyter_dist.rank.collectives.process_group import Membership
+from jupyter_dist.rank.guard.leaving import leave_in_order
 from jupyter_dist.rank.guard.own import asyncio, os, signal, socket, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.output.outbox import Outbox
@@ -47,7 +47,6 @@ from .side_thread import SideThread
 
 _FIRST_PRIVATE_FD = 100
 _LAST_WORDS_SECONDS = 1.0
-_LEAVE_SECONDS = 2.0
 
 
 def run(spec: RankSpec, channel_fd: int) -> NoReturn:
@@ -216,9 +215,9 @@ class Rank:
         self._interrupter.left_collective()
         self._membership.leave(is_complete)
 
-    def _leave(self) -> None:
-        """Leave the event loop; called in the side thread."""
-        self._side.leave_within(_LEAVE_SECONDS)
+    def _leave(self, seconds: float) -> None:
+        """Leave the event loop, and end the process within that time; called in the side thread."""
+        self._side.leave_within(seconds)
         self._leaving = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         execution = self._interrupter.current
@@ -226,7 +225,7 @@ class Rank:
             self._interrupter.request(execution.execution_id)
 
     def _end(self) -> int:
-        atexit._run_exitfuncs()
+        leave_in_order()
         self._say_last_words()
         return 0
 

@@ -225,7 +225,7 @@ def test_an_old_kill_for_memory_does_not_explain_what_we_kill(counted):
     client.wait_group("ready")
     notes = [data.decode() for header, data in client.records if header["kind"] == "note"]
     assert "Rank 1 was killed (on request)." in notes
-    assert "Rank 0 was killed (the group was restarted)." in notes
+    assert "Rank 0 ended (the group was restarted)." in notes
     assert not [note for note in notes if "memory" in note or "by another process" in note]
 
 

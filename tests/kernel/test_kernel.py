@@ -201,9 +201,9 @@ def test_a_rank_that_dies_is_an_error_that_says_so(kernel, group):
     assert kernel.run("dist.barrier()").status == "ok"
 
 
-def test_a_restart_of_the_kernel_is_one_of_the_ranks_and_a_kill_is_not(group):
+def test_a_restart_of_the_kernel_is_one_of_the_ranks_and_a_kill_is_not(group, tmp_path):
     with ranks_kernel() as kernel:
-        kernel.run("mark = 1")
+        kernel.run(f"mark = 1\nlog = open(f'{tmp_path}/log-{{rank}}', 'w')\nmark = log.write('s') and 1")
         pids = [rank["pid"] for rank in group.status()["ranks"]]
         kernel.manager.restart_kernel(now=True)  # without a word to the kernel, as after its death
         kernel.client.wait_for_ready(PATIENCE)
@@ -216,6 +216,7 @@ def test_a_restart_of_the_kernel_is_one_of_the_ranks_and_a_kill_is_not(group):
         assert cell.text.startswith("Group 'shared': 2 new ranks.\n")
         assert cell.ename == "NameError"
         assert not set(pids) & {rank["pid"] for rank in group.status()["ranks"]}
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["s", "s"]  # flushed at the end of the old ranks
     assert group.status()["state"] == "ready"  # the kernel was shut down
 
 

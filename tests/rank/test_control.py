@@ -114,7 +114,7 @@ def test_shutdown_when_idle_runs_atexit(rank: RankClient, tmp_path: Path) -> Non
     rank.run(
         f"import atexit\natexit.register(lambda: open('{tmp_path}/left', 'w').close())\natexit.register(print, 'bye')"
     )
-    rank.send({"t": "shutdown"})
+    rank.send({"t": "shutdown", "seconds": 2.0})
     assert rank.exit()["code"] == 0
     assert (tmp_path / "left").exists()
 
@@ -134,7 +134,7 @@ def test_shutdown_when_idle_runs_atexit(rank: RankClient, tmp_path: Path) -> Non
 def test_a_busy_rank_ends_when_it_is_told_to(rank: RankClient, code: str) -> None:
     rank.start(code)
     rank.wait_text("go")
-    rank.send({"t": "shutdown"})
+    rank.send({"t": "shutdown", "seconds": 2.0})
     rank.exit()
 
 
@@ -170,7 +170,7 @@ def test_joining_rank_answers_and_ends(starting: Callable[..., RankClient]) -> N
     rank = starting(world_size=2)
     rank.wait_for("phase")
     assert rank.ask("ping")["ok"]
-    rank.send({"t": "shutdown"})
+    rank.send({"t": "shutdown", "seconds": 2.0})
     rank.exit()
 
 
@@ -223,7 +223,7 @@ def test_fresh_process(tmp_path: Path) -> None:
     assert [header["phase"] for header, _ in client.frames if header["t"] == "phase"] == ["importing", "joining"]
     assert client.run("import sys\nprint(dist.get_world_size(), sys.argv)").text() == "1 ['']\n"
     client.run("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()")
-    client.send({"t": "shutdown"})
+    client.send({"t": "shutdown", "seconds": 2.0})
     assert starter.process.wait(PATIENCE) == 0
     client.close()
 

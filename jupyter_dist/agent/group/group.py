@@ -176,7 +176,7 @@ class Group:
 
     async def restart(self, starter: Starter) -> None:
         """End all ranks and start new ones. Variables are lost; the zygote keeps its imports."""
-        await end_ranks(self.ranks, "the group was restarted", patient=False)
+        await end_ranks(self.ranks, "the group was restarted", patient=True)
         await starter.settle()
         await sweep(os.getpid(), starter.children())
         self.generation += 1

@@ -12,18 +12,23 @@ from jupyter_dist.system.processes import END_SECONDS, Ending, reap
 from . import death
 from .rank_process import RankProcess
 
-# How long ranks may take to exit before they are killed.
-LEAVE_SECONDS = 2.0
+# How long ranks may take to exit before they are killed. An idle one runs exit handlers, which write files: as long as
+# Jupyter gives kernels. One that runs a cell is interrupted, and may be in C code.
+IDLE_SECONDS = 5.0
+BUSY_SECONDS = 2.0
 DIE_SECONDS = 5.0
 POLL_SECONDS = 0.02
 
 
 async def end_ranks(ranks: Sequence[RankProcess], because: str, *, patient: bool) -> list[str]:
-    """End their processes; return a sentence about each that was asked to exit and had to be killed."""
+    """End their processes; return a sentence about each that was asked to exit and had to be killed.
+
+    Patient: they exit as Python does, which flushes files and runs exit handlers; those that do not respond are killed.
+    """
     if patient:
-        for rank in _living(ranks):
-            rank.send({"t": "shutdown"})
-        await wait_gone(ranks, LEAVE_SECONDS)
+        idle = [rank for rank in _living(ranks) if rank.state == "idle"]
+        busy = [rank for rank in _living(ranks) if rank.state not in ("idle", "unresponsive")]
+        await asyncio.gather(_leave(idle, IDLE_SECONDS, because), _leave(busy, BUSY_SECONDS, because))
     late = [rank for rank in _living(ranks) if rank.born is not None]  # others wait for their node
     killed = [f"Rank {rank.rank} did not exit in time and was killed." for rank in late]
     for rank in _living(ranks):
@@ -35,6 +40,13 @@ async def end_ranks(ranks: Sequence[RankProcess], because: str, *, patient: bool
         return []
     companions = {pid: name for rank in ranks for pid, name in rank.ended_with_it}
     return killed + [name_killed(pid, name) for pid, name in companions.items()]
+
+
+async def _leave(ranks: Sequence[RankProcess], seconds: float, because: str) -> None:
+    """Ask ranks to exit, wait for that long, and kill the others."""
+    for rank in ranks:
+        rank.leave(seconds, because)
+    await wait_gone(ranks, seconds)
 
 
 async def give_up(ranks: Sequence[RankProcess], because: str) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import select
+import socket
 from collections.abc import Callable
 
 # C code writes one line at a time; waiting this long gathers a burst into one record.
@@ -95,3 +97,12 @@ def _widen(fd: int) -> None:
     """Enlarge a pipe to a megabyte, so that a burst of C-level output seldom waits for the agent."""
     with contextlib.suppress(OSError):  # the user's pipe quota is used up: the default size works, too
         fcntl.fcntl(fd, _F_SETPIPE_SZ, PIPE_BYTES)
+
+
+def has_data(sock: socket.socket | None) -> bool:
+    """Whether a socket that may be closed has something to read now."""
+    if sock is None or sock.fileno() < 0:
+        return False
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import select
 import socket
 import time
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from jupyter_dist.transport.stream import FrameStream
 from . import alike
 from .alike import Said
 from .death import Ending, LastWords, describe_companions, exit_model
-from .pipes import RankPipes
+from .pipes import RankPipes, has_data
 from .starter import Born, RankLink
 
 if TYPE_CHECKING:
@@ -90,6 +89,7 @@ class RankProcess:
         self.listener = listener
         self._last_execution_id: str | None = None
         self._killed_because: str | None = None
+        self._left_because: str | None = None  # it was asked to exit
         self._mute: asyncio.TimerHandle | None = None
         self._stream: FrameStream | None = None
         self._link: RankLink | None = None  # in place of a stream and pipes: it is on another machine
@@ -152,6 +152,8 @@ class RankProcess:
             return
         self._pipes.drain()
         self.exit = exit_model(ending, out_of_memory, self._killed_because, self.last_words.lines())
+        if self._left_because is not None and ending.code == 0:
+            self.exit["reason"] = f"ended ({self._left_because})"
         self.unreachable = None  # dead is more than unreachable
         self.release()
         self._questions.fail(lambda: JupyterDistError("rank_dead", f"Rank {self.rank} died before it answered."))
@@ -177,6 +179,12 @@ class RankProcess:
         elif self._sock is not None:
             self._sock.close()
         self._pipes.close()
+
+    def leave(self, seconds: float, because: str) -> None:
+        """Ask it to exit within that time; what it wrote is flushed, and exit handlers run."""
+        self._left_because = because
+        self.execution_id = None  # its cell has ended for the group; what it still writes is kept
+        self.send({"t": "shutdown", "seconds": seconds})
 
     def kill(self, because: str) -> None:
         """Kill it; its shim ends the processes it had started. `ended` reports its death with the first reason."""
@@ -319,7 +327,7 @@ class RankProcess:
         """Wait until what it said has been read. A grandchild may hold the channel open, so there may be no end."""
         for _ in range(MAX_LAST_PARTS):
             await asyncio.wait([reader], timeout=LAST_SECONDS)
-            if reader.done() or not _has_data(self._sock):
+            if reader.done() or not has_data(self._sock):
                 return
 
     @property
@@ -390,11 +398,3 @@ class RankProcess:
         self.journal.append_of(self.rank, "stream", data, execution_id=execution_id, name=name)
         if name == "stderr":
             self.last_words.add(data)
-
-
-def _has_data(sock: socket.socket | None) -> bool:
-    if sock is None or sock.fileno() < 0:
-        return False
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
