@@ -24,7 +24,8 @@ class Backend:
     interface_variable: str  # names the network interface it uses
     address_variables: tuple[str, ...] = ()  # variables that would let other machines take part
     environment: Mapping[str, str] = field(default_factory=dict)  # what ranks need to be interrupted and watched
-    broken_sign: str | None = None  # what torch says of a collective whose communicator was aborted
+    lost_signs: tuple[str, ...] = ()  # what torch says of a collective whose communicator or peer is gone
+    timeout_signs: tuple[str, ...] = ()  # and of one that timed out
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,13 @@ BACKENDS: Mapping[str, Backend] = {
                 "TORCH_NCCL_PROPAGATE_ERROR": "0",
                 "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
             },
-            broken_sign="NCCL communicator was aborted",
+            lost_signs=(
+                "NCCL communicator was aborted",
+                "ncclRemoteError",
+                "remote process exit",
+                "Connection closed by remote peer",
+            ),
+            timeout_signs=("NCCL operation timed out", "Watchdog caught collective operation timeout", "Wait timeout"),
         ),
         Backend("xccl", "CCL_KVS_IFACE", ("FI_TCP_IFACE",)),
     )

@@ -198,14 +198,14 @@ class Control:
 
     def _on_rejoin(self, header: Header, _: bytes) -> None:
         def rejoin() -> None:
-            self.interrupter.all_peers_live()
+            self.interrupter.peer_news.all_live()
             models = self.rejoin(header["store_path"])
             self._answer(header, revived=models.moved, left=models.left)
 
         self._in_main_thread(header, rejoin)
 
     def _on_peer_lost(self, header: Header, _: bytes) -> None:
-        self.interrupter.peer_lost(f"Rank {header['rank']} {header['reason']}")
+        self.interrupter.peer_news.lost(f"Rank {header['rank']} {header['reason']}")
         self.peer_lost()
 
     def _in_main_thread(self, header: Header, work: Callable[[], None]) -> None:

@@ -89,7 +89,9 @@ class Rank:
         for graphs in torch_compat.graph_classes():
             captures.watch(graphs)
         self._begin_frameworks()
-        self._interrupter = Interrupter(namespace, self._membership.unhang, self._wire.wake)
+        self._interrupter = Interrupter(
+            namespace, self._membership.unhang, self._membership.find_failure, self._wire.wake
+        )
         self._outbox.safe_point = self._interrupter.safe_point
         if spec.backend == "gloo":
             waits.install(self._membership.was_broken, self._leave_collective)

@@ -6,25 +6,25 @@ import bdb
 import contextlib
 import ctypes
 import platform
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-from jupyter_dist.rank.collectives import unhang
+from jupyter_dist.rank.collectives import failures, unhang
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.handlers import Handlers
 from jupyter_dist.rank.guard.own import asyncio, os, read_text, signal, threading, time
 from jupyter_dist.rank.ipython import tracebacks
+
+from .reasons import RE_CREATE, PeerNews, Shown, explain_failure
 
 DEFERRED_RETRY_SECONDS = 0.02  # the signal arrived in our own code, which returns at once
 UNNOTICED_RETRY_SECONDS = 0.5
 NOTICED_RETRY_SECONDS = 2.0  # KeyboardInterrupt was raised: the cell may be saving a checkpoint
 UNHANG_AFTER_SECONDS = 1.0
 FORCE_AFTER_SECONDS = 2.0
-PEER_NEWS_SECONDS = 0.5  # a broken connection is noticed before the agent learns of a death
 
 # For cells that handle SIGINT themselves or mask it, and for handlers of cells that were held back
 # (guard/handlers.py); no other code uses these signals.
@@ -43,10 +43,7 @@ _LOOP = (f"{_OURS}main", "_serve")
 # wait4 and waitid, by their numbers in /proc/PID/syscall.
 _WAITING = {"x86_64": (61, 247), "aarch64": (260, 95)}
 
-# gloo itself says "typically caused by a remote worker crashing".
-_RE_CREATE = "The process group must be re-created; variables are kept."
-_PORT = re.compile(r"(?<=\]):\d+")
-_BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {_RE_CREATE}"
+_BROKEN = f"the collective never completed; it was ended by closing this rank's connections. {RE_CREATE}"
 
 
 @dataclass
@@ -71,10 +68,17 @@ class Execution:
 class Interrupter:
     """The signal handler (main thread) and the escalation (side thread)."""
 
-    def __init__(self, user_globals: dict[str, Any], unhang: Callable[[], bool], wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        user_globals: dict[str, Any],
+        unhang: Callable[[], bool],
+        find_failure: Callable[[BaseException], failures.Failure | None],
+        wake: Callable[[], None],
+    ) -> None:
         self.current: Execution | None = None  # the side thread sets it, the end of a cell clears it
         self._user_globals = user_globals
         self._unhang = unhang
+        self._find_failure = find_failure
         self._wake = wake
         self._pid = os.getpid()
         self._main = threading.main_thread()
@@ -85,8 +89,7 @@ class Interrupter:
         self._reminded_at = 0.0
         self._forks = False
         self.handlers = Handlers(self._on_sigint, self._may_run_handler, wake)
-        self._peer_news = threading.Event()
-        self._lost_peer = ""
+        self.peer_news = PeerNews()
 
     # -- main thread --------------------------------------------------------------------------------
 
@@ -196,40 +199,26 @@ class Interrupter:
         execution.noticed_interrupt = True
         return True
 
-    def explain(self, error: BaseException, trace: TracebackType | None) -> tuple[BaseException, TracebackType | None]:
+    def explain(self, error: BaseException, trace: TracebackType | None) -> Shown:
         """Return the error to report for an interrupted cell, and the useful part of its traceback."""
         execution = self.current
         if execution is None or execution.interrupt_at is None:
-            return self._explain_broken(error), trace
+            return explain_failure(error, trace, self._find_failure, self.peer_news)
         if isinstance(error, asyncio.CancelledError):  # a cancelled wait; users expect KeyboardInterrupt
-            return KeyboardInterrupt(), trace
+            return Shown(KeyboardInterrupt(), trace)
         if isinstance(error, bdb.BdbQuit):  # a debugger caught the interrupt at its prompt, and then quit
-            return KeyboardInterrupt(), trace
+            return Shown(KeyboardInterrupt(), trace)
         if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
-            return KeyboardInterrupt(), trace  # Lightning's Trainer turns it into SystemExit
-        if execution.broke_process_group and isinstance(error, (RuntimeError, KeyboardInterrupt)):
-            return KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch")
-        return error, trace
+            return Shown(KeyboardInterrupt(), trace)  # Lightning's Trainer turns it into SystemExit
+        if execution.broke_process_group and (isinstance(error, KeyboardInterrupt) or self._is_failure(error)):
+            return Shown(KeyboardInterrupt(_BROKEN), tracebacks.before(trace, "torch"))
+        return Shown(error, trace)
 
-    def _explain_broken(self, error: BaseException) -> BaseException:
-        """Explain that a collective failed because of another rank, and name it if the agent knows in time."""
-        if not unhang.is_of_a_broken_group(error):
-            return error
-        known = self._peer_news.wait(PEER_NEWS_SECONDS)
-        reason = self._lost_peer if known else "Another rank left this collective: it died or was interrupted"
-        # Without the port of the connection, which differs between ranks: the error of all of them is shown once.
-        return RuntimeError(f"{reason}. {_RE_CREATE}\n(torch said: {_PORT.sub('', str(error))})")
+    def _is_failure(self, error: BaseException) -> bool:
+        failure = self._find_failure(error)
+        return failure is not None and failure.error is error
 
     # -- side thread --------------------------------------------------------------------------------
-
-    def peer_lost(self, text: str) -> None:
-        """Handle the death of another rank; `text` says which one, and how."""
-        self._lost_peer = text
-        self._peer_news.set()
-
-    def all_peers_live(self) -> None:
-        """The process group was re-created (main thread)."""
-        self._peer_news.clear()
 
     def request(self, execution_id: str) -> None:
         """Interrupt that execution if it is running."""

@@ -256,9 +256,11 @@ class RankShell(CompatibleShell):
         is_short = shortage.find_shortage(error) is not None
         if is_short:
             self.memory.use_reserve()
-        error, trace = self.interrupter.explain(error, trace)
-        self.last_error = tracebacks.error_content(self, error, trace, bare)
+        shown = self.interrupter.explain(error, trace)
+        self.last_error = tracebacks.error_content(self, shown.error, shown.trace, bare)
         self.emit("error", self.last_error)
+        if shown.note:
+            sys.stderr.write(f"{shown.note}\n")
         if is_short:
             # Where memory is short, the report may fail, too; the error has been shown.
             with contextlib.suppress(Exception):

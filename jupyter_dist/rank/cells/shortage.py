@@ -12,22 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jupyter_dist.rank.collectives.torch_compat import OutOfMemoryError, without_functions
+from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import safe_message
 from jupyter_dist.rank.memory import Memory
 
 from .variables import holders
-from .variables.holders import Held, Holder, before
+from .variables.holders import Held, Holder
 from .variables.storages import Storage
 
 MAX_LINES = 8
-MAX_CHAIN = 20
 SMALLEST_PART = 100  # what holds less than a hundredth of the whole has no line
 
 OWN = "Out of memory"
 OF_ANOTHER = "Memory was short on this machine"
 
 _ERRORS = (MemoryError, OutOfMemoryError)
-_OF_ALLOCATOR = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)  # torch's, in a RuntimeError
+# What torch's allocator on CPU, and the runtimes of devices, begin a RuntimeError with.
+_OF_ALLOCATOR = re.compile(
+    r"\[enforce fail at \S*\] .*DefaultCPUAllocator: can't allocate memory|\w+ error: out of memory\b"
+)
 _ASKED = re.compile(r"(?:[Tt]ried to allocate|Unable to allocate) (?:([\d.]+) ([KMGTP]iB|bytes)|(\d+) bytes)")
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CLEAR_ERROR = "import sys; sys.last_value = sys.last_traceback = sys.last_exc = None"
@@ -35,15 +38,15 @@ _CLEAR_ERROR = "import sys; sys.last_value = sys.last_traceback = sys.last_exc =
 
 def find_shortage(error: BaseException | None) -> BaseException | None:
     """Return the error that says that memory was short: this one, or one that it came from; None if there is none."""
-    for _ in range(MAX_CHAIN):
-        if error is None:
-            return None
-        if issubclass(type(error), _ERRORS):
-            return error
-        if type(error) is RuntimeError and _OF_ALLOCATOR.search(safe_message(error)):
-            return error
-        error = before(error)
-    return None
+    return next(filter(_is_shortage, origin.chain(error)), None)
+
+
+def _is_shortage(error: BaseException) -> bool:
+    if issubclass(type(error), _ERRORS):
+        return True
+    # Not by its words alone, which may be of the user: torch raises it in C++.
+    step = origin.innermost(error) if isinstance(error, RuntimeError) else None
+    return step is not None and origin.is_raised_by_call(step) and bool(_OF_ALLOCATOR.match(safe_message(error)))
 
 
 def asked_bytes(message: str) -> int | None:

@@ -23,6 +23,7 @@ from . import torch_compat
 
 _EVENT_LOOP = "anon_inode:[eventpoll]"
 _WATCHED = re.compile(r"^tfd:\s*(\d+) .* ino:\s*([0-9a-f]+) ", re.MULTILINE)
+_TCP_ESTABLISHED = 1
 _PR_SET_TIMERSLACK = 29
 _SLACK_NANOSECONDS = 40_000_000
 _DEVICE_MAKERS = ("create_device", "create_default_device")
@@ -34,6 +35,11 @@ class _EventLoop:
 
     is_closed_on_exec: bool
     watched: list[tuple[int, int]]  # descriptors and their inodes
+
+    @property
+    def inodes(self) -> set[int]:
+        """Return the inodes of all that it watches."""
+        return {inode for _, inode in self.watched}
 
     def listeners(self) -> set[int]:
         """Return the inodes of the listening TCP sockets that it watches."""
@@ -63,8 +69,17 @@ class GlooSockets:
         """Return duplicates of gloo's connections, which the caller closes."""
         loops = _event_loops()
         known = self._listeners.union(*(_new_listeners(loops, before) for before in self._openings))
-        ours = [loop for loop in loops if not known.isdisjoint(inode for _, inode in loop.watched)]
+        ours = [loop for loop in loops if not known.isdisjoint(loop.inodes)]
         return [sock for loop in ours for fd, inode in loop.watched if (sock := _connection(fd, inode)) is not None]
+
+    def listeners(self) -> frozenset[int]:
+        """Return what tells gloo's devices apart: all of them so far."""
+        return frozenset(self._listeners)
+
+    def num_established(self, listeners: frozenset[int]) -> int:
+        """Return how many connections these devices have that neither side has closed."""
+        watched = [each for loop in _event_loops() if not loop.inodes.isdisjoint(listeners) for each in loop.watched]
+        return sum(_is_established(fd, inode) for fd, inode in watched)
 
     def store_connection(self, fd: int | None) -> socket.socket | None:
         """Return a duplicate of this descriptor, which the caller closes, if it is a connection to a TCPStore."""
@@ -162,6 +177,14 @@ def _is_listener(fd: int, inode: int) -> bool:
         return False
     with sock:
         return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def _is_established(fd: int, inode: int) -> bool:
+    sock = _duplicate(fd, inode)
+    if sock is None:
+        return False
+    with sock:
+        return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_ESTABLISHED
 
 
 def _connection(fd: int, inode: int | None = None) -> socket.socket | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import torch.distributed as dist
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.guard.own import os, time
 
-from . import flight, linkstore, nccl, records, torch_compat, unhang, waits
+from . import failures, flight, linkstore, nccl, records, torch_compat, unhang, waits
 from .gloo_sockets import GlooSockets
 
 REJOIN_SECONDS = 10.0
@@ -31,6 +32,14 @@ class Revived(NamedTuple):
     left: int  # of subgroups, which are gone: all ranks together would average their gradients
 
 
+class Mesh(NamedTuple):
+    """The connections of a default process group over gloo."""
+
+    world: Callable[[], Any]  # a weak reference
+    listeners: frozenset[int]
+    num_connections: int  # when it was new
+
+
 class Membership:
     """This rank's membership in the process group: it joins, leaves, and joins again after it broke."""
 
@@ -45,6 +54,8 @@ class Membership:
         self._abandoned: list[Any] = []  # process groups that cannot be closed
         self._sockets = GlooSockets()
         self._sockets.install()
+        self._mesh: Mesh | None = None
+        self._before: frozenset[int] = frozenset()  # gloo's devices before user code began to create the process group
 
     def join(self, store_path: str, timeout_seconds: float | None = None) -> None:
         """Join the other ranks; blocks until all have joined. Raises what torch raises.
@@ -67,7 +78,9 @@ class Membership:
             self._meet(store, self._spec.join_timeout_seconds if timeout_seconds is None else timeout_seconds)
             timeout = torch_compat.default_timeout(self._spec.backend)
         world = {"rank": self._spec.rank, "world_size": self._spec.world_size}
+        before = self._sockets.listeners()
         dist.init_process_group(self._spec.backend, store=store, timeout=timeout, **world)
+        self._look_at_mesh(before)
         # That timeout was for joining; collectives of cells get torch's default.
         torch_compat.restore_default_timeout(store, self._spec.backend)
         self._broken_since = None
@@ -116,11 +129,32 @@ class Membership:
 
     def state(self, error: BaseException | None) -> str:
         """`ok`, `broken` (collectives would fail), or `none` (the user destroyed it)."""
-        if error is not None and unhang.is_of_a_broken_group(error):
+        failure = self.find_failure(error)
+        if failure is not None and failure.breaks_all:
             self._break()
         if not dist.is_initialized():
             return "none"
         return "ok" if self._broken_since is None else "broken"
+
+    def find_failure(self, error: BaseException | None) -> failures.Failure | None:
+        """Return the failure of a collective that this error comes from, with what is broken by it."""
+        found = failures.find(error)
+        return None if found is None else found._replace(breaks_all=self._is_broken_by(found))
+
+    def _is_broken_by(self, failure: failures.Failure) -> bool:
+        """Whether the default process group is broken: by its connections and store, which tell more than an error."""
+        if self._broken_since is not None or unhang.store_is_broken(self._store_path):
+            return True
+        if self._mesh is not None and self._mesh.world() is getattr(dist.group, "WORLD", None):
+            return self._sockets.num_established(self._mesh.listeners) < self._mesh.num_connections
+        return failure.kind != "other" and failure.group in (None, getattr(dist.group, "WORLD", None))
+
+    def _look_at_mesh(self, before: frozenset[int]) -> None:
+        """Note the connections of the new process group, unless it makes them later (TORCH_GLOO_LAZY_INIT)."""
+        listeners = self._sockets.listeners() - before
+        number = self._sockets.num_established(listeners)
+        is_full = 1 <= self._spec.world_size - 1 <= number
+        self._mesh = Mesh(weakref.ref(dist.group.WORLD), listeners, number) if is_full else None
 
     def peer_lost(self) -> None:
         """Handle a member's death (side thread): until the group is re-created, collectives fail instead of hanging."""
@@ -136,6 +170,9 @@ class Membership:
         """Note that user code is creating the process group over this store; None when that is done."""
         if store_path is not None:
             self._store_path, self._broken_since = store_path, None
+            self._before = self._sockets.listeners()
+        elif dist.is_initialized():
+            self._look_at_mesh(self._before)
         self._meets = store_path is not None
 
     def has_lost_peer(self) -> bool:

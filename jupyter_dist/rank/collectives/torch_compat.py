@@ -21,6 +21,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 
+# What torch raises of its own, below RuntimeError.
+ERRORS: tuple[type[BaseException], ...] = tuple(
+    kind
+    for name in ("DistError", "DistBackendError", "DistNetworkError", "DistStoreError")
+    if (kind := getattr(dist, name, None)) is not None
+)
 # The timeout of collectives if torch does not tell its default.
 _TIMEOUT = timedelta(minutes=30)
 _FUNCTIONS = {
@@ -136,6 +142,12 @@ class GroupOf(NamedTuple):
 
     description: str
     members: list[int]
+
+
+def group_given(group: Any) -> Any:
+    """Return the process group that a function of torch was given: None means the default one; None if it is none."""
+    group = getattr(dist.group, "WORLD", None) if group is None else group
+    return group if isinstance(group, dist.ProcessGroup) else None
 
 
 def describe_group(group: Any) -> GroupOf:

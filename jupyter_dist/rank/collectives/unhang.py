@@ -14,19 +14,10 @@ from collections.abc import Iterable
 
 import torch
 
-from jupyter_dist.protocol.accelerators import BACKENDS
 from jupyter_dist.rank.guard.own import os, read_text, socket, threading, time
 
 from . import flight, waits
 
-# These are private in torch; there is no public equivalent.
-_BROKEN_SIGNS = (
-    "third_party/gloo",
-    "Connection closed by peer",
-    "Connection reset by peer",
-    "Too many levels of symbolic links",
-    *(backend.broken_sign for backend in BACKENDS.values() if backend.broken_sign),
-)
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _DATA_LOADER = os.path.join(TORCH, "utils", "data") + os.sep
 # System call numbers: those that wait for one descriptor, and whether they take it or a pollfd; those that wait for
@@ -37,11 +28,6 @@ _READS, _POLLS, _SLEEPS = {
 }.get(platform.machine(), (set(), set(), set()))
 _STATE_SAMPLES = 5
 _SAMPLE_SECONDS = 0.01
-
-
-def is_of_a_broken_group(error: BaseException) -> bool:
-    """Whether a collective raised this because its connections or store are gone."""
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _BROKEN_SIGNS)
 
 
 def main_thread_sleeps() -> bool:
@@ -106,6 +92,14 @@ def break_connections(connections: Iterable[socket.socket]) -> int:
             sock.shutdown(socket.SHUT_RDWR)
             number += 1
     return number
+
+
+def store_is_broken(path: str) -> bool:
+    """Whether `break_store` broke this FileStore, in any rank."""
+    try:
+        return os.readlink(path) == path
+    except OSError:
+        return False
 
 
 def break_store(path: str) -> None:

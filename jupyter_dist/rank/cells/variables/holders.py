@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import FrameType, ModuleType, TracebackType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import MACHINERY
 
 from .leaves import is_kind_of
@@ -185,28 +187,9 @@ def _locals(namespace: dict[Any, Any], error: BaseException | None) -> Iterator[
 
 def _frames(error: BaseException | None) -> Iterator[FrameType]:
     """Yield the frames of an error and of those before it, without ours and IPython's."""
-    seen: set[int] = set()
-    count = 0
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        step: TracebackType | None = _of_error("__traceback__")(error)
-        while step is not None and count < MAX_FRAMES:
-            if not step.tb_frame.f_code.co_filename.startswith(MACHINERY):
-                count += 1
-                yield step.tb_frame
-            step = step.tb_next
-        error = before(error)
-
-
-def before(error: BaseException) -> BaseException | None:
-    """Return the error that this one came from, past what its class has made of the field."""
-    return _of_error("__cause__")(error) or _of_error("__context__")(error)
-
-
-def _of_error(name: str) -> Callable[[BaseException], Any]:
-    """Return what reads a field of an exception, past what its class has made of it."""
-    reader: Callable[[BaseException], Any] = BaseException.__dict__[name].__get__
-    return reader
+    steps = itertools.chain.from_iterable(map(origin.steps, origin.chain(error)))
+    frames = (step.tb_frame for step in steps if not step.tb_frame.f_code.co_filename.startswith(MACHINERY))
+    return itertools.islice(frames, MAX_FRAMES)
 
 
 def last_error() -> BaseException | None:

@@ -1,0 +1,81 @@
+"""What is reported beside the error of a collective: the rank that it failed because of, and what to create again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple
+
+from jupyter_dist.rank.collectives import failures, torch_compat
+from jupyter_dist.rank.guard.own import threading
+
+PEER_NEWS_SECONDS = 0.5  # a broken connection is noticed before the agent learns of a death
+RE_CREATE = "The process group must be re-created; variables are kept."
+
+# gloo itself says "typically caused by a remote worker crashing".
+_LEFT = "Another rank closed its connections: it died, was interrupted, timed out, or left the process group"
+_NEW_GROUP = "Create it again with new_group() on all ranks; other process groups are not affected."
+_PORT = re.compile(r"(?<=\]):\d+")
+
+
+class Shown(NamedTuple):
+    """How an error is reported."""
+
+    error: BaseException
+    trace: TracebackType | None
+    note: str = ""  # what is known beside it: written to stderr, after the error
+
+
+class PeerNews:
+    """The death of another rank, as the agent reports it."""
+
+    def __init__(self) -> None:
+        self._has_come = threading.Event()
+        self._text = ""
+
+    def lost(self, text: str) -> None:
+        """Note a death; `text` says which rank, and how (side thread)."""
+        self._text = text
+        self._has_come.set()
+
+    def all_live(self) -> None:
+        """Note that the process group was re-created."""
+        self._has_come.clear()
+
+    def wait(self) -> str | None:
+        """Return the text, as soon as it has come; None if it does not."""
+        return self._text if self._has_come.wait(PEER_NEWS_SECONDS) else None
+
+
+def explain_failure(
+    error: BaseException,
+    trace: TracebackType | None,
+    find: Callable[[BaseException], failures.Failure | None],
+    news: PeerNews,
+) -> Shown:
+    """Explain that a collective failed, and name the rank that it failed because of, if the agent knows in time.
+
+    Only torch's own words about a lost connection are replaced: every other error is reported as it is.
+    """
+    failure = find(error)
+    if failure is None or (failure.kind == "other" and not failure.breaks_all):
+        return Shown(error, trace)  # for example wrong arguments
+    if failure.kind == "timed out":
+        what_to_do = RE_CREATE if failure.breaks_all else _NEW_GROUP
+        return Shown(error, trace, f"After a timeout a process group is unusable{_of(failure)}. {what_to_do}")
+    known = news.wait()
+    failure = find(error) or failure  # other connections may have been closed a moment later
+    if known is None and not failure.breaks_all:
+        return Shown(error, trace, f"{_LEFT}{_of(failure)}. {_NEW_GROUP}")
+    reason = f"{known or _LEFT}. {RE_CREATE}"
+    if failure.error is not error or failure.kind == "other":
+        return Shown(error, trace, reason)
+    # Without the port of the connection, which differs between ranks: the error of all of them is shown once.
+    said = _PORT.sub("", str(error))
+    return Shown(RuntimeError(f"{reason}\n(torch said: {said})"), trace)
+
+
+def _of(failure: failures.Failure) -> str:
+    """Return which process group it was, as the end of a phrase."""
+    return "" if failure.group is None else f" ({torch_compat.describe_group(failure.group).description})"
