@@ -11,6 +11,7 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_core.paths import jupyter_data_dir
 
+from jupyter_dist.system.private import make_folder
 from jupyter_dist.system.terminal import for_terminal
 
 CONTINUATION = "... "
@@ -124,6 +125,6 @@ def _keys() -> Any:
 
 def _history_path() -> str:
     path = Path(jupyter_data_dir(), "jupyter_dist", "history")
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(path.parent)
     os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))  # cells may hold secrets
     return str(path)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist.system.private import make_folder
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .blocks import BlockWriter, index_path
@@ -60,7 +61,7 @@ class JournalWriter:
         self._segments: list[tuple[int, int]] = []  # (first seq, bytes), oldest first
         self._fd = -1
         self._blocks: BlockWriter | None = None  # of the current segment
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(directory)
         self._quota = Quota(directory, max_bytes, user_bytes)
         self._allowed = self._quota.allowed()
         self._warning = ""

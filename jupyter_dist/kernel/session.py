@@ -16,6 +16,7 @@ from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_dist.client import Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.report import ending_text
 from jupyter_dist.magics.session import Session
+from jupyter_dist.system.private import make_folder
 
 GROUP_VARIABLE = "JUPYTER_DIST_GROUP"
 RANKS_VARIABLE = "JUPYTER_DIST_RANKS"
@@ -166,7 +167,7 @@ class Memory:
         """Note the group, and what the next process is to say."""
         self.group = group
         with contextlib.suppress(OSError):  # the next process looks for a group as the first did
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self._path.parent)
             noted = {"connection_file": self._connection_file, "group": group, "message": message}
             self._path.write_text(json.dumps(noted))
 

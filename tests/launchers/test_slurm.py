@@ -58,6 +58,9 @@ async def state(slurm, job_id, wanted):
         ({"gpus_per_node": "many"}, "'gpus_per_node' is 'many'; GPUs look like 4 or a100:4."),
         ({"cpus_per_node": 0.5}, "'cpus_per_node' must be a whole number."),
         ({"cpus_per_node": -1}, "'cpus_per_node' is -1; it must be at least 1."),
+        ({"time_limit": "\u0663"}, "'time_limit' is '\u0663'; a time limit looks like"),
+        ({"memory": "\u0663G"}, "'memory' is '\u0663G'; memory looks like 64G or 512000M."),
+        ({"gpus_per_node": "a100:\uff14"}, "'gpus_per_node' is 'a100:\uff14'; GPUs look like 4 or a100:4."),
         ({"memory": "$(id)"}, "'memory' is '$(id)'; memory looks like 64G or 512000M."),
         ({"constraint": "a`id`"}, "'constraint' is 'a`id`'; a constraint looks like a100 or a100&nvlink."),
         ({"nodelist": "n1\nn2"}, "'nodelist' must be one line of at most 500 printable characters."),
@@ -132,6 +135,20 @@ def test_the_probe_says_what_is_free_or_why_it_cannot_be_used(slurm, place, monk
     monkeypatch.setenv("PATH", str(place.folder))
     found = asyncio.run(probe())
     assert (found.is_usable, found.text.partition(":")[0]) == (False, "Slurm is not installed on the server's machine")
+
+
+def test_nothing_is_submitted_where_others_could_replace_the_script(slurm, place):
+    async def run():
+        shared = place.folder / "shared"
+        shared.chmod(0o777)
+        with pytest.raises(JupyterDistError) as refused:
+            await place.launchers().get("slurm").submit(place.wanted())
+        assert refused.value.message.startswith(
+            f"All users can replace what is in {shared}, and so run programs as you"
+        )
+        assert (list(shared.iterdir()), slurm.jobs()) == ([], {})
+
+    asyncio.run(run())
 
 
 def test_what_slurm_refuses_is_said_with_what_there_is(slurm, place):

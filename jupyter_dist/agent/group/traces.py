@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from jupyter_dist.protocol.profiles import MAX_RANK_TRACE_BYTES
+from jupyter_dist.system.private import make_folder
 
 KEPT_BYTES = 512 << 20  # of all cells; the oldest go first
 
@@ -43,7 +44,7 @@ class Traces:
         return None
 
     def _write(self, folder: Path, name: str, part: bytes, offset: int) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if offset else os.O_TRUNC)
         fd = os.open(folder / name, flags, 0o600)
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_runtime_dir
 
+from jupyter_dist.system.private import make_folder
 from jupyter_dist.system.processes import read_process
 
 
@@ -38,7 +39,7 @@ def lock_path(purpose: str) -> Path:
 def open_lock(purpose: str) -> int:
     """Open the lock file, and create it if needed. Raises OSError."""
     path = lock_path(purpose)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from jupyter_dist.system.private import make_folder
+
 SCRIPT_NAME = "node.sh"
 ENGINE_LOG = "engine.log"
 MAX_TEXT_BYTES = 2000
@@ -76,7 +78,8 @@ class NodeFiles:
     @classmethod
     def create(cls, folder: Path, files: Iterable[Path]) -> NodeFiles:
         """Create the folder with copies of these files. Raises OSError."""
-        folder.mkdir(mode=0o700, parents=True)
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700)
         folder.chmod(0o700)
         (folder / SCRIPT_NAME).write_text(SCRIPT)
         for file in files:

@@ -75,7 +75,7 @@ def _read(option: Option, value: Any) -> Any:
         return str(value)
     if option.kind == "flag" and value == "true":
         return True
-    if option.kind == "integer" and isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
+    if option.kind == "integer" and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,9}", value):
         return int(value)
     if option.kind == "words" and isinstance(value, str):
         with contextlib.suppress(ValueError):  # a quotation that does not end
@@ -88,7 +88,7 @@ def _read(option: Option, value: Any) -> Any:
 
 def matches(pattern: str, wanted: str) -> Callable[[Any], str | None]:
     """Return a check of texts against a regular expression; `wanted` says what is expected, with an example."""
-    compiled = re.compile(pattern)
+    compiled = re.compile(pattern, re.ASCII)  # engines do not know the digits of other scripts
 
     def check(value: Any) -> str | None:
         return None if compiled.fullmatch(value) else f"is {value[:60]!r}; {wanted}"

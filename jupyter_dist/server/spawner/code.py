@@ -18,7 +18,9 @@ import threading
 import time
 from pathlib import Path
 
-from .directories import make_private
+from jupyter_dist.system.private import make_folder
+
+from .directories import claim
 
 PACKAGE = Path(__file__).resolve().parents[2]
 BOOT_PATH = Path("jupyter_dist", "agent", "boot.py")
@@ -60,7 +62,7 @@ class PackageCode:
         remove_unused(self._parent)
 
     def _hold(self) -> Path:
-        make_private(self._parent)
+        self._parent = claim(self._parent)
         folder = self._parent / f"code-{self.digest}"
         while True:
             with contextlib.suppress(FileNotFoundError):
@@ -78,7 +80,7 @@ class PackageCode:
         try:
             for name, (content, mtime_ns) in self._sources.items():
                 path = unready / PACKAGE.name / name
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folder(path.parent)
                 path.write_bytes(content)
                 os.utime(path, ns=(mtime_ns, mtime_ns))  # compiled code is matched to its source by this
             for name, content in self._compiled.items():

@@ -23,6 +23,7 @@ from typing import Any
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import MAX_RANKS
 from jupyter_dist.system.places import group_places
+from jupyter_dist.system.private import make_folder, open_above
 from jupyter_dist.system.processes import read_process
 
 # sun_path holds 107 bytes; the rest is for the suffix of the socket's name while it is replaced.
@@ -44,20 +45,24 @@ def groups_directory(runtime_dir: str) -> Path:
         JupyterDistError: `bad_directory`, if no place is private and short enough.
     """
     problems = []
-    for candidate in sorted(group_places(runtime_dir), key=lambda path: not _is_safe_above(path)):
+    for candidate in sorted(group_places(runtime_dir), key=lambda path: open_above(path) is not None):
         if len(os.fsencode(str(candidate) + _LONGEST)) > MAX_SOCKET_PATH_BYTES:
             problems.append(f"{candidate} is too long for a unix socket path")
             continue
         try:
-            return _claim(candidate)
+            return claim(candidate)
         except (OSError, JupyterDistError) as err:
             problems.append(str(err))
     hint = "; ".join(problems) + ". Set JUPYTER_RUNTIME_DIR to a folder of your own."
     raise JupyterDistError("bad_directory", "There is no private directory for groups.", hint)
 
 
-def _claim(candidate: Path) -> Path:
-    """Return this directory, or one beside it with a random name if another user has taken it."""
+def claim(candidate: Path) -> Path:
+    """Create this private directory, or one beside it with a random name if another user has taken it; return which.
+
+    Raises:
+        JupyterDistError, OSError: neither can be had.
+    """
     try:
         make_private(candidate)
     except JupyterDistError:
@@ -70,7 +75,7 @@ def _claim(candidate: Path) -> Path:
 
 def _claim_beside(candidate: Path) -> Path:
     prefix = candidate.name + "-"
-    for path in sorted(candidate.parent.glob(prefix + "*")):  # created by an earlier server
+    for path in sorted(candidate.parent.glob(prefix + "[0-9a-f]" * 8)):  # created by an earlier server
         with contextlib.suppress(OSError, JupyterDistError):
             make_private(path)
             return path
@@ -78,16 +83,6 @@ def _claim_beside(candidate: Path) -> Path:
     path = candidate.parent / (prefix + secrets.token_hex(4))
     make_private(path)
     return path
-
-
-def _is_safe_above(path: Path) -> bool:
-    """Whether only root and this user can rename its entries: no parent is world-writable without the sticky bit."""
-    for above in path.parents:
-        with contextlib.suppress(OSError):  # it is created when needed
-            mode = above.stat().st_mode
-            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-                return False
-    return True
 
 
 def is_private(directory: Path) -> bool:
@@ -112,7 +107,8 @@ def make_private(directory: Path) -> None:
         JupyterDistError: `bad_directory`, if it belongs to another user, is a link, or is open to others.
     """
     with contextlib.suppress(FileExistsError):
-        directory.mkdir(mode=0o700, parents=True)
+        make_folder(directory.parent)
+        directory.mkdir(mode=0o700)
         directory.chmod(0o700)  # regardless of the umask
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():

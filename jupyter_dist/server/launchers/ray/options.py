@@ -11,7 +11,7 @@ from jupyter_dist.server.launchers.options import Option
 
 AUTO = "auto"
 MAX_JSON_CHARS = 20_000
-_ADDRESS = re.compile(r"auto|([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
+_ADDRESS = re.compile(r"auto|([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}")
 _RESOURCE = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,99}")
 
 

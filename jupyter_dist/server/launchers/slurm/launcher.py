@@ -24,6 +24,7 @@ from jupyter_dist.server.launchers.launcher import Availability, Launcher
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached, Said, ToolError, run, start_detached
 from jupyter_dist.server.traits import Seconds
+from jupyter_dist.system.private import open_above
 
 from .job import SlurmJob
 from .options import OPTIONS, job_arguments, refused_in_a_step, step_arguments
@@ -34,6 +35,7 @@ PROBE_SECONDS = 5.0
 CONFIRM_SECONDS = 60.0  # KillWait is 30 s by default: between SIGTERM and SIGKILL
 CONFIRM_POLL_SECONDS = 0.2
 SCRIPT_NAME = "job.sh"
+OWN_FOLDER = ".jupyter_dist"
 
 # One task on each node. What srun inherits from sbatch differs between versions, so it is named here.
 JOB_SCRIPT = """\
@@ -106,8 +108,10 @@ class SlurmLauncher(Launcher):
     async def submit(self, wanted: Wanted) -> Allocation:
         """Submit the job, or start the step."""
         options = self.check(wanted.options, wanted.num_nodes)
+        folder = self._folder(wanted)
+        await asyncio.to_thread(_check_place, folder)
         try:
-            files = await asyncio.to_thread(NodeFiles.create, self._folder(wanted), wanted.files)
+            files = await asyncio.to_thread(NodeFiles.create, folder, wanted.files)
             (files.folder / SCRIPT_NAME).write_text(JOB_SCRIPT)
         except OSError as err:
             message = f"The files of the job cannot be written: {err.strerror}: {err.filename}."
@@ -262,7 +266,25 @@ class SlurmLauncher(Launcher):
             return Path(self.shared_dir).expanduser() / wanted.group_id
         home = Path.home()
         is_in_home = wanted.directory.is_relative_to(home)
-        return wanted.directory / "nodes" if is_in_home else home / ".jupyter_dist" / wanted.group_id
+        return wanted.directory / "nodes" if is_in_home else home / OWN_FOLDER / wanted.group_id
+
+
+def _check_place(folder: Path) -> None:
+    """Raise JupyterDistError `launcher_failed` if others could put another script in the place of the job's.
+
+    The job waits, possibly for hours, and then runs as this user what it finds there.
+    """
+    own = Path.home() / OWN_FOLDER
+    if folder.parent == own and own.is_dir() and not own.is_symlink():
+        with contextlib.suppress(OSError):  # of another user: reported below
+            own.chmod(0o700)  # earlier versions created it as open as the umask said
+    if (found := open_above(folder)) is not None:
+        place, others = found
+        message = (
+            f"{others[0].upper()}{others[1:]} can replace what is in {place}, and so run programs as you on the nodes."
+        )
+        hint = f"Run 'chmod go-w {place}' or 'chmod +t {place}', or set SlurmLauncher.shared_dir to another folder."
+        raise launcher_failed(message, hint)
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
