@@ -28,7 +28,7 @@ for _unused in ("isoduration", "rfc3339_validator", "rfc3986_validator", "rfc398
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from jupyter_dist.server.http.bare import bare_application
+from jupyter_dist.server.http.bare import MAX_UNASKED_BYTES, bare_application
 from jupyter_dist.server.http.openapi import operations_of
 from jupyter_dist.server.http.routes import PREFIX, ROUTES
 from jupyter_dist.server.service import Service, Settings
@@ -41,7 +41,6 @@ LINGER_SECONDS = 5.0
 LOOK_SECONDS = 0.5
 PROOF_SECONDS = 20.0
 ADDRESS = "127.0.0.1"
-MAX_BODY_BYTES = 512 << 20  # as with jupyter_server; each operation refuses what is beyond its own limit, unread
 
 # Besides our API: what ends the server, and what a Jupyter server would have there.
 OTHERS = ("/api/shutdown", "/api/contents", "/files/x")
@@ -63,7 +62,7 @@ class HeadlessServer:
         self._listens = sorted({found.getsockname()[0] for found in sockets})
         self._port = sockets[0].getsockname()[1]
         application = bare_application(self._service, wanted["token"], self._ending.set)
-        self._server = HTTPServer(application, max_body_size=MAX_BODY_BYTES)
+        self._server = HTTPServer(application, max_body_size=MAX_UNASKED_BYTES)
         self._server.add_sockets(sockets)
 
     async def run(self) -> None:

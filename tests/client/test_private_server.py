@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,11 @@ def test_a_private_server_that_would_be_open_is_never_told_of(change, tmp_path):
 STRANGERS = [
     {"Host": "evil.example"},
     {"Origin": "http://evil.example"},
+    {"Host": "[::1"},
+    {"Host": "[x]:80"},
+    {"Origin": "http://[x"},
+    {"Origin": "http://[::1"},
+    {"Origin": ""},
     {"Authorization": "token "},
     {"Authorization": "token wrong"},
     {"Authorization": "Basic dDp0"},
@@ -142,6 +148,28 @@ def test_a_private_server_refuses_other_sites_hosts_and_tokens(server):
         for path in ("jupyter-dist/api/groups", "jupyter-dist/api/channel", "api/shutdown", "nothing"):
             for method in ("GET", "POST", "OPTIONS"):
                 assert status(server, method, path, headers=given) in (403, 405), (method, path, headers)
+    for _ in range(20):
+        assert status(server, "GET", f"x?{'x' * 50_000}", headers={"Host": "[::1"}) == 403
+    assert os.stat(f"/proc/{server.pid}/fd/2").st_size < 10_000  # nobody sees this file, and it has no name
+
+
+def test_a_private_server_reads_no_large_body_before_it_has_seen_the_token(server):
+    paths = ("api/shutdown", "files/x", "jupyter-dist/api/channel", "jupyter-dist/api/groups", "jupyter-dist/api/x")
+    address = urlsplit(server.url)
+    for path in paths:
+        with socket.create_connection((address.hostname, address.port), PATIENCE) as connection:
+            head = f"POST /{path} HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {20 << 20}\r\n\r\n"
+            connection.sendall(head.encode())
+            answer = connection.makefile("rb").read()  # to its end, though no byte of the body was sent
+            assert answer.split()[1] in (b"400", b"403"), (path, answer)
+    large = json.dumps({"code": "#" * (1 << 20)})
+    connection = http.client.HTTPConnection(address.netloc, timeout=PATIENCE)
+    connection.request(
+        "POST", "/jupyter-dist/api/groups/none/executions", large, {"Authorization": f"token {server.token}"}
+    )
+    with connection.getresponse() as response:
+        assert (response.status, json.loads(response.read())["error"]["code"]) == (404, "unknown_group")
+    connection.close()
 
 
 def test_a_private_server_takes_the_token_as_jupyter_does(server):

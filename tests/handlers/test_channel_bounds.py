@@ -5,6 +5,7 @@ import json
 import tracemalloc
 
 import pytest
+from tornado.httpclient import HTTPClientError
 from waits import PATIENCE, until_async
 
 from jupyter_dist.server.http.page.page import MAX_WAITING, Page
@@ -165,3 +166,12 @@ async def test_a_user_has_so_many_pages_and_is_told(open_channel):
             break
         await asyncio.sleep(0.05)
     assert first["type"] == "hello"
+
+
+@pytest.mark.parametrize("method", ["PROPFIND", "POST"])
+async def test_what_is_no_websocket_is_refused_in_one_line_of_the_log(jp_fetch, jp_serverapp, caplog, method):
+    jp_serverapp.log.propagate = True
+    with pytest.raises(HTTPClientError) as refused:
+        await jp_fetch("jupyter-dist", "api", "channel", method=method, allow_nonstandard_methods=True)
+    assert refused.value.code == 405
+    assert not [record for record in caplog.records if record.exc_info or "Traceback" in record.getMessage()]

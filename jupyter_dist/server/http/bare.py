@@ -14,7 +14,7 @@ import re
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from tornado import web
 from tornado.websocket import WebSocketHandler
@@ -25,6 +25,9 @@ from jupyter_dist.server.service import Service
 from .routes import Host, tornado_routes
 
 PING_SECONDS = 30
+# Without the token, and of what takes no body; the server's own limit, which holds before `prepare`.
+MAX_UNASKED_BYTES = 64 << 10
+MAX_BODY_BYTES = 512 << 20  # as with jupyter_server; each operation refuses what is beyond its own limit, unread
 _AUTHORIZATION = re.compile(r"(?:token|bearer)\s+(.+)", re.IGNORECASE)
 _USER = SimpleNamespace(username="token")  # who has the token is the user of this machine
 
@@ -73,8 +76,8 @@ class BareHandler(web.RequestHandler):
         return True
 
     def _is_same_site(self) -> bool:
-        origin = self.request.headers.get("Origin") or self.request.headers.get("Sec-Websocket-Origin")
-        return origin is None or urlsplit(origin.lower()).netloc == self.request.host.lower()
+        origin = self.request.headers.get("Origin", self.request.headers.get("Sec-Websocket-Origin"))
+        return origin is None or _parts(origin.lower()).netloc == self.request.host.lower()
 
     def _given_token(self) -> str:
         if given := self.get_query_argument("token", ""):
@@ -85,6 +88,13 @@ class BareHandler(web.RequestHandler):
 
 class BareRestHandler(BareHandler):
     """Answers with JSON."""
+
+    def prepare(self) -> Awaitable[None] | None:
+        """Take a body that is as large as an operation may want, now that the token was there."""
+        preparing = super().prepare()
+        connection: Any = self.request.connection  # an HTTP1Connection
+        connection.set_max_body_size(MAX_BODY_BYTES)
+        return preparing
 
     def finish(self, chunk: Any = None, *, set_content_type: str = "application/json") -> asyncio.Future[None]:
         """Finish an answer, which is JSON unless it says otherwise, as with jupyter_server's APIHandler."""
@@ -135,8 +145,16 @@ def bare_application(service: Service, token: str, stop: Callable[[], None]) -> 
 
 def _is_local(host: str) -> bool:
     """Whether the Host of a request names this machine: a page of another site can have its name resolved to it."""
-    name = urlsplit(f"//{host}").hostname or ""
+    name = _parts(f"//{host}").hostname or ""
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return name == "localhost"
+
+
+def _parts(url: str) -> SplitResult:
+    """Return the parts of a URL; of one that has none, such as `http://[x`, an empty one, which is that of nobody."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")

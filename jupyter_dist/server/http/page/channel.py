@@ -61,6 +61,11 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         "Open the WebSocket (docs/api.md, The WebSocket)", "read", {101: Answer("Switching protocols")}
     )
 
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer a request that is no WebSocket's in one line: Jupyter Server would look for a page, and log that."""
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"{status_code}\n")
+
     def open(self, *args: Any, **kwargs: Any) -> None:
         """Start sending to the page."""
         super().open(*args, **kwargs)
