@@ -22,6 +22,7 @@ from jupyter_dist.rank.cells.calls import Calls
 from jupyter_dist.rank.cells.comms import Comms
 from jupyter_dist.rank.cells.debugging.debuggers import Debuggers
 from jupyter_dist.rank.cells.interrupt import Interrupter
+from jupyter_dist.rank.cells.profiling.sessions import Sessions
 from jupyter_dist.rank.cells.runner import Runner, report_stray, stop_timer
 from jupyter_dist.rank.cells.shell import DEFAULT_CACHE_SIZE, RankShell
 from jupyter_dist.rank.cells.stdin import Stdin
@@ -89,6 +90,7 @@ class Rank:
         for graphs in torch_compat.graph_classes():
             captures.watch(graphs)
         self._begin_frameworks()
+        self._sessions = Sessions()
         self._interrupter = Interrupter(
             namespace, self._membership.unhang, self._membership.find_failure, self._wire.wake
         )
@@ -182,7 +184,8 @@ class Rank:
             header = {"t": "trace", "execution_id": self._outbox.execution_id, "is_first": is_first}
             self._outbox.send(header, part)
 
-        Profiler(self._shell, self._spec, partial(self._runner.emit, "profile"), send).run(line, cell)
+        tell = partial(self._runner.emit, "profile")
+        Profiler(self._shell, self._spec, self._sessions, tell, send).run(line, cell)
 
     def _ready(self) -> Header:
         return {

@@ -113,6 +113,56 @@ def test_a_dead_rank_takes_nothing_from_the_others(group_server):
     group_server.ask("POST", "groups/g/replace")
 
 
+OWN = """
+from torch import profiler
+with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as own:
+    torch.ones(3).sum()
+print("own", len(own.events()) > 0)
+"""
+IN_THREAD = """
+import threading
+def work():
+    try:
+        profiler.profile().start()
+    except RuntimeError as err:
+        print("own", "%%profile records this cell" in str(err))
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+SCHEDULED = """
+with profiler.profile(schedule=profiler.schedule(wait=0, warmup=1, active=1, repeat=2)) as own:
+    for _ in range(6):
+        torch.ones(3).sum()
+        own.step()
+print("own", len(own.events()) > 0)
+"""
+LEFT_ON = "own = profiler.profile(activities=[profiler.ProfilerActivity.CPU])\nown.start()\nprint('own', True)"
+ENDED = "own.stop()\nprint('own', len(own.events()) > 0)"
+
+
+def test_a_cell_that_uses_the_profiler_itself_runs_and_its_ranks_live(group_server):
+    """torch has one profiler in a process, and a second session beside it is a segmentation fault."""
+    pids = [rank["pid"] for rank in group_server.ask("GET", "groups/g")["ranks"]]
+    for cell, says in (
+        (f"torch.ones(2) + 1\n{OWN}", "has recorded what came before"),
+        (f"%%profile\ntorch.ones(2) + 1\n{OWN}", "%%profile is there twice"),
+        (IN_THREAD, ""),
+        (SCHEDULED, "has recorded what came before"),
+        (LEFT_ON, "has recorded what came before"),
+        (f"torch.ones(2) + 1\n{ENDED}", "A profiler of torch is on already"),
+        (f"torch.ones(2) + 1\n{OWN}", "has recorded what came before"),
+    ):
+        view = group_server.run("g", f"%%profile\n{cell}")
+        assert view["execution"]["state"] == "ok", view
+        assert "own True" in text_of(view)
+        assert says in text_of(view)
+        if says != "A profiler of torch is on already":
+            profile_in(view)
+    assert pids == [rank["pid"] for rank in group_server.ask("GET", "groups/g")["ranks"]]
+    assert "".join(text_of(group_server.run("g", f"%%profile\n{OWN}".split("\n", 1)[1]))) == "own True\n"
+
+
 def test_a_cell_that_was_not_profiled_has_no_trace(group_server):
     execution = group_server.run("g", "1")["execution"]["id"]
     status, error = group_server.refused("GET", f"groups/g/executions/{execution}/trace")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as bindings
+from torch.autograd import profiler as autograd_profiler
 from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
 
@@ -27,6 +28,8 @@ ERRORS: tuple[type[BaseException], ...] = tuple(
     for name in ("DistError", "DistBackendError", "DistNetworkError", "DistStoreError")
     if (kind := getattr(dist, name, None)) is not None
 )
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 # The timeout of collectives if torch does not tell its default.
 _TIMEOUT = timedelta(minutes=30)
 _FUNCTIONS = {
@@ -64,6 +67,8 @@ PARTS = [
     Part(DistributedDataParallel, ("_update_process_group",), "DDP models after the process group was re-created"),
     Part(bindings.Work, ("_get_op_type",), "the end of a collective whose end gloo lost"),
     Part(bindings, ("OpType",), "the end of a collective whose end gloo lost"),
+    Part(autograd_profiler, ("_enable_profiler",), "a whole process where a cell with %%profile uses torch's profiler"),
+    Part(torch.autograd, ("_profiler_enabled",), "a whole process where a cell with %%profile uses torch's profiler"),
     Part(bindings, ("_dump_fr_trace_json", "_dump_nccl_trace_json"), "the name of the collective that a rank waits in"),
 ]
 
@@ -88,6 +93,26 @@ def keep_records() -> None:
     """
     if _version() < (2, 7):
         os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", os.environ.get("TORCH_FR_BUFFER_SIZE", "256"))
+
+
+# -- the profiler -------------------------------------------------------------------------------------
+
+
+def wrap_profiler(beginning: Wrap, ending: Wrap) -> None:
+    """Replace what begins and what ends a session of torch's profiler by what these make of it."""
+    for name, wrap in (
+        ("_prepare_profiler", beginning),
+        ("_enable_profiler", beginning),
+        ("_disable_profiler", ending),
+    ):
+        if hasattr(autograd_profiler, name):
+            setattr(autograd_profiler, name, wrap(getattr(autograd_profiler, name)))
+
+
+def is_profiling() -> bool:
+    """Whether a session of torch's profiler is on in this thread; True if this torch does not tell."""
+    find: Callable[[], bool] = getattr(torch.autograd, "_profiler_enabled", lambda: True)
+    return find()
 
 
 # -- process groups -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.collectives import records
 from jupyter_dist.rank.guard.own import os, time
 
+from .sessions import BEFORE, MEANWHILE, TWICE, Sessions
 from .timeline import Timeline
 from .trace import EPOCH_MICROSECONDS, TraceWriter, lane, ours, read_events
 
@@ -39,6 +40,7 @@ class Profiler:
     Args:
         shell: runs them.
         spec: of this rank.
+        sessions: those of torch's profiler in this process.
         tell: sends the summary.
         send: sends the next part of the trace; the first of a cell with True.
     """
@@ -47,10 +49,12 @@ class Profiler:
         self,
         shell: InteractiveShell,
         spec: RankSpec,
+        sessions: Sessions,
         tell: Callable[[Summary], None],
         send: Callable[[bytes, bool], None],
     ) -> None:
         self._shell = shell
+        self._sessions = sessions
         self._rank = spec.rank
         self._device_type = spec.device.partition(":")[0]
         self._max_events = max(LEAST_EVENTS, min(MAX_RANK_EVENTS, MAX_TRACE_EVENTS // spec.world_size))
@@ -65,17 +69,25 @@ class Profiler:
         options = _options(line)
         if "await" in cell and self._shell.should_run_async(cell, transformed_cell=self._shell.transform_cell(cell)):
             raise UsageError("%%profile cannot run a cell that awaits. Put what it awaits into asyncio.run().")
+        if self._sessions.are_ours or self._sessions.is_theirs:
+            sys.stderr.write(TWICE if self._sessions.are_ours else BEFORE)
+            self._shell.run_cell(cell, store_history=False)
+            return
         wanted = ("CPU", self._device_type.upper())
         activities = [activity for activity in profiler.supported_activities() if activity.name in wanted]
         recorder = profiler.profile(activities=activities, **options)
-        recorder.start()
+        self._sessions.begin(recorder)
         began = time.time()
         try:
             self._shell.run_cell(cell, store_history=False)
         finally:
             ended = time.time()
-            recorder.stop()
-            self._report(recorder.export_chrome_trace, began, ended)
+            was_on = self._sessions.are_ours
+            has_ended = self._sessions.end()
+            if not has_ended:
+                sys.stderr.write(MEANWHILE)
+            if has_ended or not was_on:  # else it was ended by others: torch would end the process that reads it
+                self._report(recorder.export_chrome_trace, began, ended)
 
     def _report(self, export: Callable[[str], None], began: float, ended: float) -> None:
         folder = tempfile.mkdtemp(prefix="jupyter-dist-")
