@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+from .linemagics import places, runs_on_ranks
+
 # Cells with these magics run on the ranks as a whole, so that they time, profile or capture the body there.
 WHOLE_CELLS = frozenset({"time", "timeit", "prun", "capture", "profile"})
-# Line magics that run the user's code: alone in a cell they go to the ranks, as the code itself would.
-RUN_CODE = frozenset({"run", "time", "timeit", "prun"})
 
 _RANK = re.compile(r"%%rank(?=[^\w\s])")
 _LOCAL_COMMENT = re.compile(r"#\s*dip_locally\b")
@@ -30,11 +30,18 @@ class AutoMode:
         lines = with_space(lines)
         if self.prefix is None or _SUSPENDED.get():
             return lines
-        if not goes_to_ranks(lines):
-            return [*_warning(lines), *lines]
-        magic, _, line = self.prefix.partition(" ")
+        if goes_to_ranks(lines):
+            return [self._on_ranks(lines)]
+        if not _has_line_magics_only(lines):
+            return lines
+        place = places(lines, self.prefix)
+        said = [f"__import__('sys').stdout.write({place.sentence!r}) and None\n"] if place.sentence else []
+        return [*said, *_ended(place.kernel), *([self._on_ranks(place.ranks)] if place.ranks else [])]
+
+    def _on_ranks(self, lines: list[str]) -> str:
+        magic, _, line = (self.prefix or "").partition(" ")
         # A call, not `%%magic`, for which IPython in a terminal would wait for an empty line.
-        return [f"get_ipython().run_cell_magic({magic!r}, {line!r}, {''.join(lines)!r})\n"]
+        return f"get_ipython().run_cell_magic({magic!r}, {line!r}, {''.join(lines)!r})\n"
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
@@ -59,24 +66,19 @@ def goes_to_ranks(lines: list[str]) -> bool:
     # Line magics alone run in the kernel (%pip, %load_ext, ours), unless they run code; before code they run with it
     # (%matplotlib inline).
     only_magics = all(line.startswith("%") for line in code)
-    return not ((only_magics and not all(map(_runs_code, code))) or _is_ours(first))
+    return not ((only_magics and not all(map(runs_on_ranks, code))) or _is_ours(first))
 
 
-def _runs_code(line: str) -> bool:
-    return line[1:].partition(" ")[0] in RUN_CODE
+def _has_line_magics_only(lines: list[str]) -> bool:
+    if any(_LOCAL_COMMENT.match(line) for line in lines[:1]):
+        return False
+    code = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    return bool(code) and all(line.startswith("%") and not line.startswith("%%") for line in code)
 
 
-def _warning(lines: list[str]) -> list[str]:
-    """Return a line that says why code in a cell of line magics runs in the kernel; none if there is no such code."""
-    code = [line.strip() for line in lines if line.startswith("%")]
-    found = [line for line in code if _runs_code(line)]
-    if not found or code[0].startswith("%%") or any(_LOCAL_COMMENT.match(line) for line in lines[:1]):
-        return []
-    name = found[0].split()[0]
-    sentence = (
-        f"{name} runs in the kernel, because other magics of this cell do. Alone in a cell it runs on the ranks.\n"
-    )
-    return [f"__import__('sys').stderr.write({sentence!r}) and None\n"]
+def _ended(lines: list[str]) -> list[str]:
+    """Return lines of which the last ends with a line break, too."""
+    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
 def _is_ours(line: str) -> bool:

@@ -61,6 +61,26 @@ def test_mode_switches_between_kernel_and_ranks(kernel):
     assert "%dist_mode -d" in kernel.run("%dist_mode").text
 
 
+def test_settings_by_line_magics_are_those_of_the_ranks_too(kernel, tmp_path):
+    (tmp_path / "again.py").write_text("value = 1\n")
+    cell = kernel.run(f"%cd {tmp_path}\n%env SETTING=1")
+    assert cell.text.startswith("%cd and %env run in the kernel and on the ranks.\n")
+    assert cell.said == [("0-1", f"{tmp_path}\nenv: SETTING=1\n")]
+    assert kernel.run("%load_ext autoreload\n%autoreload 2").status == "ok"
+    seen = "import os, again\nprint(os.getcwd() == os.environ['PWD_OF_TEST'], os.environ['SETTING'], again.value)"
+    assert kernel.run(f"%env PWD_OF_TEST={tmp_path}").status == "ok"
+    assert kernel.run(seen).said == [("0-1", "True 1 1\n")]
+    (tmp_path / "again.py").write_text("value = 'changed'\n")
+    assert kernel.run(seen).said == [("0-1", "True 1 changed\n")]
+    assert kernel.run("mine = 1").status == "ok"
+    assert "mine" in kernel.run("%who").said[0][1]
+    assert kernel.run("%cd -q -\n%autoreload 0").status == "ok"
+    assert (
+        kernel.run(f"# dip_locally\nprint('here', __import__('os').getcwd() != {str(tmp_path)!r})").text
+        == "here True\n"
+    )
+
+
 def test_an_error_on_a_rank_fails_the_cell_and_is_shown_once(kernel):
     cell = kernel.run("if rank == 1: raise ValueError('only here')\nprint('fine')")
     assert cell.status == "error"
@@ -305,7 +325,7 @@ def test_a_script_alone_in_a_cell_runs_on_the_ranks(notebook):
     notebook.run("%dist_mode -e")
     try:
         assert sorted(notebook.run("%run said.py").said) == [("0", "script of 0\n"), ("1", "script of 1\n")]
-        both = notebook.run("%precision 3\n%run said.py")
+        both = notebook.run("%pwd\n%run said.py")
         assert "%run runs in the kernel, because other magics of this cell do." in both.text
         assert "script of None" in both.text
     finally:

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from rankclient import RankClient
 
+from jupyter_dist.magics.extension import OURS
+from jupyter_dist.rank.ipython import elsewhere
+
 
 def test_result_is_the_last_expression(shared: RankClient) -> None:
     result = shared.run("1\n6 * 7")
@@ -164,6 +167,26 @@ import magic_module
 
 
 @WITHOUT_AUTORELOAD
+def test_magics_of_a_kernel_say_where_they_run(shared: RankClient) -> None:
+    ours = {f"%{name}" for magics in OURS for name in magics.magics["line"]}
+    assert ours | {f"%%{name}" for magics in OURS for name in magics.magics["cell"]} == elsewhere.NAMES
+    for code in ("%dist_variables", "%dist_compare model", "%%rank [0]\nx = 1", "x = 1\n%sync"):
+        name = code.splitlines()[-1 if "sync" in code else 0].split()[0]
+        said = shared.run(code).error["evalue"]
+        assert said.startswith(f"{name} is for a kernel, and this cell runs on ranks."), said
+    assert "rank picker" in shared.run("%%rank 0\n1").error["evalue"]
+    assert "not found" in shared.run("%dist_nothing").error["evalue"]
+
+
+def test_folders_of_a_rank_begin_with_the_groups(shared: RankClient, tmp_path: Path) -> None:
+    before = shared.run("print(*_dh)").text().strip()
+    assert before == shared.spec.cwd
+    for _ in range(2):
+        shared.run(f"%cd -q {tmp_path}")
+        assert shared.run("%cd -").text() == f"{before}\n"
+    assert shared.run("%reset -f\nprint(_dh[0])").text().strip() == before
+
+
 def test_magics_that_work_on_ranks(shared: RankClient, tmp_path: Path) -> None:
     shared.run(f"%cd -q {tmp_path}")
     assert shared.run(MAGICS_THAT_WORK).text() == "__main__\n"

@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -19,7 +20,7 @@ from IPython.core.magics.script import ScriptMagics
 from traitlets import Type
 from traitlets.config import Config
 
-from jupyter_dist.rank.ipython import ipython_compat, tracebacks
+from jupyter_dist.rank.ipython import elsewhere, ipython_compat, tracebacks
 from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
 from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
 from jupyter_dist.rank.memory import Memory
@@ -96,6 +97,7 @@ class RankShell(CompatibleShell):
         self.display_pub.emit = emit
         self.displayhook.emit = emit
         self.starting_dir = os.getcwd()
+        self.user_ns["_dh"][:] = [Path(self.starting_dir)]  # the shell was created in the zygote's folder
         self.init_ipython_dir(None)
         self.save_sys_module_state()
         _tell_programs_of_us()
@@ -207,8 +209,17 @@ class RankShell(CompatibleShell):
 
     system = system_piped
 
+    def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
+        """Run a line magic. One of a kernel beside the ranks is refused with a sentence about where it runs."""
+        if self.find_line_magic(magic_name) is None:
+            elsewhere.refuse(f"%{magic_name}")
+        return super().run_line_magic(magic_name, line, _stack_depth + 1)  # up to the user's frame
+
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
-        """The same for `%%bash` and similar magics (IPython before 8.12 always, later with --no-raise-error)."""
+        """The same for cell magics, and for an interrupt of `%%bash` and similar ones what system_piped does."""
+        if self.find_cell_magic(magic_name) is None:
+            elsewhere.refuse(f"%%{magic_name}")
+        # IPython before 8.12 always, later with --no-raise-error
         result = super().run_cell_magic(magic_name, line, cell)
         is_script = getattr(self.find_cell_magic(magic_name), "__module__", None) == ScriptMagics.__module__
         if is_script and self.interrupter.check():

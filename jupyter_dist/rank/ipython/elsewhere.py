@@ -1,0 +1,33 @@
+"""Magics of `%load_ext jupyter_dist` in a cell that runs on ranks: they say where they run."""
+
+from __future__ import annotations
+
+from IPython.core.error import UsageError
+
+# tests/rank/test_cells.py compares them with what the extension has. Each with what does the same elsewhere.
+_CELLS = "In JupyterLab, choose the ranks in the cell's rank picker."
+_GROUPS = "In JupyterLab, the sidebar of groups does it, in a terminal 'jupyter dist'."
+_SAMES = {
+    "%dist_variables": "In JupyterLab, choose Variables in the rank picker; in Python, group.variables().",
+    "%dist_compare": "In JupyterLab, choose Compare in the panel of variables; in Python, group.compare().",
+    "%sync": "On ranks, run dist.barrier().",
+    "%%rank": _CELLS,
+    "%%distributed": _CELLS,
+    "%%dip": _CELLS,
+    **dict.fromkeys(("%dist_init", "%dist_status", "%dist_restart", "%dist_shutdown", "%dist_reset"), _GROUPS),
+    **dict.fromkeys(("%dist_debug", "%makedip"), _GROUPS),
+    **dict.fromkeys(("%dist_mode", "%dist_sync_ide", "%autodip", "%dipper", "%dipull", "%dipush"), ""),
+    **dict.fromkeys(("%timeline_clear", "%timeline_debug", "%timeline_save"), ""),
+}
+NAMES = frozenset(_SAMES)
+
+
+def refuse(name: str) -> None:
+    """Raise UsageError if the magic with that name is one of a kernel beside the ranks."""
+    same = _SAMES.get(name)
+    if same is not None:
+        message = (
+            f"{name} is for a kernel, and this cell runs on ranks. Run it in a cell of a Python kernel after "
+            f"%load_ext jupyter_dist, or at the beginning of a cell of the kernel Ranks. {same}"
+        )
+        raise UsageError(message.rstrip())
