@@ -21,7 +21,7 @@ class VariableOnRank(TypedDict):
     """What a variable is on a rank. Read from its type: no code of its class runs."""
 
     type: str
-    kind: Annotated[str, Field("`tensor`, `array`, `module`, `container`; or empty.")]
+    kind: Annotated[str, Field("`tensor`, `array`, `module`, `container`, `object`; empty of plain values.")]
     shape: Annotated[str, Field("[2, 3]; the length of a container or text; the number of tensors of a module.")]
     dtype: str
     device: Annotated[str, Field("Without its index if it is the rank's own.")]
@@ -33,7 +33,21 @@ class VariableOnRank(TypedDict):
     parts: NotRequired[
         Annotated[dict[str, int], Field("Bytes of `parameters`, `buffers`, `gradients` and `state` among them.")]
     ]
-    value: Annotated[str, Field("Of numbers, texts and tensors of one element; at most 80 characters.")]
+    value: Annotated[
+        str,
+        Field(
+            "Of numbers, texts and tensors of one element; of containers and objects their first values; of modules "
+            "`eval`, and how many parameters have no gradients. About 80 characters at most."
+        ),
+    ]
+    content: NotRequired[
+        Annotated[
+            str, Field("A checksum of all that was looked at inside; two ranks with another one differ. Empty: none.")
+        ]
+    ]
+    unseen: NotRequired[
+        Annotated[str, Field("What the checksum does not have: the numbers of tensors, classes that cannot be read.")]
+    ]
 
 
 class VariableRow(VariableOnRank):
@@ -62,32 +76,59 @@ class Variables(TypedDict):
 
 
 class TensorDifference(TypedDict):
-    """A tensor that is not the same on all ranks."""
+    """A tensor or another value that is not the same on all ranks."""
 
     path: Annotated[str, Field("Within the variable, as `layer.weight`; empty for the variable itself.")]
-    what: Literal["values", "shape", "missing"]
+    what: Annotated[
+        Literal["values", "shape", "placement", "value", "missing"],
+        Field(
+            "`values`: numbers of a tensor. `shape`: also its dtype. `placement`: how a DTensor is divided, or a part "
+            "that is not as that says. `value`: of what is no tensor, see `found`. `missing`: ranks do not have it."
+        ),
+    ]
     ranks: Annotated[RankSet, Field("Those that differ from the reference in the same way.")]
     reference: Annotated[RankSet, Field("The most ranks that have it alike.")]
     shape: list[int]
     dtype: str
     max_abs: Annotated[float | None, Field("The greatest finite difference of an element; null if there is none.")]
     nonfinite: Annotated[bool, Field("Whether a differing element is nan or inf on one of them.")]
-    different: Annotated[int, Field("Number of elements that differ, of those compared.")]
-    compared: Annotated[int, Field("Number of elements compared; 0 beyond the limit of bytes.")]
+    different: Annotated[int, Field("Number of elements that differ, of those compared; 0 if they are further on.")]
+    compared: Annotated[int, Field("Number of elements compared, from the first on; 0 beyond the limit of bytes.")]
+    elements: Annotated[int, Field("Number of elements of the tensor.")]
+    found: Annotated[str, Field("What these ranks have, as text; empty of tensors that differ in numbers.")]
+    expected: Annotated[str, Field("What the reference has.")]
+
+
+class NotCompared(TypedDict):
+    """A part of a variable of which it is not known whether ranks have it alike."""
+
+    path: Annotated[str, Field("As of a difference.")]
+    ranks: RankSet
+    why: Annotated[str, Field("A reason, as `it is on the meta device, without numbers`.")]
 
 
 class Comparison(TypedDict):
-    """In what the tensors of a variable differ between ranks: by checksums of all, by elements of those that differ."""
+    """In what a variable differs between ranks: by checksums of all, by elements of the tensors that differ."""
 
-    name: str
+    name: Annotated[str, Field("As it was asked for.")]
+    outcome: Annotated[
+        Literal["equal", "differs", "not_compared"],
+        Field(
+            "`equal`: everything was compared, and is the same. `differs`: something is not. `not_compared`: nothing "
+            "that was compared differs, but some was not: see `not_compared`, `left_out`, `busy` and `silent`."
+        ),
+    ]
     ranks: Annotated[RankSet, Field("Those that were compared.")]
     missing: Annotated[RankSet, Field("Ranks that do not have the variable.")]
     busy: Annotated[RankSet, Field("Those that run a cell, or whose device is busy: not compared, or not to the end.")]
     silent: RankSet
     tensors: Annotated[int, Field("Number of tensors compared.")]
+    sharded: Annotated[int, Field("Those of them that are divided over ranks: their parts are meant to differ.")]
+    values: Annotated[int, Field("Number of other values compared: numbers, texts, options of a module.")]
     bytes: Annotated[int, Field("Of these tensors, on one rank.")]
-    left_out: Annotated[int, Field("Not compared (sharded, sparse, out of time), or not listed (after 500).")]
-    differences: list[TensorDifference]
+    differences: Annotated[list[TensorDifference], Field("At most 500.")]
+    not_compared: Annotated[list[NotCompared], Field("At most 100.")]
+    left_out: Annotated[int, Field("How many more differences and parts that were not compared there are.")]
 
 
 class CellRun(TypedDict):

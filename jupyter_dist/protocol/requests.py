@@ -341,7 +341,10 @@ class CompareRequest(TypedDict):
     name: Annotated[
         str,
         Field(
-            "A variable: a tensor, an array, a module, or a container of them.", minLength=1, maxLength=MAX_NAME_CHARS
+            "A variable, or a part of it by attributes and items: `model`, `model.layer.weight`, `states[0]`, "
+            "`model.state_dict()`. Nothing is computed.",
+            minLength=1,
+            maxLength=MAX_NAME_CHARS,
         ),
     ]
     ranks: NotRequired[Expression]

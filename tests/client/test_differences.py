@@ -26,6 +26,13 @@ class TrappedModel(torch.nn.Linear):
 class TrappedTensor(torch.Tensor):
     @classmethod
     def __torch_function__(cls, *_, **__): raise SystemExit("torch function")
+class Dispatched(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, *_, **__): raise SystemExit("dispatch")
+    def __tensor_flatten__(self): raise SystemExit("flatten")
+wrapping = torch.Tensor._make_wrapper_subclass(Dispatched, (2,))
+wrapping.inner = torch.ones(2)
+computing = torch.Tensor._make_subclass(Dispatched, torch.ones(2))
 trapped, trapped_model = object.__new__(Trapped), object.__new__(TrappedModel)
 torch.nn.Module.__init__(trapped_model)
 trapped_model._parameters["inner"] = torch.nn.Parameter(torch.ones(5))
@@ -76,6 +83,7 @@ def test_differences_that_are_not_listed_are_counted(group):
     group.run("many = [torch.full((1,), float(rank)) for _ in range(505)]").raise_for_error()
     found = group.compare("many")
     assert (len(found.differences), found.model["left_out"]) == (500, 5)
+    assert found.outcome == "differs"
 
 
 def test_tensors_of_every_layout_and_type_are_compared_by_bits(group):
@@ -102,7 +110,10 @@ def test_no_code_of_users_runs(group):
     assert found["trapped_model"]["rows"][0]["shape"] == "1 tensor"
     assert found["trapped_tensor"]["rows"][0]["type"] == "TrappedTensor"
     assert group.compare("trapped_model").is_equal
-    assert group.compare("trapped_tensor").model["left_out"] == 1
+    assert group.compare("trapped_tensor").is_equal  # by its numbers, past its class
+    assert group.compare("trapped").is_equal
+    assert group.compare("wrapping").outcome == "equal"
+    assert group.compare("computing").outcome == "not_compared"
     assert group.run("rank").ok
 
 
@@ -119,9 +130,140 @@ def test_a_rank_that_runs_a_cell_is_not_asked(group):
 
 def test_what_cannot_be_compared_is_an_error_with_a_sentence(group):
     group.run("plain = 5").raise_for_error()
-    for name, code, said in [("plain", "bad_request", "'plain' has no tensors"), ("nowhere", "not_found", "nowhere")]:
+    assert group.compare("plain").is_equal
+    for name, code, said in [
+        ("plain + 1", "bad_request", "would have to be computed"),
+        ("plain.real", "not_found", "plain.real"),
+        ("nowhere", "not_found", "nowhere"),
+    ]:
         with pytest.raises(JupyterDistError, match=said) as refused:
             group.compare(name)
         assert refused.value.code == code
     with pytest.raises(JupyterDistError, match="rank 9"):
         group.variables("9")
+
+
+# Every shape in which a model or its state comes, alike on both ranks but for what `rank` says.
+SHAPES = """
+import collections, dataclasses, functools, threading, types
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Replicate, Shard
+torch.manual_seed(0)
+odd = 1.0 * rank
+line, halves = init_device_mesh("cpu", (2,)), init_device_mesh("cpu", (2, 1), mesh_dim_names=("replicate", "shard"))
+def dtensor(mesh, placements, part): return DTensor.from_local(part, mesh, placements, run_check=False)
+@dataclasses.dataclass
+class Config:
+    lr: float
+    sizes: list
+Pair = collections.namedtuple("Pair", "left right")
+class Slotted:
+    __slots__ = ("inside",)
+    def __init__(self, inside): self.inside = inside
+def kept(inside):
+    def function(): return inside
+    return function
+def shapes(x):
+    def ones():
+        made = torch.ones(4)
+        made[2] += x
+        return made
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4, bias=False), torch.nn.Dropout(0.5 + x / 4))
+    with torch.no_grad(): net[0].weight.fill_(1 + x)
+    adam = torch.optim.Adam(net.parameters(), lr=0.1 + x)
+    frozen = torch.nn.Linear(2, 2).requires_grad_(not x)
+    with torch.no_grad(): frozen.weight.fill_(1), frozen.bias.fill_(1)
+    return {
+        "state": net.state_dict(), "nested": {"m": [{"s": net.state_dict()}]}, "default": collections.defaultdict(list, a=ones()),
+        "user": collections.UserDict(a=ones()), "config": Config(0.1 + x, [1]), "pair": Pair(1, ones()), "slotted": Slotted(ones()),
+        "closure": kept(ones()), "partial": functools.partial(print, ones()), "optimizer": adam, "names": types.SimpleNamespace(lr=x),
+        "sparse": ones().to_sparse(), "rows": torch.outer(ones(), ones()).to_sparse_csr(), "plain": {"lr": 0.1 + x}, "list": [1, 2, x],
+        "text": "a" * 100 + str(x), "mode": torch.nn.Dropout(0.5).train(not x), "frozen": frozen, "dropout": torch.nn.Dropout(0.5 + x / 4),
+        "quantized": torch.quantize_per_tensor(ones(), 0.5, 0, torch.quint8), "replicated": dtensor(line, [Replicate()], ones()),
+        "replica": dtensor(halves, [Replicate(), Shard(0)], ones()),
+    }
+"""
+
+
+def test_each_shape_of_a_state_is_compared_and_its_difference_found(group):
+    group.run(SHAPES).raise_for_error()
+    group.run("same, other = shapes(0.0), shapes(odd)").raise_for_error()
+    names = group.run("print(*other)", "0").raise_for_error()[0].text.split()
+    same = group.compare("same")
+    assert (same.is_equal, same.not_compared, same.differences) == (True, [], []), same
+    found = group.compare("other")
+    differing = {one["path"].partition(".")[0] for one in found.differences}
+    assert differing == set(names), (set(names) - differing, found)
+    (one,) = (one for one in found.differences if one["path"] == "config.lr")
+    assert {one["found"], one["expected"]} == {"0.1", "1.1"}
+
+
+def test_parts_of_sharded_tensors_are_compared_to_what_their_placement_says(group):
+    group.run(SHAPES).raise_for_error()
+    group.run(
+        "fs = torch.nn.Linear(4, 4, bias=False)\nwith torch.no_grad(): fs.weight.fill_(1.0)\nfully_shard(fs)\n"
+        "split = dtensor(line, [Shard(0)], torch.full((2,), float(rank)))\n"
+        "wrong = DTensor.from_local(torch.ones(2 + rank), line, [Shard(0)], run_check=False, shape=(4,), stride=(1,))\n"
+        "mixed = dtensor(line, [Shard(0) if rank else Replicate()], torch.ones(2))"
+    ).raise_for_error()
+    for name in ("fs", "split"):
+        found = group.compare(name)
+        assert (found.is_equal, found.model["tensors"], found.model["sharded"]) == (True, 1, 1), found
+    assert "1 of them divided over ranks" in repr(group.compare("fs"))
+    (one,) = group.compare("wrong").differences
+    assert (one["what"], one["ranks"], one["found"]) == ("placement", "1", "a part of [3]")
+    assert {one["what"] for one in group.compare("mixed").differences} & {"placement", "shape"}
+
+
+def test_what_is_not_compared_is_named_and_hides_nothing(group):
+    group.run(
+        "import threading\nheld = {'a': torch.ones(2), 'm': torch.empty(2, device='meta'), 'lock': threading.Lock()}\n"
+        "late = dict(held)\nif rank: late['extra'] = torch.ones(1)"
+    ).raise_for_error()
+    found = group.compare("held")
+    assert (found.outcome, found.is_equal, found.differences) == ("not_compared", False, [])
+    assert {(one["path"], one["ranks"]) for one in found.not_compared} == {("m", "0-1"), ("lock", "0-1")}
+    assert "what was compared is equal, 2 parts not compared" in repr(found)
+    assert "m  not compared on ranks 0-1: it is on the meta device, without numbers" in repr(found)
+    (one,) = (one for one in group.compare("late").differences if one["path"] == "extra")
+    assert (one["what"], one["ranks"]) == ("missing", "0")
+    assert group.compare("held['lock']").outcome == "not_compared"
+
+
+def test_a_part_of_a_variable_is_named_by_its_path(group):
+    group.run(MODEL + "optimizer = torch.optim.SGD(apart.parameters(), lr=0.1)").raise_for_error()
+    for name, expected in {
+        "apart[2].bias": [""],
+        "apart.state_dict()": ["2.bias"],
+        "apart.state_dict()['2.bias']": [""],
+        "apart[0]": [],
+        "optimizer.state_dict()['param_groups'][0]": [],
+    }.items():
+        assert [one["path"] for one in group.compare(name).differences] == expected, name
+
+
+def test_a_tensor_that_differs_late_says_how_far_it_was_compared(group):
+    group.run("late = torch.zeros(66 << 20, dtype=torch.uint8)\nlate[-1] = rank").raise_for_error()
+    found = group.compare("late")
+    assert "the first 67108864 of 69206016 elements are equal, and the others were not compared" in repr(found)
+    assert "0 of" not in repr(found)
+    group.run("del late")
+
+
+def test_what_differs_inside_is_marked_and_what_was_not_looked_at_is_said(group):
+    group.run(SHAPES).raise_for_error()
+    group.run(
+        "same, other = shapes(0.0), shapes(odd)\n"
+        "globals().update({f'a_{k}': v for k, v in same.items()} | {f'b_{k}': v for k, v in other.items()})\n"
+        "lock = threading.Lock()"
+    ).raise_for_error()
+    found = group.variables()
+    differing = {one["name"] for one in found.differing}
+    assert not [name for name in differing if name.startswith("a_")]
+    plain = ("config", "names", "plain", "list", "text", "mode", "frozen", "dropout", "optimizer")
+    assert {f"b_{name}" for name in plain} <= differing
+    for name in {one["name"] for one in found if one["name"].startswith("b_")} - differing:
+        assert found[name]["rows"][0]["unseen"].startswith("the numbers of"), name
+    assert [row["value"] for row in found["b_mode"]["rows"]] == ["", "eval"]
+    assert "lock" in repr(found).partition("Not looked at to the end: ")[2]

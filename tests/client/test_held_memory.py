@@ -133,9 +133,22 @@ def test_no_code_of_users_runs_and_the_namespace_is_nobodys(fresh):
     failed = fresh.run("def f():\n    held = torch.zeros(1024, 256)\n    raise TrappedError\nf()")
     assert failed.state == "error"
     found = holders(fresh)
-    assert set(found) == {"mine", "held in f()"}
+    assert set(found) == {"mine", "trapped_dict", "held in f()"}
     assert fresh.variables()["trapped"]["rows"][0]["type"] == "Trapped"
     assert fresh.run("1").ok
+
+
+def test_what_closures_partials_generators_slots_and_sparse_tensors_hold_is_found(fresh):
+    fresh.run(
+        "import functools\ndef big(): return torch.zeros(1024, 256)\n"
+        "def closing(inside):\n    def function(): return inside\n    return function\n"
+        "class Slotted:\n    __slots__ = ('inside', 'unset')\n"
+        "closure, partial, slotted = closing(big()), functools.partial(print, big()), Slotted()\nslotted.inside = big()\n"
+        "def waiting(inside):\n    yield inside\n"
+        "generator = waiting(big()); next(generator); sparse = torch.ones(1 << 18).to_sparse()\nnone = None"
+    ).raise_for_error()
+    sizes = {name: one["bytes"] for name, one in holders(fresh).items()}
+    assert sizes == {"closure": MIB, "partial": MIB, "slotted": MIB, "generator": MIB, "sparse": 3 * MIB}
 
 
 def test_many_objects_take_a_bounded_time_and_are_told(fresh):

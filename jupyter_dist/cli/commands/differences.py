@@ -6,6 +6,8 @@ import argparse
 
 from jupyter_dist.cli.command import Command, add_group_argument, add_ranks_argument
 
+_STATUSES = {"equal": 0, "differs": 1, "not_compared": 3}
+
 
 class Variables(Command):
     """List the variables of ranks, equal ones once; a * marks what differs. Ranks that run a cell are not asked."""
@@ -38,7 +40,11 @@ class Memory(Variables):
 
 
 class Compare(Command):
-    """Show which tensors of a variable differ between ranks, and by how much; the status is 1 if any does."""
+    """Show what of a variable differs between ranks, and by how much.
+
+    The exit status is 0 if everything is equal, 1 if something differs, and 3 if nothing that was compared differs,
+    but some was not compared.
+    """
 
     word = "compare"
     needs_groups = True
@@ -47,10 +53,10 @@ class Compare(Command):
         """The variable, the group and the ranks."""
         parser.add_argument("-g", "--group", help="name or id (default: the only running one)")
         add_ranks_argument(parser)
-        parser.add_argument("name", help="a variable: a tensor, an array, a module, or a container of them")
+        parser.add_argument("name", help="a variable or a part of it: model, model.weight, states[0]")
 
     def act(self) -> int:
         """Print the comparison once."""
         found = self.client.attach(self.options.group).compare(self.options.name, self.options.ranks)
         self.tell(found.model, repr(found))
-        return 0 if found.is_equal else 1
+        return _STATUSES[found.outcome]

@@ -229,14 +229,15 @@ class AsyncGroup:
         return Variables(await self._ask("GET", "variables", params={"ranks": ranks}))
 
     async def compare(self, name: str, ranks: str = "all") -> Comparison:
-        """Return which tensors of a variable differ on which ranks, and by how much.
+        """Return what of a variable differs on which ranks, and by how much; and what could not be compared.
 
         Args:
-            name: A variable of the ranks: a tensor, an array, a module, or a list or dictionary of them.
+            name: A variable of the ranks, or a part of it: `model`, `model.layer.weight`, `states[0]["lr"]`. Nothing
+                is computed: properties and calls other than `state_dict()` have no name.
             ranks: A rank expression.
 
         Raises:
-            JupyterDistError: `not_found` or `bad_request`, if a rank has no such variable or no tensors in it.
+            JupyterDistError: `not_found`, if no rank has it; `bad_request`, if it would have to be computed.
         """
         body = {"name": name, "ranks": ranks}
         return Comparison(await self._ask("POST", "compare", body=body, timeout_seconds=COMPARE_SECONDS))

@@ -269,7 +269,7 @@ class Group:
         return self._loop.run(self._group.variables(ranks))
 
     def compare(self, name: str, ranks: str = "all") -> Comparison:
-        """Return which tensors of a variable differ on which ranks, and by how much; see AsyncGroup.compare."""
+        """Return what of a variable differs on which ranks, and by how much; see AsyncGroup.compare."""
         return self._loop.run(self._group.compare(name, ranks))
 
     def curves(self, execution_id: str | None = None) -> Curves:

@@ -10,6 +10,7 @@ from jupyter_dist.protocol import differences as models
 from .bundle import rank_label
 from .held import Held, format_bytes
 
+MAX_NAMED = 10
 COLUMNS = ("type", "shape", "dtype", "device", "bytes", "value")
 
 
@@ -42,48 +43,84 @@ class Variables:
         return [one for one in self if differs(one)]
 
     def __repr__(self) -> str:
-        return "\n".join([*_table(list(_rows(self))), *_notes(self.model)]) or "No variables."
+        return "\n".join([*_table(list(_rows(self))), *_notes(self.model), *_unseen(list(self))]) or "No variables."
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("name", "ranks", *COLUMNS))
         body = "".join(_html_rows(one) for one in self)
-        notes = "".join(f"<p>{escape(note)}</p>" for note in _notes(self.model))
+        notes = "".join(f"<p>{escape(note)}</p>" for note in [*_notes(self.model), *_unseen(list(self))])
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
 class Comparison:
-    """In what the tensors of a variable differ; `model` is the answer of the API (docs/api.md, Comparison)."""
+    """In what a variable differs between ranks; `model` is the answer of the API (docs/api.md, Comparison)."""
 
     def __init__(self, model: models.Comparison) -> None:
         self.model = model
 
     @property
     def differences(self) -> list[models.TensorDifference]:
-        """Return an entry per tensor and set of ranks that differ from the others."""
+        """Return an entry per tensor or value and set of ranks that differ from the others."""
         return self.model["differences"]
 
     @property
+    def not_compared(self) -> list[models.NotCompared]:
+        """Return the parts of which it is not known whether they are equal, each with the reason."""
+        return self.model["not_compared"]
+
+    @property
+    def outcome(self) -> str:
+        """Return `equal`, `differs` or `not_compared`: nothing that was compared differs, but some was not."""
+        return self.model["outcome"]
+
+    @property
     def is_equal(self) -> bool:
-        """Whether all ranks that answered have it, and all tensors that were compared are the same, bit by bit."""
-        return not self.differences and not self.model["missing"]
+        """Whether everything was compared on all ranks that were asked, and is the same, bit by bit."""
+        return self.outcome == "equal"
 
     def __repr__(self) -> str:
         model, found = self.model, self.differences
-        size = format_bytes(model["bytes"])
-        tensors = f"{model['tensors']} tensor{'' if model['tensors'] == 1 else 's'}"
-        head = f"{model['name']}: {tensors}, {size}, {rank_label(model['ranks'])}: "
-        told = f"{len(found)} difference{'s' if len(found) > 1 else ''}" if found else "all equal"
-        lines = [head + told]
+        lines = [f"{model['name']}: {_compared_text(model)}: {_outcome_text(model)}"]
         names = [one["path"] or model["name"] for one in found]
         width = max(map(len, names), default=0)
         if model["missing"]:
             lines.append(f"  not defined on {rank_label(model['missing'])}")
         lines += [f"  {name:{width}}  {difference_text(one)}" for name, one in zip(names, found, strict=True)]
+        lines += [
+            f"  {one['path'] or model['name']}  not compared on {rank_label(one['ranks'])}: {one['why']}"
+            for one in self.not_compared
+        ]
         return "\n".join([*lines, *_notes(model)])
 
 
+def _compared_text(model: models.Comparison) -> str:
+    """Return what was compared, on which ranks."""
+    words = []
+    if model["tensors"] or not model["values"]:
+        words.append(f"{_number(model['tensors'], 'tensor')}, {format_bytes(model['bytes'])}")
+    if model["sharded"]:
+        words.append(f"{model['sharded']} of them divided over ranks")
+    if model["values"]:
+        words.append(_number(model["values"], "other value" if words else "value"))
+    return ", ".join([*words, rank_label(model["ranks"])])
+
+
+def _outcome_text(model: models.Comparison) -> str:
+    num_gaps = len(model["not_compared"])
+    told = {
+        "equal": "all equal",
+        "differs": _number(len(model["differences"]) + bool(model["missing"]), "difference"),
+        "not_compared": "what was compared is equal" if model["tensors"] or model["values"] else "nothing was compared",
+    }[model["outcome"]]
+    return f"{told}, {_number(num_gaps, 'part')} not compared" if num_gaps else told
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
 def differs(variable: models.Variable) -> bool:
-    """Return whether a variable is not the same on all ranks."""
+    """Return whether ranks have something else under a name, as far as the listing looked."""
     return len(variable["rows"]) > 1 or bool(variable["missing"])
 
 
@@ -92,13 +129,23 @@ def difference_text(one: models.TensorDifference) -> str:
     ranks, reference = rank_label(one["ranks"]), rank_label(one["reference"])
     if one["what"] == "missing":
         return f"missing on {ranks}"
-    if one["what"] == "shape":
-        return f"{ranks}: {one['dtype']}{one['shape']}, another shape or dtype than {reference}"
+    if one["what"] == "values":
+        return f"{ranks}: {_numbers_text(one, reference)}"
+    words = {"value": f", {reference}: ", "shape": f", another shape or dtype than {reference}: "}
+    return f"{ranks}: {one['found']}{words.get(one['what'], f', where {reference} has ')}{one['expected'] or 'others'}"
+
+
+def _numbers_text(one: models.TensorDifference, reference: str) -> str:
+    """Return how many numbers of a tensor differ, of those that were looked at."""
     if not one["compared"]:
-        return f"{ranks}: differs from {reference}; by how much was not compared"
+        return f"differs from {reference}; by how much was not compared"
+    if not one["different"]:
+        looked = f"the first {one['compared']} of {one['elements']} elements are equal"
+        return f"differs from {reference}; {looked}, and the others were not compared"
     most = "" if one["max_abs"] is None else f", by at most {one['max_abs']:.3g}"
     odd = ", nan or inf" if one["nonfinite"] else ""
-    return f"{ranks}: {one['different']} of {one['compared']} elements differ from {reference}{most}{odd}"
+    part = "" if one["compared"] >= one["elements"] else f" (of {one['elements']} in all)"
+    return f"{one['different']} of {one['compared']} elements{part} differ from {reference}{most}{odd}"
 
 
 def _cells(row: models.VariableRow) -> list[str]:
@@ -106,11 +153,23 @@ def _cells(row: models.VariableRow) -> list[str]:
     return [row["type"], row["shape"], row["dtype"], row["device"], size, row["value"]]
 
 
+INSIDE = "other contents"
+
+
+def _values(one: models.Variable) -> list[str]:
+    """Return the value of each row; where rows look the same, that they are not."""
+    rows = one["rows"]
+    if len(rows) > 1 and len({tuple(_cells(row)) for row in rows}) < len(rows):
+        return [f"{row['value']} ({INSIDE})" if row["value"] else INSIDE for row in rows]
+    return [row["value"] for row in rows]
+
+
 def _rows(variables: Variables) -> Iterator[list[str]]:
     for one in variables:
         marked = "*" if differs(one) else " "
-        for number, row in enumerate(one["rows"]):
-            yield [f"{marked} {one['name']}" if number == 0 else "", rank_label(row["ranks"]), *_cells(row)]
+        for number, (row, value) in enumerate(zip(one["rows"], _values(one), strict=True)):
+            cells = [*_cells(row)[:-1], value]
+            yield [f"{marked} {one['name']}" if number == 0 else "", rank_label(row["ranks"]), *cells]
         if one["missing"]:
             yield ["", rank_label(one["missing"]), "not defined"]
 
@@ -122,8 +181,8 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _html_rows(one: models.Variable) -> str:
-    cells = [_cells(row) for row in one["rows"]]
-    odd = [len({row[column] for row in cells}) > 1 for column in range(len(COLUMNS))]
+    cells = [[*_cells(row)[:-1], value] for row, value in zip(one["rows"], _values(one), strict=True)]
+    odd = [len({row[column] for row in cells}) > 1 or INSIDE in cells[0][column] for column in range(len(COLUMNS))]
     lines = []
     for row, texts in zip(one["rows"], cells, strict=True):
         marked = "".join(
@@ -143,4 +202,24 @@ def _notes(model: models.Variables | models.Comparison) -> Iterator[str]:
     if model["silent"]:
         yield f"No answer: {rank_label(model['silent'])}."
     if model["left_out"]:
-        yield f"Left out: {model['left_out']}."
+        yield f"Not listed: {model['left_out']} more."
+
+
+def _unseen(variables: Sequence[models.Variable]) -> Iterator[str]:
+    """Yield what is not known of the variables that look the same on all ranks."""
+    alike = [one for one in variables if not differs(one)]
+    unseen = {one["name"]: one["rows"][0].get("unseen", "") for one in alike if one["rows"]}
+    numbers = [name for name, words in unseen.items() if words.startswith(_NUMBERS)]
+    others = [name for name, words in unseen.items() if words and (";" in words or name not in numbers)]
+    if numbers:
+        yield f"Numbers in tensors were not compared: {_list(numbers)}. `compare` does that."
+    if others:
+        yield f"Not looked at to the end: {_list(others)}."
+
+
+_NUMBERS = "the numbers of"
+
+
+def _list(names: Sequence[str]) -> str:
+    rest = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")

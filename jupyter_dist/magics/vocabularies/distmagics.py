@@ -81,8 +81,8 @@ def variables_parser() -> MagicParser:
 
 def compare_parser() -> MagicParser:
     """Return the parser of `%dist_compare`."""
-    parser = MagicParser("%dist_compare", description="Show which tensors of a variable differ between ranks.")
-    parser.add_argument("name", help="a variable: a tensor, an array, a module, or a container of them")
+    parser = MagicParser("%dist_compare", description="Show what of a variable differs between ranks.")
+    parser.add_argument("name", help="a variable or a part of it: model, model.weight, states[0]")
     parser.add_argument("-r", "--ranks", default="all", help="all, 0, 0-3,7, ::2, !0 (all)")
     return parser
 
@@ -221,7 +221,7 @@ class DistMagics(RankMagics):
     @sentences
     @takes(compare_parser)
     def dist_compare(self, line: str) -> None:
-        """Show which tensors of a variable differ on which ranks, and by how much."""
+        """Show what of a variable differs on which ranks, by how much, and what could not be compared."""
         options = compare_parser().parse(line)
         group = self.group_if_any()
         if group is not None:

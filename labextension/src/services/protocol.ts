@@ -753,7 +753,7 @@ export interface IHeldMemory {
 /** What a variable is on a rank. Read from its type: no code of its class runs. */
 export interface IVariableOnRank {
   type: string;
-  /** `tensor`, `array`, `module`, `container`; or empty. */
+  /** `tensor`, `array`, `module`, `container`, `object`; empty of plain values. */
   kind: string;
   /** [2, 3]; the length of a container or text; the number of tensors of a module. */
   shape: string;
@@ -766,14 +766,18 @@ export interface IVariableOnRank {
   shares?: string[];
   /** Bytes of `parameters`, `buffers`, `gradients` and `state` among them. */
   parts?: Record<string, number>;
-  /** Of numbers, texts and tensors of one element; at most 80 characters. */
+  /** Of numbers, texts and tensors of one element; of containers and objects their first values; of modules `eval`, and how many parameters have no gradients. About 80 characters at most. */
   value: string;
+  /** A checksum of all that was looked at inside; two ranks with another one differ. Empty: none. */
+  content?: string;
+  /** What the checksum does not have: the numbers of tensors, classes that cannot be read. */
+  unseen?: string;
 }
 
 /** What a variable is on ranks that have it alike. */
 export interface IVariableRow {
   type: string;
-  /** `tensor`, `array`, `module`, `container`; or empty. */
+  /** `tensor`, `array`, `module`, `container`, `object`; empty of plain values. */
   kind: string;
   /** [2, 3]; the length of a container or text; the number of tensors of a module. */
   shape: string;
@@ -786,8 +790,12 @@ export interface IVariableRow {
   shares?: string[];
   /** Bytes of `parameters`, `buffers`, `gradients` and `state` among them. */
   parts?: Record<string, number>;
-  /** Of numbers, texts and tensors of one element; at most 80 characters. */
+  /** Of numbers, texts and tensors of one element; of containers and objects their first values; of modules `eval`, and how many parameters have no gradients. About 80 characters at most. */
   value: string;
+  /** A checksum of all that was looked at inside; two ranks with another one differ. Empty: none. */
+  content?: string;
+  /** What the checksum does not have: the numbers of tensors, classes that cannot be read. */
+  unseen?: string;
   ranks: RankSet;
 }
 
@@ -814,11 +822,12 @@ export interface IVariables {
   memory?: IHeldMemory[];
 }
 
-/** A tensor that is not the same on all ranks. */
+/** A tensor or another value that is not the same on all ranks. */
 export interface ITensorDifference {
   /** Within the variable, as `layer.weight`; empty for the variable itself. */
   path: string;
-  what: 'values' | 'shape' | 'missing';
+  /** `values`: numbers of a tensor. `shape`: also its dtype. `placement`: how a DTensor is divided, or a part that is not as that says. `value`: of what is no tensor, see `found`. `missing`: ranks do not have it. */
+  what: 'values' | 'shape' | 'placement' | 'value' | 'missing';
   /** Those that differ from the reference in the same way. */
   ranks: RankSet;
   /** The most ranks that have it alike. */
@@ -829,15 +838,33 @@ export interface ITensorDifference {
   max_abs: number | null;
   /** Whether a differing element is nan or inf on one of them. */
   nonfinite: boolean;
-  /** Number of elements that differ, of those compared. */
+  /** Number of elements that differ, of those compared; 0 if they are further on. */
   different: number;
-  /** Number of elements compared; 0 beyond the limit of bytes. */
+  /** Number of elements compared, from the first on; 0 beyond the limit of bytes. */
   compared: number;
+  /** Number of elements of the tensor. */
+  elements: number;
+  /** What these ranks have, as text; empty of tensors that differ in numbers. */
+  found: string;
+  /** What the reference has. */
+  expected: string;
 }
 
-/** In what the tensors of a variable differ between ranks: by checksums of all, by elements of those that differ. */
+/** A part of a variable of which it is not known whether ranks have it alike. */
+export interface INotCompared {
+  /** As of a difference. */
+  path: string;
+  ranks: RankSet;
+  /** A reason, as `it is on the meta device, without numbers`. */
+  why: string;
+}
+
+/** In what a variable differs between ranks: by checksums of all, by elements of the tensors that differ. */
 export interface IComparison {
+  /** As it was asked for. */
   name: string;
+  /** `equal`: everything was compared, and is the same. `differs`: something is not. `not_compared`: nothing that was compared differs, but some was not: see `not_compared`, `left_out`, `busy` and `silent`. */
+  outcome: 'equal' | 'differs' | 'not_compared';
   /** Those that were compared. */
   ranks: RankSet;
   /** Ranks that do not have the variable. */
@@ -847,11 +874,18 @@ export interface IComparison {
   silent: RankSet;
   /** Number of tensors compared. */
   tensors: number;
+  /** Those of them that are divided over ranks: their parts are meant to differ. */
+  sharded: number;
+  /** Number of other values compared: numbers, texts, options of a module. */
+  values: number;
   /** Of these tensors, on one rank. */
   bytes: number;
-  /** Not compared (sharded, sparse, out of time), or not listed (after 500). */
-  left_out: number;
+  /** At most 500. */
   differences: ITensorDifference[];
+  /** At most 100. */
+  not_compared: INotCompared[];
+  /** How many more differences and parts that were not compared there are. */
+  left_out: number;
 }
 
 /** The last run of a cell on some ranks, in the processes that they have now. */
@@ -1121,7 +1155,7 @@ export interface IRanksRequest {
 
 /** The body of POST .../compare. */
 export interface ICompareRequest {
-  /** A variable: a tensor, an array, a module, or a container of them. */
+  /** A variable, or a part of it by attributes and items: `model`, `model.layer.weight`, `states[0]`, `model.state_dict()`. Nothing is computed. */
   name: string;
   /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
   ranks?: string;

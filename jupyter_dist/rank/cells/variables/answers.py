@@ -18,7 +18,7 @@ def answer(namespace: dict[Any, Any], hidden: Any, memory: Memory, payload: byte
     """Return the rank's part of a list of variables, or of a comparison (docs/messaging.md).
 
     Raises:
-        JupyterDistError: `not_found` or `bad_request`, if the variable has no tensors or has changed meanwhile.
+        JupyterDistError: `not_found` or `bad_request`, if there is no such variable, or it has changed meanwhile.
     """
     asked = json.loads(payload)
     with without_functions():
@@ -26,20 +26,19 @@ def answer(namespace: dict[Any, Any], hidden: Any, memory: Memory, payload: byte
             held = holders.find(namespace, hidden, holders.last_error())
             variables, left_out = listing.list_variables(namespace, hidden, held)
             return {"busy": False, "variables": variables, "left_out": left_out, "memory": _model(held, memory)}
-        name = asked["name"]
-        found, _ = numbers.find(namespace, name)
-        if any(numbers.is_device_busy(leaf) for _, leaf in found):
-            return {"busy": True}
-        if asked["do"] == "checksums":
-            number, done, checksum = asked["start"]
-            found_here = numbers.checksums(namespace, name, (number, done, checksum))
-        elif asked["do"] == "read":
-            found_here = numbers.read(namespace, name, asked["path"], asked["start"])
-        elif asked["do"] == "compare":
-            found_here = numbers.compare(namespace, asked)
-        else:
+        answering = _ANSWERING.get(asked["do"])
+        if answering is None:
             raise bad_request(f"A rank cannot do '{asked['do']:.40}' with variables.")
-    return {"busy": False, **found_here}
+        found = answering(namespace, asked)
+    return {"busy": True} if found is None else {"busy": False, **found}
+
+
+_ANSWERING = {
+    "checksums": numbers.checksums,
+    "values": numbers.values,
+    "read": numbers.read,
+    "compare": numbers.compare,
+}
 
 
 def _model(held: holders.Held, memory: Memory) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import MACHINERY
 
-from .leaves import is_kind_of
-from .storages import Holding, Steps, Storage, held_by
+from .opening import Steps, is_kind_of
+from .storages import Holding, Storage, held_by
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.memory import MemoryHolder

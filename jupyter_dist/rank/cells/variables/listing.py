@@ -1,29 +1,29 @@
-"""Lists a rank's variables by their types: shape, dtype, device, bytes, and the value of plain ones."""
+"""Lists a rank's variables by their types: shape, dtype, device, bytes, plain values, and a checksum of the rest."""
 
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Iterable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from jupyter_dist.protocol.accelerators import DEVICE_TYPES
-
 from .holders import Held, Holder
-from .leaves import dtype_of, is_array, is_kind_of, is_module, is_one_of, is_tensor, leaves, shape_of
+from .opening import Steps, is_array, is_kind_of, is_module, is_one_of, is_tensor, name_of
+from .tensors import device_of, dtype_of, is_any_tensor, shape_of
+from .walk import MAX_CHARS, Node, Walk, is_dtensor, text_of
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol.differences import VariableOnRank
 
 MAX_NAMES = 2000
-MAX_CHARS = 80
-MAX_BITS = 256
+MAX_STEPS = 40_000  # of all names together: some 50 ms
+MAX_STEPS_EACH = 4_000
 
-_SHOWN = (bool, float, complex, type(None))
-_SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
-_get_name = type.__dict__["__name__"].__get__
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+_SIZED = (*_CONTAINERS, str, bytes, bytearray)
 
 
 def list_variables(
@@ -38,32 +38,91 @@ def list_variables(
         if not is_kind_of(value, ModuleType)
     ]
     holders = held.variables()
-    rows = {name: describe(namespace[name], holders.get(name)) for name in names[:MAX_NAMES]}
+    left = Steps(MAX_STEPS)
+    rows = {name: describe(namespace[name], holders.get(name), left) for name in names[:MAX_NAMES]}
     return rows, max(0, len(names) - MAX_NAMES)
 
 
-def describe(value: Any, holder: Holder | None) -> VariableOnRank:
+def describe(value: Any, holder: Holder | None, left: Steps) -> VariableOnRank:
     """Return what is known of a value without running code of its class."""
     row: VariableOnRank = {
-        "type": str.__getitem__(_get_name(type(value)), slice(MAX_CHARS)),
+        "type": name_of(type(value))[:MAX_CHARS],
         "kind": "",
         "shape": "",
         "dtype": "",
         "device": "",
         "bytes": None,
         "value": "",
+        "content": "",
+        "unseen": "",
     }
-    if is_tensor(value):
-        _describe_tensor(value, row)
-    elif is_array(value):
-        row |= {"kind": "array", "shape": str(shape_of(value)), "dtype": dtype_of(value)}
-    elif is_module(value):
-        _describe_module(value, row)
+    text = text_of(value)
+    if text is not None and (is_kind_of(value, FunctionType) or is_kind_of(value, type)):
+        row["content"] = f"{zlib.crc32(text.encode()):08x}"  # a checksum of code says nothing to a reader
+    elif text is not None:
+        row["value"] = text
     else:
-        _describe_plain(value, row)
+        steps = Steps(min(MAX_STEPS_EACH, left.left))
+        given = steps.left
+        walk = Walk(value, steps, is_brief=True)
+        left.left -= given - steps.left
+        _describe_content(value, walk, row)
+    if is_one_of(value, _SIZED):
+        row["shape"] = str(len(value))
+    if is_one_of(value, (str, bytes, bytearray)):
+        row["bytes"] = sys.getsizeof(value)
     if holder is not None:
         _describe_memory(holder, row)
     return row
+
+
+def _describe_content(value: Any, walk: Walk, row: VariableOnRank) -> None:
+    """Add what is known of its parts, and what of them was not looked at."""
+    row["content"] = f"{_checksum(walk.nodes):08x}"
+    row["unseen"] = _unseen(walk)
+    if is_any_tensor(value):
+        _describe_tensor(value, row)
+    elif is_module(value):
+        _describe_module(walk, row)
+    else:
+        opened = any(node.what != "closed" for node in walk.nodes) and not is_kind_of(value, FunctionType)
+        row["kind"] = "container" if is_one_of(value, _CONTAINERS) else "object" if opened else ""
+        row["value"] = _preview(walk.nodes)
+
+
+def _checksum(nodes: list[Node]) -> int:
+    """Return one number for all that was looked at; of tensors, that is their shape and dtype."""
+    checksum = 0
+    for node in nodes:
+        text = f"{dtype_of(node.value)}{shape_of(node.value)}" if node.what == "tensor" else node.text
+        checksum = zlib.crc32(f"{node.path}\0{text}\0".encode(), checksum)
+    return checksum
+
+
+def _unseen(walk: Walk) -> str:
+    """Return what the checksum does not have."""
+    tensors = sum(node.what == "tensor" for node in walk.nodes)
+    closed = [node for node in walk.nodes if node.what == "closed"]
+    words = [f"the numbers of {tensors} tensor{'s' if tensors > 1 else ''}"] if tensors else []
+    if closed:
+        rest = f" and {len(closed) - 1} more" if len(closed) > 1 else ""
+        words.append(f"{closed[0].path[:MAX_CHARS] or 'it'} ({closed[0].text}){rest}")
+    if not walk.is_whole:
+        words.append("what comes after its first values")
+    return "; ".join(words)
+
+
+def _preview(nodes: list[Node]) -> str:
+    """Return the first plain values."""
+    words: list[str] = []
+    size = 0
+    for node in nodes:
+        if node.what != "value" or size > MAX_CHARS:
+            continue
+        words.append(node.text if node.path.isdigit() or not node.path else f"{node.path}={node.text}")
+        size += len(words[-1]) + 2
+    text = ", ".join(words)
+    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}\u2026"
 
 
 def _describe_memory(holder: Holder, row: VariableOnRank) -> None:
@@ -76,39 +135,33 @@ def _describe_memory(holder: Holder, row: VariableOnRank) -> None:
         row["parts"] = parts
 
 
-def _describe_tensor(tensor: Any, row: VariableOnRank) -> None:
-    row["kind"], row["dtype"], row["device"] = "tensor", dtype_of(tensor), _device(tensor.device)
-    if tensor.layout is not torch.strided or tensor.is_nested:
-        row["kind"] = ""  # its elements cannot be compared
+def _describe_tensor(value: Any, row: VariableOnRank) -> None:
+    if not is_kind_of(value, torch.Tensor):
+        row["kind"] = "array"
+        if is_array(value):
+            row["shape"], row["dtype"] = str(shape_of(value)), dtype_of(value)
         return
-    row["shape"] = str(shape_of(tensor))
-    if tensor.numel() == 1 and tensor.device.type == "cpu":
-        row["value"] = repr(tensor.item())[:MAX_CHARS]
+    row["kind"] = "tensor"
+    if not is_tensor(value) and not is_dtensor(value):
+        return
+    row["dtype"], row["device"] = dtype_of(value), device_of(value)
+    if value.is_nested:
+        return
+    row["shape"] = str(shape_of(value))
+    if is_tensor(value) and value.layout is torch.strided and value.numel() == 1 and value.device.type == "cpu":
+        row["value"] = repr(value.item())[:MAX_CHARS]
+        row["unseen"] = ""
 
 
-def _describe_module(module: Any, row: VariableOnRank) -> None:
-    found, _ = leaves(module)
-    tensors = [leaf for _, leaf in found]
-    dtypes, devices = {dtype_of(leaf) for leaf in tensors}, {_device(leaf.device) for leaf in tensors}
+def _describe_module(walk: Walk, row: VariableOnRank) -> None:
+    tensors = [node.value for node in walk.nodes if node.what == "tensor"]
+    dtypes, devices = {dtype_of(leaf) for leaf in tensors}, {device_of(leaf) for leaf in tensors}
     row["kind"] = "module"
     row["shape"] = f"{len(tensors)} tensors" if len(tensors) != 1 else "1 tensor"
     row["dtype"], row["device"] = ", ".join(sorted(dtypes)[:3]), ", ".join(sorted(devices)[:3])
-
-
-def _describe_plain(value: Any, row: VariableOnRank) -> None:
-    if is_one_of(value, _SHOWN) or (type(value) is int and value.bit_length() <= MAX_BITS):
-        row["value"] = repr(value)
-    elif type(value) is str:
-        row["value"] = repr(value[:MAX_CHARS]) + ("\u2026" if len(value) > MAX_CHARS else "")
-    if is_one_of(value, _SIZED):
-        row["shape"] = str(len(value))
-    if is_one_of(value, (str, bytes, bytearray)):
-        row["bytes"] = sys.getsizeof(value)
-    if is_one_of(value, (list, tuple, dict)):
-        row["kind"] = "container"
-
-
-def _device(device: torch.device) -> str:
-    """Return the device; without its index if it is the rank's own, which is another on every rank."""
-    is_own = device.type in DEVICE_TYPES and device.index == getattr(torch, device.type).current_device()
-    return device.type if is_own else str(device)
+    modes = {node.text for node in walk.nodes if node.path.rpartition(".")[2] == "training"}
+    grads = [node.text for node in walk.nodes if node.path.rpartition(".")[2] == "requires_grad"]
+    words = ["eval"] if modes == {"False"} else ["train and eval"] if len(modes) > 1 else []
+    if frozen := grads.count("False"):
+        words.append(f"{frozen} of {len(grads)} without gradients")
+    row["value"] = ", ".join(words)

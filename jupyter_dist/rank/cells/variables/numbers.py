@@ -6,11 +6,13 @@ waits for one request at most.
 
 from __future__ import annotations
 
+import ast
 import base64
 import ctypes
 import sys
 import zlib
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -18,52 +20,78 @@ from jupyter_dist.protocol.accelerators import DEVICE_TYPES
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.rank.guard.own import time
 
-from .leaves import bytes_of, count_of, dtype_of, is_tensor, leaves, shape_of
-
-if TYPE_CHECKING:
-    from .leaves import Leaf
+from .opening import Steps, is_tensor, key_name
+from .tensors import bytes_of, count_of, dtype_of, facts_of, local_of
+from .walk import MAX_NODES, Node, Walk
 
 PIECE_BYTES = 1 << 20
 BUDGET_SECONDS = 0.25
 
 
-def checksums(namespace: dict[Any, Any], name: str, start: tuple[int, int, int]) -> dict[str, Any]:
-    """Return shape, dtype and checksum of the tensors in a variable, from a place on, for BUDGET_SECONDS.
+def checksums(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a value contains, and the checksums of its tensors from a place on, for BUDGET_SECONDS.
 
-    A place is the number of a tensor, the elements of it that are done, and their checksum; `next` is null at the end.
+    None if a device is busy with one of them. A place is the number of a tensor, the elements of it that are done, and
+    their checksum; `next` is null at the end. What does not need checksums is in the answer to the first place: all
+    tensors, what cannot be compared, and one checksum of all plain values.
     """
-    found, left_out = find(namespace, name)
+    found = find(namespace, asked["name"])
     begun = time.monotonic()
-    first, done, checksum = start
-    tensors: list[dict[str, Any]] = []
-    for number in range(first, len(found)):
-        path, leaf = found[number]
-        count, per_piece = count_of(leaf), _per_piece(leaf)
+    first, done, checksum = asked["start"]
+    if any(is_device_busy(node.value) for node in found.tensors):
+        return None
+    answer: dict[str, Any] = {"checksums": [], "next": None}
+    if (first, done) == (0, 0):
+        answer |= _overview(found)
+    tensors = found.tensors
+    for number in range(first, len(tensors)):
+        local = local_of(tensors[number].value)
+        count, per_piece = count_of(local), _per_piece(local)
         while done < count:
             if time.monotonic() - begun > BUDGET_SECONDS:
-                return {"tensors": tensors, "left_out": left_out, "next": [number, done, checksum]}
-            checksum = _crc(_piece(leaf, done, min(done + per_piece, count)), checksum)
+                return {**answer, "next": [number, done, checksum]}
+            checksum = _crc(_piece(local, done, min(done + per_piece, count)), checksum)
             done += per_piece
-        tensors.append({**_facts(path, leaf), "checksum": checksum})
+        answer["checksums"].append([number, checksum])
         done = checksum = 0
-    return {"tensors": tensors, "left_out": left_out, "next": None}
+    return answer
 
 
-def read(namespace: dict[Any, Any], name: str, path: str, start: int) -> dict[str, Any]:
-    """Return a piece of a tensor from this element on, as base64."""
-    leaf = _leaf(namespace, name, path)
+def _overview(found: Found) -> dict[str, Any]:
+    closed = [node for node in found.nodes if node.what == "closed"]
+    texts = [f"{path}\0{text}\0" for path, text in found.values.items()]
+    return {
+        "tensors": [facts_of(node.path, node.value) for node in found.tensors],
+        "closed": [{"path": node.path, "why": node.text} for node in closed],
+        "values": {"count": len(texts), "checksum": zlib.crc32("".join(texts).encode())},
+        "is_whole": found.is_whole,
+    }
+
+
+def values(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the plain values, as text by path."""
+    return {"values": find(namespace, asked["name"]).values}
+
+
+def read(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a piece of a tensor from an element on, as base64; None if its device is busy."""
+    leaf, start = local_of(_leaf(namespace, asked["name"], asked["path"])), asked["start"]
+    if is_device_busy(leaf):
+        return None
     piece = _piece(leaf, start, min(start + _per_piece(leaf), count_of(leaf)))
     return {"data": base64.b64encode(_memory(piece)).decode(), "dtype": dtype_of(leaf)}
 
 
-def compare(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any]:
-    """Compare a piece of a tensor with that of another rank, which `read` returned there.
+def compare(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any] | None:
+    """Compare a piece of a tensor with that of another rank, which `read` returned there; None if the device is busy.
 
     Returns:
         `compared` and `different`: numbers of elements, by their bits; `max_abs`: the greatest finite difference.
     """
     name, start, dtype = asked["name"], asked["start"], asked["dtype"]
-    leaf = _leaf(namespace, name, asked["path"])
+    leaf = local_of(_leaf(namespace, name, asked["path"]))
+    if is_device_busy(leaf):
+        return None
     raw = bytearray(base64.b64decode(asked["data"]))
     if dtype_of(leaf) != dtype or not raw:
         raise bad_request(f"'{name}' has changed meanwhile.", "Compare again.")
@@ -88,18 +116,74 @@ def compare(namespace: dict[Any, Any], asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def find(namespace: dict[Any, Any], name: str) -> tuple[list[Leaf], int]:
-    """Return the tensors in a variable. Raises JupyterDistError `not_found` or `bad_request`."""
-    if name not in namespace:
-        raise JupyterDistError("not_found", f"There is no variable '{name:.60}'.", "Run the cell that sets it.")
-    found, left_out = leaves(namespace[name])
-    if not found and not left_out:
-        raise bad_request(f"'{name:.60}' has no tensors.", "Name a tensor, an array, a module, or a container of them.")
-    return found, left_out
+@dataclass(frozen=True)
+class Found:
+    """What is under a name or a path of it."""
+
+    nodes: list[Node]
+    is_whole: bool
+
+    @property
+    def tensors(self) -> list[Node]:
+        """The tensors, in order."""
+        return [node for node in self.nodes if node.what == "tensor"]
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The plain values as text, by path."""
+        return {node.path: node.text for node in self.nodes if node.what == "value"}
+
+
+def find(namespace: dict[Any, Any], name: str) -> Found:
+    """Return what a name stands for, such as `model`, `model.weight` or `states[0]["lr"]`; no code of users runs.
+
+    Raises:
+        JupyterDistError: `not_found`; `bad_request`, if that is no name.
+    """
+    first, path = parse_name(name)
+    if first not in namespace:
+        raise JupyterDistError("not_found", f"There is no variable '{first:.60}'.", "Run the cell that sets it.")
+    walk = Walk(namespace[first], Steps(MAX_NODES), path)
+    if path and not walk.nodes:
+        raise JupyterDistError("not_found", f"'{first:.60}' has no '{path:.60}'.", "Properties are not computed.")
+    return Found(walk.nodes, walk.is_whole)
+
+
+def parse_name(name: str) -> tuple[str, str]:
+    """Return the variable and the path in it that an expression names.
+
+    `state_dict()` is what it is called on: a walk finds the same tensors in both.
+    """
+    if name.isidentifier():
+        return name, ""
+    steps: list[str] = []
+    try:
+        part: ast.AST = ast.parse(name.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        part = ast.Pass()
+    while not isinstance(part, ast.Name):
+        if isinstance(part, ast.Attribute):
+            steps.append(part.attr)
+            part = part.value
+        elif isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant):
+            steps.append(key_name(part.slice.value, 0))
+            part = part.value
+        elif _is_state_dict(part):
+            part = part.func.value  # type: ignore[attr-defined]
+        else:
+            hint = "Name a variable, such as model, or a part of it, such as model.layer.weight or states[0]."
+            raise bad_request(f"'{name:.60}' would have to be computed, and nothing is run to compare.", hint)
+    return part.id, ".".join(reversed(steps))
+
+
+def _is_state_dict(part: ast.AST) -> bool:
+    is_call = isinstance(part, ast.Call) and not part.args and not part.keywords
+    return is_call and isinstance(part.func, ast.Attribute) and part.func.attr == "state_dict"  # type: ignore[attr-defined]
 
 
 def is_device_busy(leaf: Any) -> bool:
     """Return whether a device still computes what was given to it: reading the tensor would wait for that."""
+    leaf = local_of(leaf)
     if not is_tensor(leaf) or leaf.device.type not in DEVICE_TYPES:
         return False
     current_stream = getattr(getattr(torch, leaf.device.type), "current_stream", None)  # Metal has none
@@ -107,15 +191,15 @@ def is_device_busy(leaf: Any) -> bool:
 
 
 def _leaf(namespace: dict[Any, Any], name: str, path: str) -> Any:
-    found, _ = find(namespace, name)
-    leaf = next((leaf for known, leaf in found if known == path), None)
+    first, above = parse_name(name)
+    if first in namespace:  # the way there alone: all of a large model takes many times as long
+        nodes = Walk(namespace[first], Steps(MAX_NODES), ".".join(filter(None, (above, path)))).nodes
+        if nodes and (nodes[0].path, nodes[0].what) == ("", "tensor"):
+            return nodes[0].value
+    leaf = next((node.value for node in find(namespace, name).tensors if node.path == path), None)
     if leaf is None:
         raise bad_request(f"'{name}' has changed meanwhile.", "Compare again.")
     return leaf
-
-
-def _facts(path: str, leaf: Any) -> dict[str, Any]:
-    return {"path": path, "shape": shape_of(leaf), "dtype": dtype_of(leaf), "bytes": bytes_of(leaf)}
 
 
 def _per_piece(leaf: Any) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jupyter_dist.protocol import differences, requests
 from jupyter_dist.protocol.ranks import parse_ranks
-from jupyter_dist.server.groups.differences import compare, list_variables
+from jupyter_dist.server.groups.comparison import compare
+from jupyter_dist.server.groups.differences import list_variables
 from jupyter_dist.server.groups.drift import find_drift
 from jupyter_dist.server.groups.group import ManagedGroup
 from jupyter_dist.server.http.base import DistHandler
@@ -36,15 +37,15 @@ class CompareHandler(DistHandler):
 
     @operation(
         Operation(
-            "Compare the tensors of a variable between ranks",
+            "Compare a variable between ranks",
             "execute",  # it takes the time of ranks
-            {200: Answer("The tensors that differ", differences.Comparison)},
+            {200: Answer("What differs, and what was not compared", differences.Comparison)},
             body=requests.CompareRequest,
             errors=(*_ERRORS, "not_found", "rank_dead"),
         )
     )
     async def post(self, name: str) -> None:
-        """Compare checksums, then the elements of what differs, a megabyte at a time and 64 MiB in all."""
+        """Compare checksums, then the elements of tensors that differ, a megabyte at a time and 64 MiB in all."""
         group = self.group(name)
         chosen = _chosen(group, self.body.get("ranks", "all"))
         self.answer(await compare(group.ask_variables, self.body["name"], chosen))

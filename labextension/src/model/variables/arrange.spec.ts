@@ -38,6 +38,12 @@ it('says what differs: the columns, and what a rank does not have', () => {
   expect([...differingColumns(VARIABLES[3])]).toEqual([]);
 });
 
+it('marks what differs inside, where no column shows it', () => {
+  const fields = { type: 'dict', kind: 'container', value: 'lr=0.1' };
+  const inside: IVariable = { name: 'c', rows: [row('0', { ...fields, content: 'a' }), row('1', { ...fields, content: 'b' })], missing: '' };
+  expect([differs(inside), ...differingColumns(inside)]).toEqual([true, 'value']);
+});
+
 it('offers to compare what may have tensors', () => {
   expect(VARIABLES.map(isComparable)).toEqual([false, false, true, true]);
 });

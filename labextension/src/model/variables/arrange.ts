@@ -20,14 +20,27 @@ export function differs({ rows, missing }: IVariable): boolean {
   return rows.length > 1 || missing !== '';
 }
 
-/** The columns in which ranks differ. */
-export function differingColumns({ rows }: IVariable): ReadonlySet<Column> {
-  return new Set(COLUMNS.filter(column => rows.some(row => row[column] !== rows[0][column])));
+/** The columns in which ranks differ; the value, if they differ inside in what no column shows. */
+export function differingColumns(variable: IVariable): ReadonlySet<Column> {
+  const { rows } = variable;
+  const odd = COLUMNS.filter(column => rows.some(row => row[column] !== rows[0][column]));
+  return new Set(differsInside(variable) ? [...odd, 'value'] : odd);
 }
 
-/** Whether its tensors can be compared; containers may have none, and the server says so. */
+/** Whether some rows look the same, and are not. */
+export function differsInside({ rows }: IVariable): boolean {
+  const shown = new Set(rows.map(row => JSON.stringify(COLUMNS.map(column => row[column]))));
+  return shown.size < rows.length;
+}
+
+/** Whether it has parts that can be compared; a plain value shows all that it is. */
 export function isComparable({ rows }: IVariable): boolean {
-  return rows.some(({ kind }) => ['tensor', 'array', 'module', 'container'].includes(kind));
+  return rows.some(({ kind }) => kind !== '');
+}
+
+/** The names that are the same on all ranks as far as was looked, and have more. */
+export function unseen(variables: readonly IVariable[]): IVariable[] {
+  return variables.filter(one => !differs(one) && one.rows[0]?.unseen);
 }
 
 export function arrange(variables: readonly IVariable[], how: IArrangement): IVariable[] {

@@ -1,9 +1,9 @@
-/** In what the tensors of a variable differ between ranks, below its row. */
+/** In what a variable differs between ranks, and what of it was not compared, below its row. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { closeIcon } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
 import type { ICompared } from '../../model/variables/variables';
-import type { ITensorDifference } from '../../services/protocol';
+import type { INotCompared, ITensorDifference } from '../../services/protocol';
 import { ErrorNote } from '../errornote';
 import { comparisonWords, elementWords, gapWords, mostWords, rankWords } from './words';
 
@@ -45,7 +45,25 @@ export function Comparison({ name, compared, isOld, trans, onClose }: ICompariso
       {result && result.differences.length > 0 && (
         <Differences name={name} differences={result.differences} trans={trans} />
       )}
+      {result && result.not_compared.length > 0 && <Gaps name={name} gaps={result.not_compared} trans={trans} />}
     </div>
+  );
+}
+
+interface IGapsProps {
+  readonly name: string;
+  readonly gaps: readonly INotCompared[];
+  readonly trans: TranslationBundle;
+}
+
+/** What was not compared, and why. */
+function Gaps({ name, gaps, trans }: IGapsProps): React.ReactElement {
+  return (
+    <ul className="jpd-Comparison-gaps" aria-label={trans.__('Parts of %1 that were not compared', name)}>
+      {gaps.map(({ path, ranks, why }) => (
+        <li key={`${path} ${ranks}`}>{trans.__('%1 on %2 was not compared: %3.', path || name, rankWords(trans, ranks), why)}</li>
+      ))}
+    </ul>
   );
 }
 
@@ -61,10 +79,10 @@ function Differences({ name, differences, trans }: IDifferencesProps): React.Rea
   const rest = differences.length - shown.length;
   return (
     <>
-      <table aria-label={trans.__('Tensors of %1 that differ', name)}>
+      <table aria-label={trans.__('Parts of %1 that differ', name)}>
         <thead>
           <tr>
-            <th scope="col">{trans.__('Tensor')}</th>
+            <th scope="col">{trans.__('Part')}</th>
             <th scope="col">{trans.__('Differs on')}</th>
             <th scope="col">{trans.__('From')}</th>
             <th scope="col">{trans.__('Elements')}</th>

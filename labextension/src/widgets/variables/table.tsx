@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon } from '@jupyterlab/ui-components';
 import React, { memo, useState } from 'react';
 import { formatBytes } from '../../model/format/quantities';
-import { Column, COLUMNS, differingColumns, differs, isComparable, Order } from '../../model/variables/arrange';
+import { Column, COLUMNS, differingColumns, differs, differsInside, isComparable, Order } from '../../model/variables/arrange';
 import type { ICompared } from '../../model/variables/variables';
 import type { IVariable, IVariableRow } from '../../services/protocol';
 import { Comparison } from './comparison';
@@ -106,7 +106,7 @@ const VariableRows = memo((props: IVariableProps): React.ReactElement => {
   const span = rows.length + (missing ? 1 : 0) + (rest > 0 ? 1 : 0);
   const more = trans._n('%1 more set of ranks', '%1 more sets of ranks', rest);
   const lines = [
-    ...rows.map(row => <Cells key={row.ranks} {...{ row, odd, trans }} />),
+    ...rows.map((row, i) => <Cells key={`${row.ranks} ${i}`} {...{ row, odd, trans }} isInside={differsInside(variable)} />),
     rest > 0 && (
       <td key="more" colSpan={7}>
         <button type="button" className="jpd-Variables-more" aria-label={trans.__('%1 of %2', more, name)} onClick={() => setWhole(true)}>
@@ -161,15 +161,18 @@ interface ICellsProps extends Pick<ITableProps, 'trans'> {
   readonly row: IVariableRow;
   /** The columns in which ranks differ. */
   readonly odd: ReadonlySet<Column>;
+  /** Rows look the same, and are not. */
+  readonly isInside: boolean;
 }
 
-function Cells({ row, odd, trans }: ICellsProps): React.ReactElement {
+function Cells({ row, odd, isInside, trans }: ICellsProps): React.ReactElement {
   return (
     <>
       <td data-column="ranks">{rankWords(trans, row.ranks)}</td>
       {COLUMNS.map(column => (
-        <td key={column} data-column={column} className={odd.has(column) ? 'jpd-mod-differs' : undefined}>
+        <td key={column} data-column={column} title={column === 'value' && row.unseen ? trans.__('Not looked at: %1', row.unseen) : undefined} className={odd.has(column) ? 'jpd-mod-differs' : undefined}>
           {column !== 'bytes' ? row[column] : <Bytes {...{ row, trans }} />}
+          {column === 'value' && isInside && <span className="jpd-Variable-parts">{trans.__('other contents: Compare shows where')}</span>}
         </td>
       ))}
     </>

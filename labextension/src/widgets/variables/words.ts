@@ -1,7 +1,7 @@
 /** The sentences of the panel of variables. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatBytes } from '../../model/format/quantities';
-import { differs } from '../../model/variables/arrange';
+import { differs, unseen } from '../../model/variables/arrange';
 import type { IHeldAlike } from '../../model/variables/held';
 import type { Phase } from '../../model/variables/variables';
 import type { IComparison, ITensorDifference, IVariableRow, IVariables, RankSet } from '../../services/protocol';
@@ -31,9 +31,17 @@ export function statusWords(trans: Trans, phase: Phase, answer: IVariables | nul
   const names = answer.variables;
   const differing = names.filter(differs).length;
   const count = trans._n('%1 variable', '%1 variables', names.length);
-  return differing > 0
-    ? trans._n('%2, %1 differs between ranks (%3).', '%2, %1 differ between ranks (%3).', differing, count, time)
-    : trans.__('%1, none differs between ranks (%2).', count, time);
+  const found =
+    differing > 0
+      ? trans._n('%2, %1 differs between ranks (%3).', '%2, %1 differ between ranks (%3).', differing, count, time)
+      : trans.__('%1, none differs between ranks (%2).', count, time);
+  const partly = unseen(names).length;
+  const rest = trans._n(
+    'Of %1 other, not all was looked at, such as the numbers in tensors: Compare does that.',
+    'Of %1 others, not all was looked at, such as the numbers in tensors: Compare does that.',
+    partly
+  );
+  return partly > 0 ? `${found} ${rest}` : found;
 }
 
 /** What an answer does not have: ranks, names, tensors. */
@@ -52,11 +60,7 @@ export function gapWords(trans: Trans, answer: IVariables | IComparison): string
     gaps.push(
       'variables' in answer
         ? trans._n('%1 more name is not listed.', '%1 more names are not listed.', answer.left_out)
-        : trans._n(
-            '%1 tensor was left out: it is sharded, sparse or quantized, or there was no time for it.',
-            '%1 tensors were left out: they are sharded, sparse or quantized, or there was no time for them.',
-            answer.left_out
-          )
+        : trans._n('%1 more finding is not listed.', '%1 more findings are not listed.', answer.left_out)
     );
   }
   return gaps;
@@ -111,9 +115,9 @@ export function bytesWords(trans: Trans, { parts = {}, shares = [] }: IVariableR
   return [named.length > 1 || 'state' in parts ? named.join(', ') : '', shared].filter(Boolean).join('; ');
 }
 
-/** "model: 1 of 4 tensors differs, 3 are equal. Compared 2.1 kB on ranks 0-1." */
+/** "model: 1 of 4 tensors differs, 3 are equal. 9 other values are equal. Compared 2.1 kB on ranks 0-1." */
 export function comparisonWords(trans: Trans, found: IComparison): string {
-  const { name, tensors, bytes, ranks } = found;
+  const { name, ranks } = found;
   if (!/[-,]/.test(ranks)) {
     return ranks
       ? found.missing
@@ -121,13 +125,39 @@ export function comparisonWords(trans: Trans, found: IComparison): string {
         : trans.__('%1: only %2 answered, so there is nothing to compare.', name, rankWords(trans, ranks))
       : trans.__('%1: no rank answered.', name);
   }
-  const differing = new Set(found.differences.map(({ path }) => path)).size;
-  const equal = trans._n('%1 is equal', '%1 are equal', tensors - differing);
-  const counts =
-    differing > 0
-      ? trans._n('%2: %1 of %3 tensors differs, %4.', '%2: %1 of %3 tensors differ, %4.', differing, name, tensors, equal)
-      : trans._n('%2: %1 tensor, equal on all of them.', '%2: all %1 tensors are equal.', tensors, name);
-  return `${counts} ${trans.__('Compared %1 on %2.', formatBytes(bytes), rankWords(trans, ranks))}`;
+  const sentences = [`${name}: ${countWords(trans, found)}`];
+  if (found.not_compared.length > 0) {
+    sentences.push(
+      trans._n('%1 part was not compared.', '%1 parts were not compared.', found.not_compared.length + (found.outcome === 'not_compared' ? found.left_out : 0))
+    );
+  }
+  sentences.push(trans.__('Compared %1 on %2.', formatBytes(found.bytes), rankWords(trans, ranks)));
+  return sentences.join(' ');
+}
+
+/** How many tensors and other values are the same. */
+function countWords(trans: Trans, { tensors, sharded, values, differences }: IComparison): string {
+  const paths = (isValue: boolean): number =>
+    new Set(differences.filter(({ what, shape }) => (what === 'value' || (what === 'missing' && shape.length === 0)) === isValue).map(({ path }) => path)).size;
+  const [odd, oddValues] = [paths(false), paths(true)];
+  const sentences: string[] = [];
+  if (tensors > 0) {
+    const equal = trans._n('%1 is equal', '%1 are equal', Math.max(0, tensors - odd));
+    sentences.push(
+      odd > 0
+        ? trans._n('%1 of %2 tensors differs, %3.', '%1 of %2 tensors differ, %3.', odd, tensors, equal)
+        : trans._n('%1 tensor, equal on all of them.', 'all %1 tensors are equal.', tensors)
+    );
+  }
+  if (sharded > 0) {
+    sentences.push(trans._n('%1 of them is divided over ranks, as its placement says.', '%1 of them are divided over ranks, as their placement says.', sharded));
+  }
+  if (oddValues > 0) {
+    sentences.push(trans._n('%1 other value differs.', '%1 other values differ.', oddValues));
+  } else if (values > 0) {
+    sentences.push(trans._n('%1 other value is equal.', '%1 other values are equal.', values));
+  }
+  return sentences.join(' ') || trans.__('nothing was compared.');
 }
 
 /** How many elements of a tensor differ, or what else does. */
@@ -135,10 +165,16 @@ export function elementWords(trans: Trans, one: ITensorDifference): string {
   if (one.what === 'missing') {
     return trans.__('missing');
   }
-  if (one.what === 'shape') {
-    return trans.__('another shape or dtype: %1 %2', one.dtype, `[${one.shape.join(', ')}]`);
+  if (one.what !== 'values') {
+    const words = trans.__('%1, not %2', one.found, one.expected || trans.__('as on the others'));
+    return one.what === 'shape' ? trans.__('another shape or dtype: %1', words) : words;
   }
-  return one.compared > 0 ? trans.__('%1 of %2', one.different, one.compared) : trans.__('not compared');
+  if (one.compared === 0) {
+    return trans.__('not compared');
+  }
+  return one.different === 0
+    ? trans.__('after the first %1 of %2, which are equal', one.compared, one.elements)
+    : trans.__('%1 of %2', one.different, one.compared);
 }
 
 /** The greatest difference of an element, in three digits. */
