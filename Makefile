@@ -13,7 +13,7 @@ export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench screenshots clean setup browser slurm
+.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench gpu gpu-wheels screenshots clean setup browser slurm
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -120,6 +120,16 @@ lint: .venv/ready  ## Style, types, import rules, spelling
 
 docs: .venv/ready  ## The site, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+WHEELS ?= wheels
+OUT ?= gpu-results
+PLAN ?= first
+
+gpu:  ## Ask a GPU, on a machine with torch and no network; tests/gpu/README.md
+	PYTHON=$(PYTHON) bash tests/gpu/run.sh $(WHEELS) $(OUT) $(PLAN)
+
+gpu-wheels:  ## What `make gpu` installs, where there is a network
+	PYTHON=$(PYTHON) bash tests/gpu/wheelhouse.sh $(WHEELS)
 
 bench: .venv/ready  ## The figures of docs/benchmarks.md, against rivals in the same run
 	$(BIN)/python -m benchmarks
