@@ -78,15 +78,16 @@ def save(values: Mapping[str, Any], paths: Sequence[str], warm: str = "") -> str
     raise ValueError("no path was given")
 
 
-def load(path: str, *, read_ahead: bool = False) -> dict[str, Any]:
+def load(path: str, *, read_ahead: bool = False, is_trusted: bool = True) -> dict[str, Any]:
     """Read what `save` wrote; arrays are mapped, not copied, and changes to them are private to this process.
 
     Args:
         path: The file.
         read_ahead: Map all pages at once, which is several times faster than one by one if all are used.
+        is_trusted: Whether it comes from this machine; else it may not choose code to run here (restricted.py).
 
     Raises:
-        JupyterDistError: `cannot_receive`, if the file, or something that it refers to, is missing here.
+        JupyterDistError: `cannot_receive`, if the file, or something that it refers to, is missing here or refused.
     """
     try:
         with open(path, "rb") as file:
@@ -101,6 +102,8 @@ def load(path: str, *, read_ahead: bool = False) -> dict[str, Any]:
     if read_ahead:
         with contextlib.suppress(OSError):  # an older kernel
             mapping.madvise(MADV_POPULATE_READ)
+    if not is_trusted:
+        return _load_restricted(memoryview(mapping))
     pieces = _pieces(memoryview(mapping))
     try:
         values: dict[str, Any] = pickle.loads(pieces[0], buffers=pieces[1:])  # noqa: S301  (the user's own data)
@@ -108,6 +111,27 @@ def load(path: str, *, read_ahead: bool = False) -> dict[str, Any]:
         hint = "Define or import it here first."
         raise JupyterDistError("cannot_receive", f"Something is missing here: {err}.", hint) from err
     return values
+
+
+def _load_restricted(view: memoryview) -> dict[str, Any]:
+    from . import restricted  # noqa: PLC0415 - one machine needs none of it
+
+    try:
+        pieces = _pieces(view)
+        values = restricted.loads(pieces[0], pieces[1:])
+        if isinstance(values, dict):
+            return values
+        why = f"it is of type {type(values).__name__}"
+    except restricted.RefusedError as err:
+        raise restricted.refusal(err) from None
+    except JupyterDistError:
+        raise
+    except ImportError as err:
+        message = f"Something is missing here: {err}."
+        raise JupyterDistError("cannot_receive", message, "Install it here first.") from err
+    except Exception as err:  # the bytes are those of another machine
+        why = f"{err!r:.200}"
+    raise JupyterDistError("cannot_receive", f"What the other machine sent cannot be read: {why}.")
 
 
 def write(file: int, pieces: Sequence[memoryview]) -> None:

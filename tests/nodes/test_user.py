@@ -16,7 +16,7 @@ from faults.server import TOKEN, JupyterServer
 from leaks import children_of
 from waits import PATIENCE, until
 
-from jupyter_dist.client import Client
+from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.results.display import TextDisplay
 
 from .twonodes import NODE_VARIABLES
@@ -96,6 +96,36 @@ def test_the_client_pushes_pulls_and_launches_over_nodes(servers):
         assert group.gather("sum(shared) + rank") == {rank: 10 + rank for rank in range(4)}
         assert [node["ranks"] for node in group.model["nodes"]] == ["0-1", "2-3"]
         assert group.model["launcher"] == "external"
+
+
+HOSTILE = """
+import subprocess
+class Hostile:
+    def __reduce__(self): return subprocess.call, (["touch", MARKER],)
+def made(): return Hostile()
+"""
+
+
+def test_a_value_of_another_machine_runs_no_code_in_the_client_unless_it_is_trusted(servers, tmp_path):
+    marker = tmp_path / "marker"
+    with Client.connect(servers[-1].info["url"], TOKEN) as client:
+        group = client.attach("wide")
+        group.run(f"MARKER = {str(marker)!r}\n{HOSTILE}", check=True)
+        asks = (
+            lambda: group.pull("Hostile()", rank=3),
+            lambda: group.gather("[rank, {'x': Hostile()}]", "node:1"),
+            lambda: group.launch(eval, "__import__('__main__').made()", ranks="3"),
+        )
+        for ask in asks:
+            with pytest.raises(JupyterDistError, match=r"needs subprocess\.call, which could run code here") as refused:
+                ask()
+            assert "group.trust_nodes = True" in refused.value.hint
+        assert not marker.exists()
+        state = group.pull("torch.nn.Linear(2, 3).state_dict()", rank=3)
+        assert state["weight"].shape == (3, 2)
+        group.trust_nodes = True
+        assert group.pull("Hostile()", rank=3) == 0
+        assert marker.exists()
 
 
 def test_a_killed_server_costs_a_group_over_nodes_no_line(servers, home):

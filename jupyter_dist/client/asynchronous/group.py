@@ -44,6 +44,7 @@ class AsyncGroup:
         self.client = client
         self.model = model
         self.notices: list[str] = []  # about its nodes, as last heard
+        self.trust_nodes = False  # whether values that pull, gather and launch return from other machines may run code
 
     @property
     def id(self) -> str:
@@ -167,7 +168,7 @@ class AsyncGroup:
         call = await asyncio.to_thread(Call, self.model, function, args, kwargs)
         try:
             result = call.checked(await self.run(call.note, ranks, call=call.request))
-            return await asyncio.to_thread(call.values, result.ranks)
+            return await asyncio.to_thread(call.values, result.ranks, exchange.trusts_ranks(self))
         finally:
             call.close()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from jupyter_dist.client.asynchronous.client import AsyncClient
 from jupyter_dist.client.asynchronous.group import AsyncGroup
+from jupyter_dist.client.calls.exchange import trusts_ranks
 from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
@@ -131,6 +132,19 @@ class Group:
         """Return the number of machines that its ranks are on."""
         return self._group.num_nodes
 
+    @property
+    def trust_nodes(self) -> bool:
+        """Whether values that `pull`, `gather` and `launch` return from other machines may run code here; False.
+
+        Else they are numbers, texts, containers, arrays, tensors and data frames, and what is allowed by
+        `torch.serialization.add_safe_globals`. Values of ranks on this machine may be anything.
+        """
+        return self._group.trust_nodes
+
+    @trust_nodes.setter
+    def trust_nodes(self, trusted: bool) -> None:
+        self._group.trust_nodes = trusted
+
     def ready(self, show: Callable[[str], None] | None = None) -> Group:
         """Wait until its ranks are ready; raises JupyterDistError if its start failed.
 
@@ -232,7 +246,7 @@ class Group:
         with Call(self.model, function, args, kwargs) as call:
             execution = self.begin(call.note, ranks, call=call.request)
             result = call.checked(execution.wait(show_live(states=False)))
-            return call.values(result.ranks)
+            return call.values(result.ranks, trusts_ranks(self._group))
 
     def status(self) -> models.Group:
         """Fetch the Group of docs/api.md."""

@@ -48,7 +48,8 @@ async def gather(
     chosen = parse_ranks(ranks, group.world_size, group.num_nodes)
     with exchange_folders() as folders:
         segments = await _collect(group, names, chosen, folders, timeout_seconds)
-        found = {rank: await asyncio.to_thread(_read, segment) for rank, segment in segments.items()}
+        is_trusted = trusts_ranks(group)
+        found = {rank: await asyncio.to_thread(_read, segment, is_trusted) for rank, segment in segments.items()}
     _give_back(group, segments.values())
     return found
 
@@ -118,8 +119,14 @@ async def _collect(
     return found
 
 
-def _read(segment: Segment) -> dict[str, Any]:
-    return files.load(segment.path, read_ahead=segment.size_bytes >= files.MIN_WARM_BYTES)
+def trusts_ranks(group: AsyncGroup) -> bool:
+    """Whether values of its ranks may run code here: on this machine they run as this user anyway."""
+    return group.trust_nodes or not group.model.get("nodes")
+
+
+def _read(segment: Segment, is_trusted: bool) -> dict[str, Any]:
+    read_ahead = segment.size_bytes >= files.MIN_WARM_BYTES
+    return files.load(segment.path, read_ahead=read_ahead, is_trusted=is_trusted)
 
 
 def _give_back(group: AsyncGroup, segments: Iterable[Segment]) -> None:

@@ -51,9 +51,10 @@ class Call:
         except RankError as err:
             raise RankError(err.message, result, self._hint(err)) from None
 
-    def values(self, ranks: Iterable[int]) -> dict[int, Any]:
+    def values(self, ranks: Iterable[int], is_trusted: bool) -> dict[int, Any]:
         """Return the function's results, by rank."""
-        return {rank: files.load(place_of(self._folders, rank))["value"] for rank in ranks}
+        found = {rank: files.load(place_of(self._folders, rank), is_trusted=is_trusted) for rank in ranks}
+        return {rank: values["value"] for rank, values in found.items()}
 
     def _hint(self, error: RankError) -> str:
         for found in error.errors.values():
