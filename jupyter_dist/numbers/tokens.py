@@ -9,21 +9,30 @@ import math
 import re
 from dataclasses import dataclass
 
-_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+# A number in a word is a whole one: layers.0.attn, layer0.weight, step100.pt and the commit 12e4 have no fraction.
+_NOT_IN_WORD = r"(?<![A-Za-z_])(?<![A-Za-z_]\.)"
+_FRACTION = r"(?:\d+\.\d+(?!\d|\.[A-Za-z_])|\d+\.(?!\w)|(?<![\w.])\.\d+)(?:[eE][-+]?\d+)?"
+_DIGITS = rf"(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)(?:\.\d+)?|{_NOT_IN_WORD}(?:{_FRACTION}|\d+[eE][-+]\d+)|\d+)"
 _TOKEN = re.compile(
     r"\x1b\[[0-9;]*m"
     r"|(?P<bar>(?<=%)\|[^|]*\|)"
-    r"|(?P<clock>\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})"
+    r"|(?P<clock>(?<!\w)0x[0-9a-fA-F]+|\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})"
     rf"|(?P<number>(?:(?<![\w.)\]])[-+])?{_DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))"
     r"(?P<unit>\s?(?:ns|[\u00b5\u03bcu]s|ms|s|min|h)(?![\w/]))?"
 )
+# The libraries of devices by how their names are formed, whoever makes them.
+_VERSION = re.compile(
+    r"\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[\s:=/v-]*\Z", re.IGNORECASE
+)
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_TWO_PARTS = re.compile(r"[0-9]+\.[0-9]+")
+MAX_BEFORE = 20
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
 class Token:
-    """What may differ between lines that are alike: a number, a clock (no mean) or a progress bar."""
+    """What may differ between lines that are alike: a number, a clock (or version, address: no mean), a bar."""
 
     kind: str
     text: str
@@ -50,14 +59,16 @@ def tokenize(text: str) -> tuple[tuple[str, ...], tuple[Token, ...]]:
     for match in _TOKEN.finditer(text):
         if match.lastgroup is not None:
             words.append(text[end : match.start()])
-            tokens.append(_token(match))
+            tokens.append(_token(match, text[: match.start()]))
             end = match.end()
     return (*words, text[end:]), tuple(tokens)
 
 
-def _token(match: re.Match[str]) -> Token:
+def _token(match: re.Match[str], before: str) -> Token:
     if match["number"] is None:
         return Token("bar" if match["bar"] else "clock", match[0])
+    if match["unit"] is None and _TWO_PARTS.fullmatch(match[0]) and _VERSION.search(before[-MAX_BEFORE:]):
+        return Token("clock", match[0])
     unit = re.sub("[\u00b5\u03bc]", "u", (match["unit"] or "").strip())
     return Token("number", match[0], value_of(match["number"]) * _SECONDS.get(unit, 1.0), unit)
 

@@ -6,7 +6,7 @@
 
 /** What may differ between ranks in lines that are alike. */
 export interface IToken {
-  /** A clock is a time of day, a duration such as 0:42, a date or a version: it has an order, but no mean. */
+  /** A clock is a time of day, a duration such as 0:42, a date, a version or an address: it has an order, but no mean. */
   kind: 'number' | 'clock' | 'bar';
   text: string;
   /** In seconds if it has a unit of time; NaN for "nan", a clock and a bar. */
@@ -24,11 +24,19 @@ export interface ITokens {
 
 const COLOR = String.raw`\x1b\[[0-9;]*m`;
 const BAR = String.raw`(?<bar>(?<=%)\|[^|]*\|)`;
-const CLOCK = String.raw`(?<clock>\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})`;
-const DIGITS = String.raw`(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?`;
+const CLOCK = String.raw`(?<clock>(?<!\w)0x[0-9a-fA-F]+|\d+(?::\d\d)+(?:[.,]\d+)?|\d+(?:[.-]\d+){2,})`;
+// A number in a word is a whole one: layers.0.attn, layer0.weight, step100.pt and the commit 12e4 have no fraction.
+const NOT_IN_WORD = String.raw`(?<![A-Za-z_])(?<![A-Za-z_]\.)`;
+const FRACTION = String.raw`(?:\d+\.\d+(?!\d|\.[A-Za-z_])|\d+\.(?!\w)|(?<![\w.])\.\d+)(?:[eE][-+]?\d+)?`;
+const DIGITS = String.raw`(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|${NOT_IN_WORD}(?:${FRACTION}|\d+[eE][-+]\d+)|\d+)`;
 const NUMBER = String.raw`(?<number>(?:(?<![\w.)\]])[-+])?${DIGITS}|(?<!\w)(?:nan|[-+]?inf)(?!\w))`;
 const UNIT = String.raw`(?<unit>\s?(?:ns|[µμu]s|ms|s|min|h)(?![\w/]))?`;
 const PATTERN = new RegExp(`${COLOR}|${BAR}|${CLOCK}|${NUMBER}${UNIT}`, 'g');
+
+/** The libraries of devices by how their names are formed, whoever makes them. */
+const VERSION = /\b(?:cud[a-z]+|[a-z]*ccl|rocm|driver|numpy|python|release|torch|version)[\s:=/v-]*$/i;
+const TWO_PARTS = /^[0-9]+\.[0-9]+$/;
+const MAX_BEFORE = 20;
 
 const SECONDS: Record<string, number> = {
   ns: 1e-9,
@@ -45,7 +53,7 @@ export function tokenize(line: string): ITokens {
   const tokens: IToken[] = [];
   let end = 0;
   for (const match of line.matchAll(PATTERN)) {
-    const token = tokenOf(match.groups!);
+    const token = tokenOf(match.groups!, line.slice(Math.max(0, match.index - MAX_BEFORE), match.index));
     if (token) {
       words.push(line.slice(end, match.index));
       tokens.push(token);
@@ -61,11 +69,14 @@ export function isDecimal({ kind, text, value, unit }: IToken): boolean {
   return kind === 'number' && (unit !== '' || /[.eE]/.test(text) || !Number.isFinite(value));
 }
 
-function tokenOf(groups: Record<string, string | undefined>): IToken | null {
+function tokenOf(groups: Record<string, string | undefined>, before: string): IToken | null {
   const { bar, clock, number, unit = '' } = groups;
   if (number === undefined) {
     const text = bar ?? clock;
     return text === undefined ? null : { kind: bar ? 'bar' : 'clock', text, value: NaN, unit: '' };
+  }
+  if (unit === '' && TWO_PARTS.test(number) && VERSION.test(before)) {
+    return { kind: 'clock', text: number, value: NaN, unit: '' };
   }
   const name = unit.trim().replace(/[µμ]/, 'u');
   const value = valueOf(number) * (SECONDS[name] ?? 1);
