@@ -45,8 +45,8 @@ def test_test_files_that_are_in_no_package_have_names_of_their_own():
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_can_be_seen_at_once(path):
     text = path.read_text()
-    # A list of types is one idea, however many there are.
-    assert text.count("\n") <= (500 if path.match("protocol/models.py") else 400)
+    # From 400 lines on: is it one idea? Nothing is cut to stay below a number, and no idea needs as many as this.
+    assert text.count("\n") <= 600
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno - node.lineno < 60, node.name

@@ -24,6 +24,8 @@ class Backend:
     interface_variable: str  # names the network interface it uses
     address_variables: tuple[str, ...] = ()  # variables that would let other machines take part
     environment: Mapping[str, str] = field(default_factory=dict)  # what ranks need to be interrupted and watched
+    host_variable: str | None = None  # names the host of a rank: it refuses two ranks of one host on the same device
+    shared_environment: Mapping[str, str] = field(default_factory=dict)  # what ranks on the same device need besides
     lost_signs: tuple[str, ...] = ()  # what torch says of a collective whose communicator or peer is gone
     timeout_signs: tuple[str, ...] = ()  # and of one that timed out
 
@@ -38,6 +40,7 @@ class Accelerator:
     backends: tuple[str, ...]  # the first is the default
     built_as: str | None  # the name of its version in torch/version.py; None if there is none
     visible_devices: str | None  # the variable that has the group's devices
+    order: Mapping[str, str] = field(default_factory=dict)  # variables that make it count devices as its reader does
     hide: Mapping[str, str] = field(default_factory=dict)  # variables that hide it from ranks of a CPU group
     zygote_environment: Mapping[str, str] = field(default_factory=dict)  # keeps the zygote from initializing it
     reader: str | None = None  # module:class of its device reader in the server
@@ -58,6 +61,7 @@ _ROWS = (
         backends=("nccl", "gloo"),
         built_as="cuda",
         visible_devices="CUDA_VISIBLE_DEVICES",
+        order={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"},  # by default the fastest comes first
         hide={"CUDA_VISIBLE_DEVICES": ""},
         # Makes torch.cuda.is_available() ask NVML, which does not initialize CUDA, so that forking stays possible.
         zygote_environment={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
@@ -126,6 +130,8 @@ BACKENDS: Mapping[str, Backend] = {
                 "remote process exit",
                 "Connection closed by remote peer",
             ),
+            host_variable="NCCL_HOSTID",
+            shared_environment={"NCCL_MULTI_RANK_GPU_ENABLE": "1"},  # NCCL 2.30 asks for it, 2.28 does not know it
             timeout_signs=("NCCL operation timed out", "Watchdog caught collective operation timeout", "Wait timeout"),
         ),
         Backend("xccl", "CCL_KVS_IFACE", ("FI_TCP_IFACE",)),

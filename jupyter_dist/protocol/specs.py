@@ -64,6 +64,7 @@ class GroupSpec(Spec):
     backend: str
     cwd: str
     devices: list[int] = field(default_factory=list)  # indices of the accelerator, one per rank of a node
+    device_names: list[str] = field(default_factory=list)  # what its driver calls them, if the server has asked it
     env: dict[str, str] = field(default_factory=dict)
     preload: list[str] = field(default_factory=list)  # modules the zygote imports besides torch and IPython
     start_timeout_seconds: float = 120.0
@@ -80,6 +81,11 @@ class GroupSpec(Spec):
     def is_on_nodes(self) -> bool:
         """Whether its ranks are processes of node agents, not of its own agent."""
         return self.launcher != LOCAL or self.num_nodes > 1
+
+    @property
+    def shares_devices(self) -> bool:
+        """Whether several of its ranks run on the same device."""
+        return len(set(self.devices)) < len(self.devices)
 
     @property
     def ranks_per_node(self) -> int:
@@ -106,6 +112,7 @@ class RankSpec(Spec):
     env: dict[str, str] = field(default_factory=dict)  # the rank's extra environment, including torchrun's
     join_timeout_seconds: float = 60.0
     node: int | None = None  # which of the group's machines; None: it has only one
+    device_index: int | None = None  # of the machine, if the variable of visible devices has names
     store_socket: str = ""  # where the node agent takes the requests to stores `link:NAME`
 
 

@@ -251,8 +251,8 @@ class Rank:
 def gpu_id(spec: RankSpec) -> int | str | None:
     """Return the machine's index of the device, or its name, where an engine gives names; None on CPU."""
     variable = ACCELERATORS[spec.accelerator].visible_devices
-    if variable is None:
-        return None
+    if spec.device_index is not None or variable is None:
+        return spec.device_index
     found = spec.env[variable].split(",")[spec.local_rank]
     return int(found) if found.isdigit() else found
 

@@ -27,7 +27,9 @@ MINE, MINE_TOO, THEIRS, HIDDEN = 4242, 4243, 7_654_321, 7_654_322
 
 
 class NVMLError(Exception):
-    pass
+    def __init__(self, value=3):  # NVML_ERROR_NOT_SUPPORTED
+        super().__init__({3: "Not Supported", 15: "GPU is lost", 16: "GPU requires reset"}[value])
+        self.value = value
 
 
 def not_supported(*arguments):
@@ -52,8 +54,15 @@ def nvml(**replaced):
         "nvmlDeviceGetEnforcedPowerLimit": lambda handle: 700000,
         "nvmlDeviceGetComputeRunningProcesses": lambda handle: processes[handle],
         "nvmlDeviceGetGraphicsRunningProcesses": lambda handle: [],
+        "nvmlDeviceGetMigMode": not_supported,
     }
-    return SimpleNamespace(NVMLError=NVMLError, NVML_TEMPERATURE_GPU=0, **{**functions, **replaced})
+    numbers = {
+        "NVML_TEMPERATURE_GPU": 0,
+        "NVML_DEVICE_MIG_ENABLE": 1,
+        "NVML_ERROR_GPU_IS_LOST": 15,
+        "NVML_ERROR_RESET_REQUIRED": 16,
+    }
+    return SimpleNamespace(NVMLError=NVMLError, **{**numbers, **functions, **replaced})
 
 
 def owner(pid):
@@ -112,12 +121,79 @@ def test_what_a_device_does_not_tell_is_null(function, fields):
     assert [name for name, value in device.items() if value is None] == fields
 
 
+def usable(module, monkeypatch, **environment):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return asyncio.run(DeviceReader({"cuda": NvmlReader(lambda: module)}).usable("cuda"))["cuda"]
+
+
+FIRST, SECOND = (f"GPU-6f3c4d1e-8a1b-2f6e-9d7a-0c5b3e2a1f0{index}" for index in (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("value", "devices"),
+    [
+        ("1", {1: SECOND}),
+        ("1,0", {1: SECOND, 0: FIRST}),
+        (f"{SECOND},0", {1: SECOND, 0: FIRST}),
+        ("", {}),
+        ("0,7,1", {0: FIRST}),
+        ("NoDevFiles", {}),
+    ],
+)
+def test_the_servers_own_environment_says_which_devices_ranks_may_use(monkeypatch, value, devices):
+    assert usable(nvml(), monkeypatch) == {0: FIRST, 1: SECOND}
+    assert list(usable(nvml(), monkeypatch, CUDA_VISIBLE_DEVICES=value).items()) == list(devices.items())
+
+
+@pytest.mark.parametrize("ask", ["nvmlDeviceGetHandleByIndex", "nvmlDeviceGetMemoryInfo"])
+@pytest.mark.parametrize("code", [15, 16])
+def test_a_lost_device_is_named_and_the_others_stay(monkeypatch, ask, code):
+    whole = getattr(nvml(), ask)
+
+    def lost(index):
+        if index == 0:
+            raise NVMLError(code)
+        return whole(index)
+
+    module = nvml(**{ask: lost})
+    first, second = read(module)["devices"]
+    assert (first["index"], first["uuid"]) == (0, None)
+    assert first["name"] in ("does not respond: GPU is lost", "does not respond: GPU requires reset")
+    assert (second["index"], second["uuid"]) == (1, SECOND)
+    assert usable(module, monkeypatch) == {1: SECOND}
+
+
+def test_parts_of_a_device_are_devices(monkeypatch):
+    """Shapes of nvidia-ml-py; by hand, MIG was not seen yet."""
+    names = {"a": b"MIG-11111111-2222", "b": b"MIG-33333333-4444"}
+    whole = nvml()
+
+    def part(handle, number):
+        if number > 1:
+            raise NVMLError
+        return "ab"[number]
+
+    module = nvml(
+        nvmlDeviceGetMigMode=lambda handle: [1 if handle == 0 else 0, 0],
+        nvmlDeviceGetMaxMigDeviceCount=lambda handle: 7,
+        nvmlDeviceGetMigDeviceHandleByIndex=part,
+        nvmlDeviceGetUUID=lambda handle: names.get(handle) or whole.nvmlDeviceGetUUID(handle),
+        nvmlDeviceGetUtilizationRates=not_supported,
+        nvmlDeviceGetComputeRunningProcesses=lambda handle: [],
+    )
+    assert usable(module, monkeypatch) == {0: "MIG-11111111-2222", 1: "MIG-33333333-4444", 2: SECOND}
+    assert [found["uuid"] for found in read(module)["devices"]] == ["MIG-11111111-2222", "MIG-33333333-4444", SECOND]
+    assert usable(module, monkeypatch, CUDA_VISIBLE_DEVICES="MIG-3333") == {1: "MIG-33333333-4444"}
+
+
 def test_a_machine_without_a_driver_has_no_devices_and_no_error():
     def fail():
         raise OSError("libnvidia-ml.so.1: cannot open shared object file")
 
     reader = DeviceReader({"cuda": NvmlReader(fail), "rocm": AmdSmiReader(fail)})
-    assert asyncio.run(reader.indices()) == {"cuda": [], "rocm": []}
+    assert asyncio.run(reader.usable()) == {"cuda": {}, "rocm": {}}
     shown = asyncio.run(reader.read(lambda pid: None))
     assert shown["devices"] == shown["problems"] == []
     assert not shown["processes_hidden"]
@@ -304,9 +380,9 @@ def test_a_driver_that_hangs_is_named_and_holds_up_nothing_else():
         try:
             first = await reader.read(lambda pid: None)
             with pytest.raises(JupyterDistError) as raised:
-                await reader.indices()
+                await reader.usable()
             assert (raised.value.code, hanging.asked) == ("timed_out", 1)
-            assert await reader.indices("rocm") == {"rocm": [0, 1]}
+            assert await reader.usable("rocm") == {"rocm": {0: "0", 1: "1"}}
             return first
         finally:
             hanging.answers.set()
@@ -322,15 +398,15 @@ def test_a_driver_that_answers_again_is_read_again():
     async def main():
         source = DeviceReader({"cuda": hanging}, seconds=0.05)
         with pytest.raises(JupyterDistError):
-            await source.indices()
+            await source.usable()
         hanging.answers.set()
         while True:  # until the thread of the first reading has ended
             try:
-                return await source.indices()
+                return await source.usable()
             except JupyterDistError:
                 await asyncio.sleep(0.01)
 
-    assert asyncio.run(main()) == {"cuda": [0]}
+    assert asyncio.run(main()) == {"cuda": {0: "0"}}
 
 
 class Slow(DeviceSource):
@@ -346,8 +422,8 @@ def test_who_asks_while_a_driver_is_read_waits_for_its_turn():
 
     async def main():
         reader = DeviceReader({"cuda": Slow()}, seconds=60)
-        return await asyncio.gather(reader.indices(), reader.read(lambda pid: None), reader.indices())
+        return await asyncio.gather(reader.usable(), reader.read(lambda pid: None), reader.usable())
 
     first, shown, second = asyncio.run(main())
-    assert first == second == {"cuda": [0]}
+    assert first == second == {"cuda": {0: "0"}}
     assert shown["problems"] == []

@@ -16,8 +16,12 @@ CUDA = dataclasses.replace(CPU, name="cuda", python="/opt/cuda/bin/python", acce
 def resolve(tmp_path):
     def resolve(environment=CUDA, available=(0, 1, 2, 3), taken=(), **fields):
         defaults = GroupDefaults(root_dir=str(tmp_path), world_size=3)
-        indices = available if isinstance(available, dict) else {"cuda": list(available)}
-        return build_spec("g-1", resolve_spec(WantedGroup(**fields), environment, indices, defaults, taken))
+        found = available if isinstance(available, dict) else {"cuda": available}
+        usable = {
+            name: dict(zip(some, map(str, some), strict=True)) if not isinstance(some, dict) else some
+            for name, some in found.items()
+        }
+        return build_spec("g-1", resolve_spec(WantedGroup(**fields), environment, usable, defaults, taken))
 
     return resolve
 
@@ -70,7 +74,6 @@ def test_cpu_ranks(resolve):
     ("fields", "code", "word"),
     [
         ({"devices": [4]}, "bad_devices", "device 4"),
-        ({"devices": [1, 1]}, "bad_devices", "twice"),
         ({"devices": []}, "bad_devices", "empty"),
         ({"devices": 5}, "bad_devices", "5 devices"),
         ({"devices": 0}, "bad_devices", "0 devices"),
@@ -104,3 +107,31 @@ def test_directories(resolve, tmp_path):
     assert resolve(cwd=str(tmp_path / "lab")).cwd == str(tmp_path / "lab")
     assert resolve(notebook="lab/n.ipynb").cwd == str(tmp_path / "lab")
     assert resolve(notebook="lab/n.ipynb", cwd=".").cwd == str(tmp_path)
+
+
+def test_devices_have_the_names_that_the_driver_gave(resolve):
+    """CUDA counts devices in another order than the sidebar unless it gets their names."""
+    available = {"cuda": {2: "GPU-c", 3: "GPU-d"}}
+    spec = resolve(available=available)
+    assert (spec.devices, spec.device_names, spec.world_size) == ([2, 3], ["GPU-c", "GPU-d"], 2)
+    spec = resolve(available=available, devices=[3])
+    assert (spec.devices, spec.device_names) == ([3], ["GPU-d"])
+    assert resolve(devices=2).device_names == []
+
+
+def test_a_server_with_some_of_the_devices_says_so(resolve, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    with pytest.raises(JupyterDistError, match="There is no device 0") as raised:
+        resolve(available={"cuda": {2: "GPU-c", 3: "GPU-d"}}, devices=[0])
+    assert raised.value.hint.startswith("The server was started with CUDA_VISIBLE_DEVICES='2,3'. Devices: 2, 3.")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(JupyterDistError, match="no CUDA device that the server may use") as raised:
+        resolve(available={"cuda": {}}, accelerator="cuda")
+    assert "CUDA_VISIBLE_DEVICES=''" in raised.value.hint
+
+
+def test_a_device_that_is_listed_twice_has_two_ranks(resolve):
+    spec = resolve(devices=[1, 1])
+    assert (spec.devices, spec.world_size, spec.shares_devices) == ([1, 1], 2, True)
+    with pytest.raises(JupyterDistError, match="twice"):
+        resolve(devices=[0, 0], launcher="external", num_nodes=2, accelerator="cuda")

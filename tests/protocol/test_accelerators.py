@@ -2,7 +2,8 @@
 
 import pytest
 
-from jupyter_dist.agent.processes.environment import rank_environment
+from jupyter_dist.agent.group.conditions import conditions
+from jupyter_dist.agent.processes.environment import rank_environment, rank_spec
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.specs import GroupSpec
 
@@ -53,3 +54,33 @@ def test_what_torch_was_built_for_is_read_by_its_own_names():
     versions = {"cuda": None, "hip": "6.4.43482", "xpu": None}
     assert accelerators.built_for(versions) == {"rocm": "6.4.43482"}
     assert accelerators.built_for({}) == {}
+
+
+def test_devices_are_passed_by_the_names_of_their_driver():
+    spec = GroupSpec("g-1", "train", 2, "cuda", "nccl", "/", [1, 0], ["GPU-b", "GPU-a"])
+    found = rank_spec(spec, 1, "", 0, MASTER)
+    assert (found.env["CUDA_VISIBLE_DEVICES"], found.env["CUDA_DEVICE_ORDER"]) == ("GPU-b,GPU-a", "PCI_BUS_ID")
+    assert (found.device, found.device_index, found.env["LOCAL_RANK"]) == ("cuda:1", 0, "1")
+
+
+def test_ranks_on_one_device_are_hosts_of_their_own():
+    """NCCL takes two ranks of one host on one device for a mistake."""
+    spec = GroupSpec("g-1", "train", 3, "cuda", "nccl", "/", [0, 0, 1], ["GPU-a", "GPU-a", "GPU-b"])
+    found = [rank_spec(spec, rank, "", 0, MASTER) for rank in range(3)]
+    assert [one.env["CUDA_VISIBLE_DEVICES"] for one in found] == ["GPU-a", "GPU-a", "GPU-b"]
+    assert len({one.env["NCCL_HOSTID"] for one in found}) == 3
+    assert {(one.device, one.local_rank, one.local_world_size, one.env["LOCAL_RANK"]) for one in found} == {
+        ("cuda:0", 0, 1, "0")
+    }
+    assert [(one.env["GROUP_RANK"], one.env["GROUP_WORLD_SIZE"]) for one in found] == [
+        (str(rank), "3") for rank in range(3)
+    ]
+    assert [one.device_index for one in found] == [0, 0, 1]
+    assert "share a CUDA device" in " ".join(conditions(spec))
+
+
+@pytest.mark.parametrize(("mib", "is_told"), [(64, True), (1024, False)])
+def test_a_small_shared_memory_is_told_at_the_start(mib, is_told):
+    spec = GroupSpec("g-1", "train", 2, "cpu", "gloo", "/")
+    assert ("--shm-size" in " ".join(conditions(spec, mib << 20))) == is_told
+    assert conditions(GroupSpec("g-1", "train", 2, "cpu", "gloo", "/", launcher="external"), mib << 20) == []

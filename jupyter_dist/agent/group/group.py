@@ -26,6 +26,7 @@ from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
 from .comms import Comms
+from .conditions import conditions
 from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
@@ -63,6 +64,7 @@ class Group:
         self.state: GroupState = "starting"
         self.generation = 0
         self.note: str | None = None
+        self._conditions = conditions(spec)
         self.error: JupyterDistError | None = None
         self.started_at = time.time()
         self.ready_seconds: float | None = None
@@ -309,7 +311,7 @@ class Group:
             "spec": self.spec.to_dict(),
             "generation": self.generation,
             "disk": self.journal.disk or None,
-            "note": " ".join(filter(None, (self.note, self.journal.disk))) or None,
+            "note": " ".join(filter(None, (self.note, self.journal.disk, *self._conditions))) or None,
             "error": self.error.to_dict() if self.error else None,
             "started_at": self.started_at,
             "ready_seconds": self.ready_seconds,

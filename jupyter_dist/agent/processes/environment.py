@@ -60,8 +60,25 @@ def _device_environment(spec: GroupSpec) -> dict[str, str]:
         return {"ACCELERATE_USE_CPU": "1", **accelerators.without_devices()}
     # The full list on every rank: Fabric indexes it by LOCAL_RANK. A group with devices may use gloo, and user code
     # may create another process group: the default backend's variables are set in both cases.
-    backend = accelerators.BACKENDS[accelerators.ACCELERATORS[spec.accelerator].backends[0]]
-    return {visible: ",".join(map(str, spec.devices)), **backend.environment}
+    row = accelerators.ACCELERATORS[spec.accelerator]
+    names = spec.device_names or list(map(str, spec.devices))
+    return {visible: ",".join(names), **row.order, **accelerators.BACKENDS[row.backends[0]].environment}
+
+
+def shared_device_environment(spec: GroupSpec, rank: int) -> dict[str, str]:
+    """Return the variables of a rank whose device other ranks of the group use, too.
+
+    It sees its own device alone and is a host of its own, as far as its backend and torchrun's variables are concerned.
+    Seen with NCCL 2.28 on one H200 (docs/gpu.md).
+    """
+    row = accelerators.ACCELERATORS[spec.accelerator]
+    names = spec.device_names or list(map(str, spec.devices))
+    alone = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": str(rank), "NODE_RANK": str(rank)}
+    environment = {**alone, "GROUP_WORLD_SIZE": str(spec.world_size), str(row.visible_devices): names[rank]}
+    for backend in map(accelerators.BACKENDS.__getitem__, row.backends):
+        if backend.host_variable is not None:
+            environment |= {backend.host_variable: f"{spec.group_id}-{rank}", **backend.shared_environment}
+    return environment
 
 
 def node_devices(spec: RankSpec, environment: Mapping[str, str], num_seen: int) -> dict[str, str]:
@@ -86,22 +103,29 @@ def node_devices(spec: RankSpec, environment: Mapping[str, str], num_seen: int) 
 def rank_spec(spec: GroupSpec, rank: int, store_path: str, generation: int, master: tuple[str, int] | None) -> RankSpec:
     """Return the spec of a rank's process."""
     node, local_rank = divmod(rank, spec.ranks_per_node)
+    environment = rank_environment(spec, rank, master, generation)
+    device_index = spec.devices[local_rank] if spec.device_names else None
+    local_world_size = spec.ranks_per_node
+    if spec.shares_devices:
+        environment |= shared_device_environment(spec, rank)
+        local_rank, local_world_size = 0, 1
     return RankSpec(
         group_id=spec.group_id,
         group_name=spec.name,
         rank=rank,
         local_rank=local_rank,
         world_size=spec.world_size,
-        local_world_size=spec.ranks_per_node,
+        local_world_size=local_world_size,
         accelerator=spec.accelerator,
         backend=spec.backend,
         device=accelerators.device_of(spec.accelerator, local_rank),
         cwd=spec.cwd,
         store_path=store_path,
         generation=generation,
-        env=rank_environment(spec, rank, master, generation),
+        env=environment,
         join_timeout_seconds=spec.start_timeout_seconds,
         node=node if spec.is_on_nodes else None,
+        device_index=device_index,
     )
 
 

@@ -112,7 +112,7 @@ def devices_line(group: models.Group) -> str:
 
 def gpu_id(group: models.Group, rank: models.Rank) -> int | None:
     """Return the index of the rank's device, on nodes in what each was given; None on CPU."""
-    return int(group["devices"][rank["local_rank"]]) if group["devices"] else None
+    return int(group["devices"][rank["rank"] % len(group["devices"])]) if group["devices"] else None
 
 
 def debug_text(client: Client, groups: Iterable[Group], mode: str) -> str:

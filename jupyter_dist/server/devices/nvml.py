@@ -28,19 +28,27 @@ class NvmlReader(LibrarySource):
         super().__init__(load)
 
     def count(self) -> int:
-        """Return the number of devices."""
+        """Return the number of devices; a device that is divided into parts (MIG) counts as its parts."""
         nvml = self.library()
-        return int(nvml.nvmlDeviceGetCount()) if nvml is not None else 0
+        return len(_handles(nvml)) if nvml is not None else 0
+
+    def names(self) -> list[str | None]:
+        """Return the UUID of each device, because CUDA may count them in another order; None for one that is lost."""
+        nvml = self.library()
+        handles = _handles(nvml) if nvml is not None else []
+        return [None if lost else _text(_value(nvml, nvml.nvmlDeviceGetUUID, handle)) for handle, lost in handles]
 
     def read(self) -> list[dict[str, Any]]:
         """The devices of docs/api.md; `processes` still hold every user's, with pid and bytes alone."""
         nvml = self.library()
         if nvml is None:
             return []
-        return [self._device(nvml, index) for index in range(self.count())]
+        return [
+            device(index, name=f"does not respond: {lost}") if lost else self._device(nvml, index, handle)
+            for index, (handle, lost) in enumerate(_handles(nvml))
+        ]
 
-    def _device(self, nvml: Nvml, index: int) -> dict[str, Any]:
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    def _device(self, nvml: Nvml, index: int, handle: Any) -> dict[str, Any]:
         memory = _value(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
         utilization = _value(nvml, nvml.nvmlDeviceGetUtilizationRates, handle)
         power = _value(nvml, nvml.nvmlDeviceGetPowerUsage, handle)
@@ -65,6 +73,40 @@ class NvmlReader(LibrarySource):
                 # A process that computes and draws is in both lists, with the same memory.
                 found[int(process.pid)] = process.usedGpuMemory
         return [{"pid": pid, "memory_bytes": used} for pid, used in sorted(found.items())]
+
+
+def _handles(nvml: Nvml) -> list[tuple[Any, str | None]]:
+    """Return the handle of each device that ranks could use, and the driver's reason if it does not respond."""
+    found: list[tuple[Any, str | None]] = []
+    for index in range(int(nvml.nvmlDeviceGetCount())):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        except nvml.NVMLError as err:
+            found.append((None, str(err) or type(err).__name__))
+            continue
+        lost = _why_lost(nvml, handle)
+        found += [(handle, lost)] if lost else [(part, None) for part in _parts(nvml, handle) or [handle]]
+    return found
+
+
+def _why_lost(nvml: Nvml, handle: Any) -> str | None:
+    """Return the driver's reason if a device fell off the bus or has to be reset; None if it responds."""
+    try:
+        nvml.nvmlDeviceGetMemoryInfo(handle)
+    except nvml.NVMLError as err:
+        if getattr(err, "value", None) in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED):
+            return str(err) or type(err).__name__
+    return None
+
+
+def _parts(nvml: Nvml, handle: Any) -> list[Any]:
+    """Return the parts of a device that is divided (MIG); none if it is not."""
+    mode = _value(nvml, nvml.nvmlDeviceGetMigMode, handle)
+    if not mode or mode[0] != nvml.NVML_DEVICE_MIG_ENABLE:
+        return []
+    number = _value(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
+    parts = (_value(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index) for index in range(number))
+    return [part for part in parts if part is not None]
 
 
 def process_owner(pid: int) -> tuple[int, str] | None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import psutil
 
 from jupyter_dist.protocol import machine
-from jupyter_dist.protocol.accelerators import ACCELERATORS
+from jupyter_dist.protocol.accelerators import ACCELERATORS, given_devices
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server import points
 from jupyter_dist.system.limits import within
@@ -65,9 +65,14 @@ class TimedSource:
         self._asked: concurrent.futures.Future[Any] | None = None
         self._turn = asyncio.Lock()  # held no longer than these seconds
 
-    async def count(self) -> int:
-        """How many devices there are. Raises JupyterDistError `timed_out`, `bad_devices`."""
-        return await self._ask(self._source.count)
+    async def usable(self) -> dict[int, str]:
+        """Return the devices that ranks may use, by index, with their names. Raises `timed_out`, `bad_devices`."""
+        names = await self._ask(self._source.names)
+        there = {index: name for index, name in enumerate(names) if name is not None}
+        if self.name not in ACCELERATORS:  # of another package
+            return there
+        given = given_devices(self.name, os.environ, len(names))
+        return there if given is None else _only(there, given)
 
     async def read(self) -> list[dict[str, Any]]:
         """All devices. Raises JupyterDistError `timed_out`, `bad_devices`."""
@@ -113,15 +118,17 @@ class DeviceReader:
         self._reading: tuple[list[dict[str, Any]], machine.Host, list[str]] | None = None
         self._read_at = float("-inf")
 
-    async def indices(self, accelerator: str = "auto") -> dict[str, list[int]]:
-        """The indices of all devices of this accelerator, or of all that there are; by accelerator.
+    async def usable(self, accelerator: str = "auto") -> dict[str, dict[int, str]]:
+        """Return the devices that ranks may use, of this accelerator or of all: their names by index, by accelerator.
+
+        Those that the server's environment leaves to it, in that order: on a shared machine others have the rest.
 
         Raises:
             JupyterDistError: `timed_out` or `bad_devices`, when a driver does not say.
         """
         asked = [source for source in self._sources if accelerator in ("auto", source.name)]
-        counts = await asyncio.gather(*(source.count() for source in asked))
-        return {source.name: list(range(count)) for source, count in zip(asked, counts, strict=True)}
+        found = await asyncio.gather(*(source.usable() for source in asked))
+        return {source.name: devices for source, devices in zip(asked, found, strict=True)}
 
     async def read(self, rank_of_pid: RankOfPid) -> machine.Devices:
         """Return devices and host; only the user's own processes are named."""
@@ -173,6 +180,19 @@ class DeviceReader:
                 }
             )
         return cast("machine.Device", {**device, "processes": own})
+
+
+def _only(there: Mapping[int, str], given: list[str]) -> dict[int, str]:
+    """Return the devices that are given by index, by name or by the beginning of a name."""
+    found: dict[int, str] = {}
+    for word in given:
+        for index, name in there.items():
+            if word == str(index) or (not word.isdigit() and name.startswith(word)):
+                found.setdefault(index, name)
+                break
+        else:
+            return found  # as drivers do: what comes after a device that is not there is not visible
+    return found
 
 
 def _in_thread(ask: Callable[[], T]) -> concurrent.futures.Future[T]:

@@ -46,6 +46,10 @@ class DeviceSource(ABC):
         """Return the number of devices; override it if there is a cheaper way than `read`."""
         return len(self.read())
 
+    def names(self) -> list[str | None]:
+        """Return what the variable of visible devices calls each device; None for one that cannot be used."""
+        return list(map(str, range(self.count())))
+
 
 class LibrarySource(DeviceSource):
     """Reads through an optional library, loaded on first use; no devices, without an error, if there is no driver."""

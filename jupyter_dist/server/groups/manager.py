@@ -188,11 +188,11 @@ class GroupManager:
 
     async def _start(self, request: WantedGroup, key: str | None = None) -> ManagedGroup:
         environment = await self.environments.get(request.environment, request.python)
-        indices = await self.devices.indices(request.accelerator)
+        devices = await self.devices.usable(request.accelerator)
         while request.name in self._starting:  # who is told that the name is taken can attach to its group
             await self._starting[request.name].wait()
         launcher = None if request.launcher in (LOCAL, EXTERNAL) else self.launchers.get(request.launcher)
-        fields = resolve_spec(request, environment, indices, self._defaults, self._taken_names())
+        fields = resolve_spec(request, environment, devices, self._defaults, self._taken_names())
         options = launcher.check(request.launcher_options, fields["num_nodes"]) if launcher else {}
         name, is_on_nodes = fields["name"], request.launcher != LOCAL
         self._starting[name] = asyncio.Event()
@@ -232,7 +232,7 @@ class GroupManager:
     async def prepare(self, python: str, environ: str) -> None:
         """Start the agent that a client's first start will claim, and read the devices, before it asks for them."""
         try:
-            environment, _ = await asyncio.gather(self.environments.get(None, python), self.devices.indices("auto"))
+            environment, _ = await asyncio.gather(self.environments.get(None, python), self.devices.usable("auto"))
             await self._warm.warm(_of_client(environment, environ), PREPARED_SECONDS)
         except JupyterDistError as err:  # the client that starts a group is told
             log.warning("jupyter_dist: nothing is prepared: %s", err)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from jupyter_dist.protocol.requests import MAX_CPU_RANKS, MAX_GROUP_RANKS
 from jupyter_dist.protocol.specs import HEAD_VARIABLE, LOCAL, GroupSpec
 from jupyter_dist.server.environments.environments import Environment
 from jupyter_dist.system.processes import read_process
+
+Devices = Mapping[str, Mapping[int, str]]  # by accelerator, the names of devices by their index
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -74,7 +77,7 @@ class WantedGroup:
 def resolve_spec(
     request: WantedGroup,
     environment: Environment,
-    indices: Mapping[str, Sequence[int]],
+    usable: Devices,
     defaults: GroupDefaults,
     taken_names: Sequence[str],
 ) -> dict[str, Any]:
@@ -83,7 +86,7 @@ def resolve_spec(
     Args:
         request: the request.
         environment: where the group is to run.
-        indices: the devices of this machine, by accelerator.
+        usable: the devices of this machine that ranks may use.
         defaults: the defaults for missing fields.
         taken_names: names that other groups have.
 
@@ -95,8 +98,8 @@ def resolve_spec(
         accelerator = _accelerator_of_nodes(request, environment)
         num_nodes, per_node, devices = _nodes(request, accelerator, defaults)
     else:
-        num_nodes, accelerator = 1, _accelerator(request, environment, indices)
-        devices = _devices(request, indices[accelerator.name]) if accelerator.has_devices else []
+        num_nodes, accelerator = 1, _accelerator(request, environment, usable)
+        devices = _devices(request, usable[accelerator.name], accelerator) if accelerator.has_devices else []
         per_node = len(devices) or _num_ranks(request, defaults)
     return {
         "name": _name(request.name, taken_names),
@@ -108,6 +111,7 @@ def resolve_spec(
         "backend": _backend(request.backend, accelerator),
         "cwd": _cwd(request, defaults.root_dir),
         "devices": devices,
+        "device_names": [] if on_nodes else _names(usable.get(accelerator.name, {}), devices),
         "env": _env(request.env, on_nodes=on_nodes),
         "preload": defaults.preload,
         "start_timeout_seconds": defaults.start_timeout_seconds,
@@ -132,23 +136,23 @@ def checked_owner(owner: dict[str, Any]) -> dict[str, Any]:
     return owner
 
 
-def _accelerator(request: WantedGroup, environment: Environment, indices: Mapping[str, Sequence[int]]) -> Accelerator:
-    usable = [row for row in WITH_DEVICES if row.name in environment.accelerators and indices.get(row.name)]
+def _accelerator(request: WantedGroup, environment: Environment, usable: Devices) -> Accelerator:
+    possible = [row for row in WITH_DEVICES if row.name in environment.accelerators and usable.get(row.name)]
     wanted = CPU if request.accelerator == "auto" else ACCELERATORS[request.accelerator]
-    if request.accelerator == "auto" and usable:
-        wanted = usable[0]
-        too_many = request.num_ranks is not None and request.num_ranks > len(indices[wanted.name])
+    if request.accelerator == "auto" and possible:
+        wanted = possible[0]
+        too_many = request.num_ranks is not None and request.num_ranks > len(usable[wanted.name])
         if request.devices is None and too_many:
             return CPU  # a rehearsal
     if wanted is CPU and request.devices is not None:
         message = "'devices' was given, but this group would run on CPU."
-        raise JupyterDistError("bad_devices", message, _why_on_cpu(environment, indices))
+        raise JupyterDistError("bad_devices", message, _why_on_cpu(environment, usable))
     if wanted.has_devices and wanted.name not in environment.accelerators:
         message = f"The torch of {environment.python} has no {wanted.label}."
         raise JupyterDistError("bad_environment", message, "Choose another environment, or accelerator 'cpu'.")
-    if wanted.has_devices and not indices.get(wanted.name):
-        message = f"This machine has no {wanted.label} device."
-        raise JupyterDistError("bad_devices", message, "Choose accelerator 'cpu'.")
+    if wanted.has_devices and not usable.get(wanted.name):
+        message = f"This machine has no {wanted.label} device that the server may use."
+        raise JupyterDistError("bad_devices", message, f"{_given(wanted)}Choose accelerator 'cpu'.")
     return wanted
 
 
@@ -205,11 +209,14 @@ def _nodes(request: WantedGroup, accelerator: Accelerator, defaults: GroupDefaul
     if accelerator.has_devices and devices and len(devices) != per_node:
         message = f"'devices' names {len(devices)} devices of each node, but each has {per_node} ranks."
         raise JupyterDistError("bad_devices", message, "There is one rank per device.")
+    if len(set(devices)) < len(devices):
+        message = "'devices' lists a device of the nodes twice."
+        raise JupyterDistError("bad_devices", message, "Only groups on one machine can have several ranks on a device.")
     return num_nodes, per_node, (devices or list(range(per_node))) if accelerator.has_devices else []
 
 
-def _why_on_cpu(environment: Environment, indices: Mapping[str, Sequence[int]]) -> str:
-    present = [row for row in WITH_DEVICES if indices.get(row.name)]
+def _why_on_cpu(environment: Environment, usable: Devices) -> str:
+    present = [row for row in WITH_DEVICES if usable.get(row.name)]
     if not present:
         return f"This machine has no {labels()} device; use 'num_ranks'."
     if not any(row.name in environment.accelerators for row in present):
@@ -218,13 +225,27 @@ def _why_on_cpu(environment: Environment, indices: Mapping[str, Sequence[int]]) 
     return f"Omit 'devices', or choose accelerator '{present[0].name}'."
 
 
-def _devices(request: WantedGroup, available: Sequence[int]) -> list[int]:
-    devices = _named_devices(request, list(available))
+def _devices(request: WantedGroup, usable: Mapping[int, str], accelerator: Accelerator) -> list[int]:
+    available, given = list(usable), _given(accelerator)
+    try:
+        return _numbered_devices(request, available)
+    except JupyterDistError as err:
+        raise JupyterDistError(err.code, err.message, f"{given}{err.hint}") from None
+
+
+def _given(accelerator: Accelerator) -> str:
+    """Return the sentence for a server whose own environment leaves it some devices only; empty if it does not."""
+    value = os.environ.get(str(accelerator.visible_devices))
+    return "" if value is None else f"The server was started with {accelerator.visible_devices}={value[:80]!r}. "
+
+
+def _numbered_devices(request: WantedGroup, available: list[int]) -> list[int]:
+    devices = _named_devices(request, available)
     if request.num_ranks is not None and request.num_ranks != len(devices):
         if request.devices is not None:
             message = f"'num_ranks' is {request.num_ranks}, but {len(devices)} devices are named."
             raise JupyterDistError("bad_devices", message, "Give only one of them: there is one rank per device.")
-        return _first(request.num_ranks, list(available))
+        return _first(request.num_ranks, available)
     return devices
 
 
@@ -241,9 +262,13 @@ def _named_devices(request: WantedGroup, available: list[int]) -> list[int]:
     unknown = [device for device in devices if device not in available]
     if unknown:
         raise _bad_devices(f"There is no device {unknown[0]}.", available)
-    if len(set(devices)) < len(devices):
-        raise _bad_devices("'devices' lists a device twice.", available)
-    return list(devices)
+    return list(devices)  # one that is listed twice has two ranks
+
+
+def _names(usable: Mapping[int, str], devices: list[int]) -> list[str]:
+    """Return the names of devices; none if they have only their indices."""
+    names = [usable[index] for index in devices]
+    return [] if names == list(map(str, devices)) else names
 
 
 def _first(count: int, available: list[int]) -> list[int]:
