@@ -67,7 +67,11 @@ def test_there_is_no_pickle_on_any_channel_of_ours():
 
 
 RANK = ROOT / "jupyter_dist" / "rank"
-COMPAT = {RANK / "collectives" / "torch_compat.py", RANK / "ipython" / "ipython_compat.py"}
+COMPAT = {
+    RANK / "collectives" / "torch_compat.py",
+    RANK / "collectives" / "torch_recorders.py",
+    RANK / "ipython" / "ipython_compat.py",
+}
 # Beside them, in what kernels share with ranks; tests/compat/test_names.py looks for them in each version.
 OF_OBJECTS = {"_untyped_storage"}
 # Private names of Python itself, which tests/compat/test_names.py looks for in each version.
@@ -122,9 +126,11 @@ def test_private_names_of_torch_and_ipython_are_in_their_two_files_alone():
     own = set(own_private_names(trees.values())) | OF_PYTHON | OF_PROTOCOLS | OF_OBJECTS
     for path in trees.keys() - COMPAT:
         found = set(private_names_of_others(trees[path], own))
-        assert not found, f"{path.relative_to(ROOT)}: {sorted(found)} belongs in torch_compat.py or ipython_compat.py"
+        assert not found, (
+            f"{path.relative_to(ROOT)}: {sorted(found)} belongs in torch_compat.py, torch_recorders.py or ipython_compat.py"
+        )
     assert "_world" in set(private_names_of_others(trees[RANK / "collectives" / "torch_compat.py"], own))
-    assert "_dump_fr_trace_json" in (RANK / "collectives" / "torch_compat.py").read_text()
+    assert "_dump_fr_trace_json" in (RANK / "collectives" / "torch_recorders.py").read_text()
 
 
 # Beside the table: aborting NCCL's communicators, what torch and its recorder call by that name, and the vendors' readers.
@@ -132,6 +138,7 @@ KNOW_A_VENDOR = {
     ROOT / "jupyter_dist" / "protocol" / "accelerators.py",
     *(ROOT / "jupyter_dist" / "server" / "devices" / f"{name}.py" for name in ("amdsmi", "nvml", "xpusmi")),
     RANK / "collectives" / "torch_compat.py",
+    RANK / "collectives" / "torch_recorders.py",
 }
 VENDOR = re.compile(r"(?i:cuda)|NCCL|\bnccl|_nccl|XCCL|xccl|\bxpu\b|HIP_")
 

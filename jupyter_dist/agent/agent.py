@@ -179,9 +179,9 @@ class Agent:
 
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
         """Interrupt the cells of these ranks. The returned task ends when it is known which ranks were reached."""
-        for rank in ranks:
-            rank.interrupt()
         assert self._pulse is not None
+        assert self._hangs is not None
+        self._hangs.freeing.interrupt(ranks)
         return self._pulse.check_interrupted(ranks)
 
     async def end_group(self) -> list[str]:

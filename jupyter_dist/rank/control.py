@@ -130,7 +130,7 @@ class Control:
         self._debugger.handle(json.loads(payload), is_busy, lambda reply: self._answer(header, reply=reply))
 
     def _on_interrupt(self, header: Header, _: bytes) -> None:
-        self.interrupter.request(header["execution_id"])
+        self.interrupter.request(header["execution_id"], header.get("frees", False))
         if self._debugger is not None:
             self._debugger.release()
 

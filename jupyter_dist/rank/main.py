@@ -36,7 +36,7 @@ from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import Wire
 from jupyter_dist.transport.frames import Header
 
-from .collectives import captures, process_group, torch_compat, waits
+from .collectives import captures, process_group, torch_compat, torch_recorders, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
@@ -87,7 +87,7 @@ class Rank:
         self._outbox = Outbox(self._wire)
         self._membership = Membership(spec, self._outbox.log)
         self._say_what_is_missing()
-        for graphs in torch_compat.graph_classes():
+        for graphs in torch_recorders.graph_classes():
             captures.watch(graphs)
         self._begin_frameworks()
         self._sessions = Sessions()
@@ -95,8 +95,7 @@ class Rank:
             namespace, self._membership.unhang, self._membership.find_failure, self._wire.wake
         )
         self._outbox.safe_point = self._interrupter.safe_point
-        if spec.backend == "gloo":
-            waits.install(self._membership.was_broken, self._leave_collective)
+        waits.install(self._membership.was_broken, self._leave_collective)
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._stdin = Stdin(self._outbox, self._streams, self._interrupter)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._membership)

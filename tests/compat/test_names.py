@@ -97,23 +97,36 @@ def test_python_has_the_names_that_ranks_use():
 
 
 def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch, nccl, torch_compat):
-    def refuses():
+    def refuses(_):
         raise AttributeError("no attribute 'abort'")
 
     monkeypatch.setattr(nccl, "ABORT_SECONDS", 60)
-    monkeypatch.setattr(torch_compat, "abort_communicators", lambda: None)
+    monkeypatch.setattr(nccl, "_attempts", [])
+    monkeypatch.setattr(torch_compat, "device_groups", lambda: ["world", "tensor-parallel"])
+    monkeypatch.setattr(torch_compat, "abort", lambda _: None)
     assert nccl.abort() is None
-    monkeypatch.setattr(torch_compat, "abort_communicators", refuses)
+    monkeypatch.setattr(torch_compat, "abort", refuses)
     assert nccl.abort() == "torch raised AttributeError: no attribute 'abort'"
     may_end = threading.Event()
-    monkeypatch.setattr(torch_compat, "abort_communicators", may_end.wait)
+    monkeypatch.setattr(torch_compat, "abort", lambda _: may_end.wait())
     monkeypatch.setattr(nccl, "ABORT_SECONDS", 0.01)
     assert "has not ended" in nccl.abort()
-    assert "has not ended" in nccl.abort()  # the same attempt: no second one beside it
-    assert [thread.name for thread in threading.enumerate()].count("abort communicators") == 1
+    assert "has not ended" in nccl.abort()  # the same attempts: no others beside them
+    assert [thread.name for thread in threading.enumerate()].count("abort communicators") == 2
     may_end.set()
     monkeypatch.setattr(nccl, "ABORT_SECONDS", 60)
-    nccl._running.join(PATIENCE)
+    for attempt in nccl._attempts:
+        attempt.join(PATIENCE)
+    assert nccl.abort() is None
+
+
+def test_communicators_that_wait_for_each_other_are_aborted_at_the_same_time(monkeypatch, nccl, torch_compat):
+    """Two that hang on one device: an abort returns when the other one's kernel has ended (seen on an H200)."""
+    both = threading.Barrier(2)
+    monkeypatch.setattr(nccl, "ABORT_SECONDS", PATIENCE)
+    monkeypatch.setattr(nccl, "_attempts", [])
+    monkeypatch.setattr(torch_compat, "device_groups", lambda: ["world", "tensor-parallel"])
+    monkeypatch.setattr(torch_compat, "abort", lambda _: both.wait(PATIENCE))
     assert nccl.abort() is None
 
 
@@ -122,15 +135,65 @@ class _OldBackend:
 
     def __init__(self, calls):
         self._shutdown = lambda: calls.append("shutdown")
-        self._group_start = self._group_end = lambda: None
 
 
 def test_nccl_groups_of_torch_without_abort_are_aborted_by_their_backend(monkeypatch, torch_compat):
     calls = []
-    monkeypatch.setattr(torch_compat, "_nccl_of", lambda group: _OldBackend(calls))
-    monkeypatch.setattr(torch_compat, "process_groups", lambda: [object(), object()])
-    torch_compat.abort_communicators()
-    assert calls == ["shutdown", "shutdown"]
+    monkeypatch.setattr(torch_compat, "_device_backend", lambda group: _OldBackend(calls))
+    torch_compat.abort(object())
+    assert calls == ["shutdown"]
+
+
+@pytest.mark.parametrize(
+    ("config", "is_on_device"),
+    [
+        ("cpu:gloo,cuda:gloo", False), ("cpu:gloo,cuda:nccl", True), ("cpu:nccl,cuda:nccl", True),
+        ("cuda:nccl-legacy", True), ("cuda:nccl2", True), ("xpu:xccl", True),
+    ],
+)  # fmt: skip
+def test_groups_on_devices_are_known_by_the_names_of_their_backends(config, is_on_device, monkeypatch, torch_compat):
+    """Not by their class, of which torch 2.15 has two; gloo groups may lie between."""
+
+    class Group:
+        def _get_backend(self, device):
+            return device.type
+
+    group = Group()
+    monkeypatch.setattr(torch_compat, "process_groups", lambda: [group])
+    monkeypatch.setattr(torch_compat, "_configs", lambda: {group: config})
+    assert torch_compat.device_groups() == ([group] if is_on_device else [])
+
+
+def test_only_waits_for_gloo_are_cut_into_slices(monkeypatch, torch_compat):
+    """torch ends the communicator of NCCL's when a wait for it has a timeout that passes (seen on an H200)."""
+    gloo, other = "This Backend doesn't support getDuration.", "getDuration only works if timing was enabled."
+
+    class Work:
+        def __init__(self, says):
+            self.says = says
+
+        def _get_duration(self):
+            raise RuntimeError(self.says)
+
+    def is_of_host(says, *configs):
+        monkeypatch.setattr(torch_compat, "_configs", lambda: dict(enumerate(configs)))
+        return torch_compat.is_of_host(Work(says))
+
+    monkeypatch.delattr(torch_compat.bindings, "ProcessGroupNCCL2", raising=False)
+    assert is_of_host("", "cpu:gloo,cuda:gloo")
+    assert is_of_host(gloo, "cpu:gloo,cuda:nccl")
+    assert is_of_host(gloo, "cpu:gloo", "cuda:nccl")
+    assert not is_of_host(other, "cpu:gloo,cuda:nccl")
+    assert not is_of_host(gloo, "cpu:gloo,xpu:xccl")  # what its works say is not known
+    dist = torch_compat.dist
+    monkeypatch.undo()
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        work = dist.all_reduce(torch_compat.torch.ones(1), async_op=True)
+        with pytest.raises(RuntimeError, match="doesn't support getDuration"):
+            work._get_duration()
+    finally:
+        dist.destroy_process_group()
 
 
 @pytest.mark.parametrize(

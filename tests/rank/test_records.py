@@ -37,12 +37,12 @@ def status(begun: int, completed: int) -> dict[str, str]:
     return {"last_enqueued_collective": str(begun), "last_completed_collective": str(completed)}
 
 
-def dumps(monkeypatch, torch_compat, **names):
+def dumps(monkeypatch, torch_recorders, **names):
     """Give torch these recorders, and take its own away."""
     for name in ("_dump_fr_trace_json", "_dump_nccl_trace_json"):
-        monkeypatch.delattr(torch_compat.bindings, name, raising=False)
+        monkeypatch.delattr(torch_recorders.bindings, name, raising=False)
     for name, dump in names.items():
-        monkeypatch.setattr(torch_compat.bindings, name, dump, raising=False)
+        monkeypatch.setattr(torch_recorders.bindings, name, dump, raising=False)
 
 
 # On the H200: eight collectives over NCCL and three over gloo, one of each not complete; both recorders count from 0.
@@ -58,7 +58,7 @@ OF_GLOO = {
 
 def test_a_build_for_devices_has_two_recorders_and_both_are_read(monkeypatch, records):
     dumps(
-        monkeypatch, records.torch_compat,
+        monkeypatch, records.torch_recorders,
         _dump_nccl_trace_json=lambda *_: json.dumps(OF_NCCL), _dump_fr_trace_json=lambda *_: json.dumps(OF_GLOO),
     )  # fmt: skip
     assert records.are_unfinished()
@@ -75,11 +75,11 @@ def test_what_is_forgotten_in_one_recorder_is_not_in_another(monkeypatch, record
     monkeypatch.setattr(flight, "_forgotten", set())
     first = {**OF_NCCL, "entries": [entry(0, "nccl:broadcast", ["0", "default_pg"], 1)]}
     second = {"pg_status": {"2": status(1, 0)}, "entries": [entry(0, "gloo:barrier", ["0", "default_pg"], 1, pg_id=2)]}
-    dumps(monkeypatch, records.torch_compat, _dump_nccl_trace_json=lambda *_: json.dumps(first))
+    dumps(monkeypatch, records.torch_recorders, _dump_nccl_trace_json=lambda *_: json.dumps(first))
     flight.forget()
     assert flight.outstanding() is None
     dumps(
-        monkeypatch, records.torch_compat,
+        monkeypatch, records.torch_recorders,
         _dump_nccl_trace_json=lambda *_: json.dumps(first), _dump_fr_trace_json=lambda *_: json.dumps(second),
     )  # fmt: skip
     found = flight.outstanding()
@@ -98,7 +98,7 @@ def test_from_torch_2_15_each_backend_has_its_recorder(monkeypatch, records):
         )
 
     dump.__doc__ = "_dump_fr_trace_json(includeCollectives: bool, onlyActive: bool, backend: str = 'gloo') -> bytes"
-    dumps(monkeypatch, records.torch_compat, _dump_fr_trace_json=dump)
+    dumps(monkeypatch, records.torch_recorders, _dump_fr_trace_json=dump)
     assert {found["backend"] for found in records.unfinished_collectives()} >= {"gloo", "nccl2"}
     assert len(asked) == len(set(asked))
 
@@ -109,7 +109,7 @@ def test_a_recorder_that_fails_hides_no_other(monkeypatch, records):
 
     dumps(
         monkeypatch,
-        records.torch_compat,
+        records.torch_recorders,
         _dump_nccl_trace_json=fails,
         _dump_fr_trace_json=lambda *_: json.dumps(OF_GLOO),
     )
@@ -118,7 +118,7 @@ def test_a_recorder_that_fails_hides_no_other(monkeypatch, records):
 
 def test_fields_that_changed_are_no_error(monkeypatch, records):
     other = {"pg_status": {"0": {"another": 1}}, "entries": [{"retired": False, "id": 3}]}
-    dumps(monkeypatch, records.torch_compat, _dump_fr_trace_json=lambda *_: json.dumps(other))
+    dumps(monkeypatch, records.torch_recorders, _dump_fr_trace_json=lambda *_: json.dumps(other))
     assert not records.are_unfinished()
     assert records.unfinished_collectives() == []
     assert records.collectives_since(0) == []
@@ -138,7 +138,7 @@ def test_a_recorder_that_asks_the_device_is_not_read_while_a_graph_is_captured(m
 
     captures.watch(Graph)
     dumps(
-        monkeypatch, records.torch_compat,
+        monkeypatch, records.torch_recorders,
         _dump_nccl_trace_json=lambda *_: json.dumps(OF_NCCL), _dump_fr_trace_json=lambda *_: json.dumps(OF_GLOO),
     )  # fmt: skip
     graph = Graph()
@@ -184,7 +184,9 @@ def test_the_canary_of_nccl():
 def test_the_canary_of_gloo_and_a_rank_says_when_its_collectives_are_in_no_recorder_that_it_reads(
     rank: RankClient, records: Any
 ) -> None:
-    if not records.torch_compat.keeps_records("gloo"):
+    from jupyter_dist.rank.collectives import torch_compat
+
+    if not torch_compat.keeps_records("gloo"):
         pytest.skip("this torch does not record gloo")
     rank.run(
         "from jupyter_dist.rank.collectives import records, torch_compat\nseen, records.backends_seen = records.backends_seen, set"

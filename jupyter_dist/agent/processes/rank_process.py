@@ -221,11 +221,11 @@ class RankProcess:
         self.process_group = reply.get("process_group", "ok")
         self._enter("idle")
 
-    def interrupt(self) -> None:
-        """Interrupt its cell."""
+    def interrupt(self, *, frees: bool = False) -> None:
+        """Interrupt its cell; `frees`: it waits for what never completes (watch/freeing.py)."""
         if self.interrupted_at is None:
             self.interrupted_at = time.monotonic()
-        self.send({"t": "interrupt", "execution_id": self.execution_id})
+        self.send({"t": "interrupt", "execution_id": self.execution_id, "frees": frees})
 
     def interrupt_callback(self) -> None:
         """Interrupt the code of a widget, which runs while no cell does."""

@@ -17,6 +17,7 @@ from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.transport.tasks import start_task
 
+from .freeing import Freeing
 from .look import look_at
 from .verdict import Facts, judge
 
@@ -35,6 +36,7 @@ class HangWatch:
     def __init__(self, group: Group, on_change: Callable[[Execution], None]) -> None:
         self._group = group
         self._on_change = on_change
+        self.freeing = Freeing(group)
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
         self.last_look: tuple[float, Facts] | None = None  # when it was, and what it saw
@@ -105,6 +107,7 @@ class HangWatch:
             if verdict != known:
                 execution.verdict = verdict
                 self._on_change(execution)
+                self.freeing.judged(execution)
 
     def _running(self) -> list[Execution]:
         return self._group.dispatcher.queue.in_state("running")

@@ -59,6 +59,7 @@ class Execution:
     empty_cache: bool = False  # whether to release cached memory if the cell changed the memory in use
     started_at: float = field(default_factory=time.monotonic)
     interrupt_at: float | None = None  # time of the first interrupt
+    frees: bool = False  # collectives on devices may be ended: the agent says so on all ranks of the cell
     had_private_signal: bool = False  # SIGINT did not reach the cell's code
     noticed_interrupt: bool = False  # KeyboardInterrupt was raised in the cell's code
     broke_process_group: bool = False  # its connections were broken to end a hung collective
@@ -71,7 +72,7 @@ class Interrupter:
     def __init__(
         self,
         user_globals: dict[str, Any],
-        unhang: Callable[[], bool],
+        unhang: Callable[[bool], bool],
         find_failure: Callable[[BaseException], failures.Failure | None],
         wake: Callable[[], None],
     ) -> None:
@@ -220,14 +221,17 @@ class Interrupter:
 
     # -- side thread --------------------------------------------------------------------------------
 
-    def request(self, execution_id: str) -> None:
-        """Interrupt that execution if it is running."""
+    def request(self, execution_id: str, frees: bool = False) -> None:
+        """Interrupt that execution if it is running; `frees`: it waits for what never completes, on a device too."""
         execution = self.current
         if execution is None or execution.execution_id != execution_id:
             return
         if execution.interrupt_at is None:
             execution.interrupt_at = time.monotonic()
         self._signal()
+        if frees:
+            execution.frees = True
+            self._free(execution)
 
     def timeout(self) -> float | None:
         """Return the seconds until `tick` must be called; None if no interrupt and no handler is pending."""
@@ -277,12 +281,15 @@ class Interrupter:
             self._signal()
             return
         if age >= UNHANG_AFTER_SECONDS:
-            # Set the flag first: the cell may end before this thread continues.
-            execution.broke_process_group, was_broken = True, execution.broke_process_group
-            execution.broke_process_group = self._unhang() or was_broken
+            self._free(execution)
         self._signal()
         if age >= FORCE_AFTER_SECONDS:
             self._force(execution)
+
+    def _free(self, execution: Execution) -> None:
+        # Set the flag first: the cell may end before this thread continues.
+        execution.broke_process_group, was_broken = True, execution.broke_process_group
+        execution.broke_process_group = self._unhang(execution.frees) or was_broken
 
     def _force(self, execution: Execution) -> None:
         """The cell handles SIGINT itself (for example SIG_IGN) or masks it: raise by other means, one at a time."""

@@ -13,8 +13,6 @@ from typing import Any
 
 from jupyter_dist.rank.guard.own import threading
 
-INTERRUPTIBLE = True  # cells capture below these functions
-
 _LOCK_SECONDS = 1.0  # a call of the driver that hangs must hold nobody up
 _lock = threading.Lock()
 _number = 0

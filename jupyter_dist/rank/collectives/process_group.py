@@ -50,6 +50,7 @@ class Membership:
         self._store_path = spec.store_path
         self._broken_since: float | None = None
         self._knows_records = False  # whether the recorders were found to have this group's collectives
+        self._has_aborted = False  # communicators on devices
         self._meets = False  # user code is creating the process group
         self._abandoned: list[Any] = []  # process groups that cannot be closed
         self._sockets = GlooSockets()
@@ -83,7 +84,7 @@ class Membership:
         self._look_at_mesh(before)
         # That timeout was for joining; collectives of cells get torch's default.
         torch_compat.restore_default_timeout(store, self._spec.backend)
-        self._broken_since = None
+        self._broken_since, self._has_aborted = None, False
 
     def _meet(self, store: dist.Store, seconds: float) -> None:
         """Wait until all ranks are there, so that joining with a long timeout does not wait for one that is not.
@@ -115,12 +116,15 @@ class Membership:
         return Revived(sum(map(torch_compat.revive, of_all)), len(models) - len(of_all))
 
     def _close(self) -> None:
-        if self._spec.backend == "gloo":
-            # An interrupted collective may still wait in gloo's own thread, and closing would wait for it.
-            self._break_collectives()
-            dist.destroy_process_group()
+        # An interrupted collective may still wait in gloo's own thread, and closing would wait for it.
+        self._break_collectives()
+        if torch_compat.device_groups():
+            failure = nccl.forget()
+            self._tell_failure(failure)
+            if failure is not None:
+                raise TimeoutError(f"Its communicators cannot be closed: {failure}")
         else:
-            nccl.forget()
+            dist.destroy_process_group()
 
     def begin_cell(self) -> None:
         """Avoid a pitfall of torch: after a failed init, ranks disagree on the next group's name and hang."""
@@ -159,9 +163,8 @@ class Membership:
     def peer_lost(self) -> None:
         """Handle a member's death (side thread): until the group is re-created, collectives fail instead of hanging."""
         self._break()
-        if self._spec.backend == "gloo":
-            self._break_collectives()
-        else:
+        self._break_collectives()
+        if torch_compat.device_groups():
             self._abort()
         if self._meets:  # the rendezvous can never complete
             self._break_store()
@@ -214,17 +217,24 @@ class Membership:
             )
             self._log(f"jupyter_dist: {what}. A rank that waits for its device is not named as waiting.\n")
 
-    def unhang(self) -> bool:
-        """Free the main thread if it waits in a collective (side thread); return True if connections were broken."""
+    def unhang(self, frees: bool = False) -> bool:
+        """Free the main thread if it waits in a collective (side thread); return True if connections were broken.
+
+        Args:
+            frees: end what hangs on devices, too. The agent asks for it on all ranks of a cell together: an abort on
+                one rank alone leaves the others waiting, and in healthy training destroys what works.
+        """
         if self._meets and unhang.main_thread_sleeps():
             self._break()
             self._break_store()
             return True
-        if self._spec.backend != "gloo":
+        if frees and not self._has_aborted and torch_compat.device_groups():
             return self._unhang_device()
-        if not unhang.main_thread_sleeps():
-            return False
-        in_torch = unhang.main_thread_waits_in_torch()
+        # The main thread's state says nothing of a wait for a device, in which it spins.
+        return unhang.main_thread_sleeps() and self._unhang_host(frees or self._spec.backend == "gloo")
+
+    def _unhang_host(self, may_break: bool) -> bool:
+        in_torch = may_break and unhang.main_thread_waits_in_torch("gloo")
         # Set the flag first: the main thread may be free and reply before this thread continues.
         was_broken = self._broken_since is not None
         if in_torch:
@@ -249,20 +259,27 @@ class Membership:
             unhang.break_store(self._store_path)
 
     def _unhang_device(self) -> bool:
-        # The main thread's state says nothing here: it spins while it waits for a device.
-        if self._broken_since is None and flight.outstanding() is not None:
-            self._break()
-            if not self._abort():  # retried while the cell waits
-                self._broken_since = None
+        """Abort, whatever torch's records say: a first collective, and one that torch has given up, has none."""
+        was_broken = self._broken_since is not None
+        self._break()
+        if self._abort():
+            if flight.outstanding("gloo") is not None:  # what was waited for may be of gloo, beside it
+                self._break_collectives()
+        elif not was_broken:
+            self._broken_since = None  # tried again while the cell waits
         return self._broken_since is not None
 
     def _abort(self) -> bool:
         failure = nccl.abort()
+        self._has_aborted = failure is None
+        self._tell_failure(failure)
+        return self._has_aborted
+
+    def _tell_failure(self, failure: str | None) -> None:
         if failure is not None and failure not in self._told:
             self._told.add(failure)
             what = f"the {self._spec.backend} collectives of this rank could not be ended: {failure}"
             self._log(f"jupyter_dist: {what}. Kill this rank, or restart the group.\n")
-        return failure is None
 
     def _break(self) -> None:
         if self._broken_since is None:

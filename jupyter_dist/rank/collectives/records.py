@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from jupyter_dist.rank.guard.own import json
 
-from . import captures, torch_compat
+from . import captures, torch_recorders
 
 _NO_ENTRIES = (False, False)  # includeCollectives, onlyActive
 _ACTIVE_ENTRIES = (True, True)
@@ -99,7 +99,7 @@ def _backend(entry: dict[str, Any]) -> str:
 def _recorded(arguments: tuple[bool, bool]) -> dict[str, dict[str, Any]]:
     """Return what each recorder says; a recorder that fails, or must not be asked now, says nothing."""
     found = {}
-    for name, recorder in torch_compat.recorders().items():
+    for name, recorder in torch_recorders.recorders().items():
         # To ask asks the device, which would end a capture of a graph.
         with captures.none_meanwhile(of_interest=recorder.asks_device) as may_ask:
             if may_ask:

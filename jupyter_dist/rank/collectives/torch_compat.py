@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
-from functools import partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -32,6 +32,9 @@ Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # The timeout of collectives if torch does not tell its default.
 _TIMEOUT = timedelta(minutes=30)
+DEVICE_TIMEOUT = timedelta(weeks=4)  # see restore_default_timeout
+# Backends that abort their communicators. The other two names of NCCL's are of torch 2.15.
+ON_DEVICES = frozenset({"nccl", "nccl-legacy", "nccl2", "xccl"})
 _FUNCTIONS = {
     "SEND": "send",
     "RECV": "recv",
@@ -61,10 +64,12 @@ PARTS = [
     Part(c10d._world, ("group_count",), "a second try after init_process_group() failed"),
     Part(c10d._world, ("pg_map",), "process groups that are left because gloo lost a collective's end"),
     Part(c10d._world, ("pg_names",), "ending a collective that hangs on a device"),
+    Part(c10d._world, ("pg_backend_config",), "which backends a process group has"),
     Part(c10d._world, ("pg_group_ranks",), "the ranks of the process group that a rank waits in"),
     Part(dist.ProcessGroup, ("_get_sequence_number_for_group",), "the number of a rank's collectives"),
     Part(dist.ProcessGroup, ("_get_backend",), "ending a collective that hangs on a device"),
     Part(DistributedDataParallel, ("_update_process_group",), "DDP models after the process group was re-created"),
+    Part(bindings.Work, ("_get_duration",), "interrupts of gloo's collectives in a group that has NCCL, too"),
     Part(bindings.Work, ("_get_op_type",), "the end of a collective whose end gloo lost"),
     Part(bindings, ("OpType",), "the end of a collective whose end gloo lost"),
     Part(autograd_profiler, ("_enable_profiler",), "a whole process where a cell with %%profile uses torch's profiler"),
@@ -119,11 +124,20 @@ def is_profiling() -> bool:
 
 
 def restore_default_timeout(store: dist.Store, backend: str) -> None:
-    """Set torch's default timeout on the default process group and its store."""
+    """Set torch's default timeout on the default process group and its store; on devices, none that counts.
+
+    When a collective on a device has taken longer, torch forgets it, although the device still waits: nothing could
+    tell any more what it waits for. The agent watches instead.
+    """
     timeout = default_timeout(backend)
     store.set_timeout(timeout)
     if hasattr(c10d, "_set_pg_timeout"):
         c10d._set_pg_timeout(timeout, dist.group.WORLD)
+    of_device = _device_backend(dist.group.WORLD)
+    if of_device is not None and hasattr(of_device, "_set_default_timeout"):
+        of_device._set_default_timeout(DEVICE_TIMEOUT)
+    if isinstance(getattr(c10d, "default_pg_nccl_timeout", None), timedelta):  # of groups that cells create
+        c10d.default_pg_nccl_timeout = DEVICE_TIMEOUT
 
 
 def default_timeout(backend: str) -> timedelta:
@@ -137,7 +151,7 @@ def can_change_timeout(backend: str) -> bool:
 
     Seen with 2.5.1, 2.7.1 and 2.8.0 (kept) and 2.9.1 (changed).
     """
-    return backend != "gloo" or _version() >= (2, 9)
+    return "gloo" not in backend or _version() >= (2, 9)
 
 
 def timeout_of(group: Any) -> timedelta:
@@ -192,7 +206,7 @@ def describe_group(group: Any) -> GroupOf:
 def collective_seq() -> int | None:
     """Return how many collectives were begun on the default process group; None if torch does not count them."""
     world = dist.group.WORLD
-    devices = {name: device for device, name in _configured(world)}
+    devices = _configured(world)
     try:
         if len(devices) < 2 or not hasattr(bindings.Backend, "_get_sequence_number_for_group"):
             return int(world._get_sequence_number_for_group())
@@ -202,11 +216,20 @@ def collective_seq() -> int | None:
         return None
 
 
-def _configured(group: Any) -> list[tuple[str, str]]:
-    """Return the device types of a process group, each with its backend: [("cpu", "gloo"), ("cuda", "nccl")]."""
-    config = str(getattr(c10d._world, "pg_backend_config", {}).get(group, ""))
+def _configured(group: Any) -> dict[str, str]:
+    """Return the backends of a process group, each with one of its device types: {"gloo": "cpu", "nccl": "cuda"}."""
+    return _parsed(str(_configs().get(group, "")))
+
+
+def _configs() -> dict[Any, Any]:
+    found: dict[Any, Any] = getattr(c10d._world, "pg_backend_config", {})
+    return found
+
+
+@cache
+def _parsed(config: str) -> dict[str, str]:
     pairs = [pair.rpartition(":") for pair in config.split(",") if pair]
-    return [(device, backend) for device, _, backend in pairs]
+    return {backend: device for device, _, backend in pairs}
 
 
 def keeps_records(backend: str) -> bool:
@@ -263,70 +286,60 @@ def operation_name(work: Any) -> str | None:
     return next((function for name, function in _FUNCTIONS.items() if number == int(getattr(types, name, -1))), None)
 
 
+def is_of_host(work: Any) -> bool:
+    """Whether a work is gloo's. torch ends the communicator of NCCL's when a wait for it has a timeout that passes.
+
+    Works of both have one class in Python, but gloo's has no duration.
+    """
+    names = backend_names()
+    if names <= {"gloo"}:
+        return True
+    if not names <= {"gloo", "nccl"} or hasattr(bindings, "ProcessGroupNCCL2") or not hasattr(work, "_get_duration"):
+        return False
+    try:
+        work._get_duration()
+    except RuntimeError as err:
+        return "doesn't support getDuration" in str(err)
+    return False
+
+
 def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> None:
     """Replace `Work.wait` by what `make` returns for the original method."""
     work_class: Any = bindings.Work
     work_class.wait = make(work_class.wait)
 
 
-# -- the flight recorders -----------------------------------------------------------------------------
-
-
-class Recorder(NamedTuple):
-    """One of torch's flight recorders."""
-
-    dump: Callable[[bool, bool], bytes | str]  # takes includeCollectives and onlyActive
-    asks_device: bool  # it asks the device's driver whether collectives have ended
-
-
-def recorders() -> dict[str, Recorder]:
-    """Return all flight recorders of this torch, by a name of ours.
-
-    A build for CUDA has two: `_dump_nccl_trace_json` is that of NCCL, and `_dump_fr_trace_json` that of gloo. Up to
-    torch 2.7 there is the first alone. From 2.15 the second has a recorder for each name of a backend.
-    """
-    found = {}
-    of_device = getattr(bindings, "_dump_nccl_trace_json", None)
-    if of_device is not None:
-        found["of the device"] = Recorder(of_device, asks_device=True)
-    by_backend = getattr(bindings, "_dump_fr_trace_json", None)
-    if by_backend is None:
-        return found
-    if "backend:" not in (by_backend.__doc__ or ""):
-        return {**found, "of the host": Recorder(by_backend, asks_device=False)}
-    for name in sorted({"gloo", "nccl", "nccl2", *backend_names()}):
-        found[f"of {name}"] = Recorder(partial(by_backend, backend=name), asks_device=name != "gloo")
-    return found
-
-
 def backend_names() -> set[str]:
     """Return the backends of this process's groups, such as gloo and nccl."""
-    return {backend for group in process_groups() for _, backend in _configured(group)}
-
-
-def graph_classes() -> list[Any]:
-    """Return the classes of graphs that devices capture."""
-    modules = [getattr(torch, kind, None) for kind in DEVICE_TYPES]
-    found = [getattr(module, f"{kind.upper()}Graph", None) for kind, module in zip(DEVICE_TYPES, modules, strict=True)]
-    return [graphs for graphs in found if graphs is not None]
+    return {name for config in list(_configs().values()) for name in _parsed(str(config))}
 
 
 # -- abort --------------------------------------------------------------------------------------------
 
 
-def abort_communicators() -> None:
-    """Abort all communicators of this process. Raises what torch raises, or AttributeError if it cannot abort."""
-    world = dist.group.WORLD
-    backend = None if world is None else _nccl_of(world)
-    # Aborting one after the other could deadlock; torch's own _abort_process_group groups them, too.
-    if backend is not None:
-        backend._group_start()
-    try:
-        for group in process_groups():
-            _abort(group)
-    finally:
-        if backend is not None:
-            backend._group_end()
+def device_groups() -> list[dist.ProcessGroup]:
+    """Return the process groups that have communicators on devices, newest first; groups over gloo may lie between.
+
+    By the names of their backends: torch has two classes for NCCL, and a third that wraps either.
+    """
+    return [group for group in process_groups() if _device_backend(group) is not None]
+
+
+def _device_backend(group: Any) -> Any:
+    configured = _configured(group)
+    for name in ON_DEVICES & configured.keys():
+        with suppress(RuntimeError):  # it has none for this device type
+            return group._get_backend(torch.device(configured[name]))
+    return None
+
+
+def abort(group: dist.ProcessGroup) -> None:
+    """Abort the communicators of one of the `device_groups`. Raises what torch raises, or AttributeError."""
+    if hasattr(group, "abort") and len(_configured(group)) < 2:  # since torch 2.7
+        group.abort()
+    else:  # gloo beside it is not to be asked. `_shutdown` is of torch 2.5
+        backend = _device_backend(group)
+        (getattr(backend, "abort", None) or backend._shutdown)()
 
 
 def drop_process_groups() -> None:
@@ -335,27 +348,6 @@ def drop_process_groups() -> None:
         c10d._abort_process_group()
     else:
         dist.destroy_process_group()
-
-
-def _abort(group: dist.ProcessGroup) -> None:
-    if hasattr(group, "abort"):  # since torch 2.7
-        group.abort()
-        return
-    backend = _nccl_of(group)
-    if backend is not None:
-        # `abort` in torch 2.6; `_shutdown` in 2.5.
-        (getattr(backend, "abort", None) or backend._shutdown)()
-
-
-def _nccl_of(group: dist.ProcessGroup) -> Any:
-    if not dist.is_nccl_available():
-        return None
-    for kind in DEVICE_TYPES:
-        with suppress(RuntimeError):  # it has no backend for this device type
-            backend = group._get_backend(torch.device(kind))
-            if isinstance(backend, c10d.ProcessGroupNCCL):
-                return backend
-    return None
 
 
 # -- devices ------------------------------------------------------------------------------------------

@@ -67,15 +67,19 @@ def main_thread_fd() -> int | None:
         return None
 
 
-def main_thread_waits_in_torch() -> bool:
-    """Whether torch is waiting, not a sleep, a lock or a library, which breaking connections would not end."""
+def main_thread_waits_in_torch(backend: str | None = None) -> bool:
+    """Whether torch is waiting, not a sleep, a lock or a library, which breaking connections would not end.
+
+    Args:
+        backend: that collectives in C++, where no Python code tells, must be of; None: any.
+    """
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if frame.f_globals is vars(waits) or _is_torchs(frame.f_code.co_filename):
             return True
         frame = frame.f_back
     # A wait in C++ that a cell calls directly, for example Future.wait().
-    return flight.outstanding() is not None and main_thread_syscall()[0] not in _READS | _POLLS | _SLEEPS
+    return flight.outstanding(backend) is not None and main_thread_syscall()[0] not in _READS | _POLLS | _SLEEPS
 
 
 def _is_torchs(filename: str) -> bool:

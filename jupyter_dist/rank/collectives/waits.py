@@ -47,26 +47,37 @@ def _sliced(
     def sliced(work: Any, timeout: timedelta = _UNLIMITED) -> bool:
         if timeout != _UNLIMITED:
             return bool(wait(work, timeout))
+        if not torch_compat.is_of_host(work):
+            return bool(wait(work))
         if torch_compat.operation_of(work) in point_to_point:
             # Without a timeout gloo would use that of the connections, which was for joining (process_group.py).
             group = sys._getframe(1).f_locals.get("group")  # where dist.send() and dist.recv() wait
             return bool(wait(work, torch_compat.timeout_of(group)))
-        try:
-            while True:
-                try:
-                    return bool(wait(work, SLICE))
-                except RuntimeError as err:  # its own error, or the end of the slice
-                    _raise_if_of_a_handler(err)
-                    if work.is_completed():
-                        return bool(wait(work))
-                if was_broken(GRACE_SECONDS):
-                    raise RuntimeError(_LOST)
-        except BaseException:
-            if not work.is_completed():
-                leave(work.is_completed)
-            raise
+        return _until_complete(wait, work, was_broken, leave)
 
     return sliced
+
+
+def _until_complete(
+    wait: Callable[..., bool],
+    work: Any,
+    was_broken: Callable[[float], bool],
+    leave: Callable[[Callable[[], bool]], None],
+) -> bool:
+    try:
+        while True:
+            try:
+                return bool(wait(work, SLICE))
+            except RuntimeError as err:  # its own error, or the end of the slice
+                _raise_if_of_a_handler(err)
+                if work.is_completed():
+                    return bool(wait(work))
+            if was_broken(GRACE_SECONDS):
+                raise RuntimeError(_LOST)
+    except BaseException:
+        if not work.is_completed():
+            leave(work.is_completed)
+        raise
 
 
 def _raise_if_of_a_handler(err: RuntimeError) -> None:

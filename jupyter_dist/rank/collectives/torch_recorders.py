@@ -1,0 +1,48 @@
+"""torch's flight recorders and captures of graphs, by its own names: what torch_compat.py is for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch._C import _distributed_c10d as bindings
+
+from jupyter_dist.protocol.accelerators import DEVICE_TYPES
+
+from .torch_compat import backend_names
+
+
+class Recorder(NamedTuple):
+    """One of torch's flight recorders."""
+
+    dump: Callable[[bool, bool], bytes | str]  # takes includeCollectives and onlyActive
+    asks_device: bool  # it asks the device's driver whether collectives have ended
+
+
+def recorders() -> dict[str, Recorder]:
+    """Return all flight recorders of this torch, by a name of ours.
+
+    A build for CUDA has two: `_dump_nccl_trace_json` is that of NCCL, and `_dump_fr_trace_json` that of gloo. Up to
+    torch 2.7 there is the first alone. From 2.15 the second has a recorder for each name of a backend.
+    """
+    found = {}
+    of_device = getattr(bindings, "_dump_nccl_trace_json", None)
+    if of_device is not None:
+        found["of the device"] = Recorder(of_device, asks_device=True)
+    by_backend = getattr(bindings, "_dump_fr_trace_json", None)
+    if by_backend is None:
+        return found
+    if "backend:" not in (by_backend.__doc__ or ""):
+        return {**found, "of the host": Recorder(by_backend, asks_device=False)}
+    for name in sorted({"gloo", "nccl", "nccl2", *backend_names()}):
+        found[f"of {name}"] = Recorder(partial(by_backend, backend=name), asks_device=name != "gloo")
+    return found
+
+
+def graph_classes() -> list[Any]:
+    """Return the classes of graphs that devices capture."""
+    modules = [getattr(torch, kind, None) for kind in DEVICE_TYPES]
+    found = [getattr(module, f"{kind.upper()}Graph", None) for kind, module in zip(DEVICE_TYPES, modules, strict=True)]
+    return [graphs for graphs in found if graphs is not None]
