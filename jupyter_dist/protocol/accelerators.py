@@ -28,6 +28,25 @@ class Backend:
     shared_environment: Mapping[str, str] = field(default_factory=dict)  # what ranks on the same device need besides
     lost_signs: tuple[str, ...] = ()  # what torch says of a collective whose communicator or peer is gone
     timeout_signs: tuple[str, ...] = ()  # and of one that timed out
+    joins_as: str | None = None  # what ranks join with, if it is not the name: with one for tensors on the CPU
+    is_eager: bool = (
+        False  # ranks are ready when their communicators are: a first collective that hangs has none to end
+    )
+    # What a user's own variables change here: (name, values, what then).
+    changes: tuple[tuple[str, tuple[str, ...], str], ...] = ()
+
+    @property
+    def joined_as(self) -> str:
+        """Return what ranks join with."""
+        return self.joins_as or self.name
+
+    def changed_by(self, environment: Mapping[str, str]) -> list[str]:
+        """Return a sentence for each variable in a rank's environment that changes what happens to hung collectives."""
+        return [
+            f"{name}={environment[name]} in this group's environment: {what}."
+            for name, values, what in self.changes
+            if environment.get(name, "").upper() in values
+        ]
 
 
 @dataclass(frozen=True)
@@ -108,6 +127,11 @@ STARTABLE = tuple(row for row in _ROWS if row.built_as or row is CPU)
 WITH_DEVICES = tuple(row for row in STARTABLE if row.has_devices)
 OF_NVML = "cuda"  # the accelerator whose devices NVIDIA's library lists
 
+_ENDS_RANKS = (
+    "torch ends a rank whose collective over NCCL takes longer than its time limit, and its variables are lost"
+)
+_DETAIL = f"a barrier precedes each collective, and {_ENDS_RANKS}"
+
 BACKENDS: Mapping[str, Backend] = {
     backend.name: backend
     for backend in (
@@ -123,7 +147,21 @@ BACKENDS: Mapping[str, Backend] = {
                 "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
                 "TORCH_NCCL_PROPAGATE_ERROR": "0",
                 "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+                # After an error of NCCL torch waits four times as long with a lock that leaving the group needs.
+                "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "1",
+                "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC": "1",
+                # torch 2.15 has another one, with another watchdog and abort, which was not seen to free ranks.
+                "TORCH_DIST_USE_NCCL2": "0",
             },
+            joins_as="cpu:gloo,cuda:nccl",  # torch's own default: tensors on the CPU, such as objects, need gloo
+            is_eager=True,
+            changes=(
+                ("TORCH_DISTRIBUTED_DEBUG", ("DETAIL",), _DETAIL),
+                ("TORCH_NCCL_ASYNC_ERROR_HANDLING", ("1", "2", "3"), _ENDS_RANKS),
+                ("NCCL_ASYNC_ERROR_HANDLING", ("1", "2", "3"), _ENDS_RANKS),
+                ("TORCH_NCCL_BLOCKING_WAIT", ("1",), "waits for NCCL end its communicators at the time limit"),
+                ("TORCH_DIST_USE_NCCL2", ("1",), "torch's second NCCL was not seen to free ranks of a hang"),
+            ),
             lost_signs=(
                 "NCCL communicator was aborted",
                 "ncclRemoteError",

@@ -84,3 +84,33 @@ def test_a_small_shared_memory_is_told_at_the_start(mib, is_told):
     spec = GroupSpec("g-1", "train", 2, "cpu", "gloo", "/")
     assert ("--shm-size" in " ".join(conditions(spec, mib << 20))) == is_told
     assert conditions(GroupSpec("g-1", "train", 2, "cpu", "gloo", "/", launcher="external"), mib << 20) == []
+
+
+def test_ranks_on_devices_join_as_torch_does_by_default_with_communicators_that_are_there():
+    """Tensors on the CPU need gloo; and a first collective that hangs has no communicator that could be aborted."""
+    nccl, gloo = accelerators.BACKENDS["nccl"], accelerators.BACKENDS["gloo"]
+    assert (nccl.joined_as, nccl.is_eager) == ("cpu:gloo,cuda:nccl", True)
+    assert (gloo.joined_as, gloo.is_eager) == ("gloo", False)
+
+
+def test_torch_on_devices_gives_up_nothing_and_waits_for_nothing_of_its_own():
+    found = environment("cuda", "nccl", [0, 1])
+    assert found["TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"] == found["TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC"] == "1"
+    assert found["TORCH_DIST_USE_NCCL2"] == "0"  # of torch 2.15
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "word"),
+    [
+        ("TORCH_DISTRIBUTED_DEBUG", "detail", "barrier"),
+        ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "3", "variables are lost"),
+        ("TORCH_DIST_USE_NCCL2", "1", "second NCCL"),
+    ],
+)
+def test_what_a_users_variable_changes_is_said(variable, value, word):
+    nccl = accelerators.BACKENDS["nccl"]
+    own = environment("cuda", "nccl", [0, 1])
+    assert nccl.changed_by(own) == []
+    (sentence,) = nccl.changed_by({**own, variable: value})
+    assert sentence.startswith(f"{variable}={value} ")
+    assert word in sentence

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
+from jupyter_dist.protocol.accelerators import BACKENDS
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.guard.own import os, time
 
@@ -73,17 +74,24 @@ class Membership:
         store = linkstore.store_at(store_path, self._spec)
         if timeout_seconds is not None:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
-        if torch_compat.can_change_timeout(self._spec.backend):
+        backend = BACKENDS[self._spec.backend]
+        can_change = torch_compat.can_change_timeout(backend.joined_as)
+        if backend.is_eager or not can_change:  # what connects at once waits for ranks that are not there
+            self._meet(store, self._spec.join_timeout_seconds if timeout_seconds is None else timeout_seconds)
+        if can_change:
             timeout = datetime.timedelta(seconds=self._connect_seconds(timeout_seconds))
         else:
-            self._meet(store, self._spec.join_timeout_seconds if timeout_seconds is None else timeout_seconds)
-            timeout = torch_compat.default_timeout(self._spec.backend)
-        world = {"rank": self._spec.rank, "world_size": self._spec.world_size}
+            timeout = torch_compat.default_timeout(backend.joined_as)
+        world: dict[str, Any] = {"rank": self._spec.rank, "world_size": self._spec.world_size}
+        if backend.is_eager:
+            world["device_id"] = torch.device(self._spec.device)
         before = self._sockets.listeners()
-        dist.init_process_group(self._spec.backend, store=store, timeout=timeout, **world)
+        dist.init_process_group(backend.joined_as, store=store, timeout=timeout, **world)
         self._look_at_mesh(before)
         # That timeout was for joining; collectives of cells get torch's default.
-        torch_compat.restore_default_timeout(store, self._spec.backend)
+        torch_compat.restore_default_timeout(store, backend.joined_as)
+        for sentence in backend.changed_by(os.environ):
+            self._tell(sentence)
         self._broken_since, self._has_aborted = None, False
 
     def _meet(self, store: dist.Store, seconds: float) -> None:
@@ -98,7 +106,8 @@ class Membership:
     def _connect_seconds(self, rejoin_seconds: float | None) -> float:
         if rejoin_seconds is None:
             return self._spec.join_timeout_seconds
-        return rejoin_seconds / _NUM_TRIES if self._spec.backend == "gloo" else rejoin_seconds
+        has_gloo = "gloo" in BACKENDS[self._spec.backend].joined_as
+        return rejoin_seconds / _NUM_TRIES if has_gloo else rejoin_seconds
 
     def rejoin(self, store_path: str, namespace: dict[str, Any]) -> Revived:
         """Leave the broken group, join a new one and move the DDP models of all ranks to it."""
@@ -276,10 +285,14 @@ class Membership:
         return self._has_aborted
 
     def _tell_failure(self, failure: str | None) -> None:
-        if failure is not None and failure not in self._told:
-            self._told.add(failure)
+        if failure is not None:
             what = f"the {self._spec.backend} collectives of this rank could not be ended: {failure}"
-            self._log(f"jupyter_dist: {what}. Kill this rank, or restart the group.\n")
+            self._tell(f"{what}. Kill this rank, or restart the group.")
+
+    def _tell(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._log(f"jupyter_dist: {sentence}\n")
 
     def _break(self) -> None:
         if self._broken_since is None:
