@@ -234,7 +234,7 @@ class Agent:
             if group.nodes is not None:
                 await self._start_method.stop()  # ranks are not started here
                 self._start_method = group.nodes
-            await group.start(await self._starter(group))
+            await group.start(await self._starter(group), lambda: self._starter(group))
         except JupyterDistError as err:
             self._farewell = err  # the last that the server hears: it must not take the group for lost
             self.stop()
@@ -247,14 +247,14 @@ class Agent:
 
     async def _restart(self, group: Group) -> None:
         try:
-            await group.restart(await self._starter(group))
+            await group.restart(await self._starter(group), lambda: self._starter(group))
         except JupyterDistError as err:  # the journal can still be read, and a restart tried again
             group.fail(err)
 
     async def _replace(self, group: Group) -> None:
         try:
             starter = await self._starter(group)
-        except JupyterDistError as err:
+        except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
             group.not_replaced(err)
         else:
             await starter.settle()  # processes that dead ranks started may still hold device memory

@@ -60,6 +60,8 @@ class Wire:
             socket.curve_secretkey = self._info["curve_secretkey"].encode()
         if name == "iopub":
             socket.sndhwm = 0  # output is folded, and none of it is lost because a client is slow
+        elif name != "hb":
+            socket.router_handover = 1  # a client that connects again is answered where it is now
         ip, port = self._info["ip"], self._info[f"{name}_port"]
         socket.bind(f"ipc://{ip}-{port}" if self._info["transport"] == "ipc" else f"tcp://{ip}:{port}")
         return socket

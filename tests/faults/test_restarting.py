@@ -1,6 +1,10 @@
 """A restart ends ranks as Python ends a process: what users left open is finished."""
 
+import os
+import signal
 from pathlib import Path
+
+from jupyter_dist.system.processes import below
 
 OPEN = """
 import atexit, sys, tempfile, types, zipfile
@@ -54,3 +58,19 @@ def test_a_rank_that_is_in_c_code_is_killed_after_a_moment(pair):
     assert "Rank 1 was killed (the group was restarted)." in notes
     assert "Rank 0 ended (the group was restarted)." in notes
     assert pair.run("print(1)")["state"] == "ok"
+
+
+def test_a_zygote_that_is_killed_before_or_in_a_start_costs_time_and_no_start(own):
+    own.hello()
+    for begin in (lambda: own.start(2, wait=False), lambda: own.request("restart")):
+        agent = own.group["agent_pid"]
+        (zygote,) = [process.pid for process in below(agent) if process.parent == agent]
+        if own.group["state"] == "warm":
+            os.kill(zygote, signal.SIGKILL)
+            begin()
+        else:
+            begin()
+            os.kill(zygote, signal.SIGKILL)
+        own.wait_group("ready")
+        assert own.group["error"] is None
+        assert own.run("dist.barrier()")["state"] == "ok"

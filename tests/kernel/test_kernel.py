@@ -217,6 +217,11 @@ def test_a_restart_of_the_kernel_is_one_of_the_ranks_and_a_kill_is_not(group, tm
         assert cell.ename == "NameError"
         assert not set(pids) & {rank["pid"] for rank in group.status()["ranks"]}
         assert [path.read_text() for path in tmp_path.iterdir()] == ["s", "s"]  # flushed at the end of the old ranks
+        second = kernel.manager.client()  # with the identity of the first, as a client that has lost its connection
+        second.start_channels()
+        assert second.kernel_info(reply=True, timeout=PATIENCE)["content"]["status"] == "ok"
+        assert second.execute_interactive("1", timeout=PATIENCE)["content"]["status"] == "ok"
+        second.stop_channels()
     assert group.status()["state"] == "ready"  # the kernel was shut down
 
 

@@ -1,5 +1,7 @@
 """Directories for groups: private, short, and never another user's."""
 
+import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -7,10 +9,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.server.spawner import directories
 from jupyter_dist.server.spawner.directories import (
     MAX_SOCKET_PATH_BYTES,
     GroupDirectory,
@@ -95,11 +99,35 @@ def test_a_runtime_path_of_any_bytes_has_a_place(runtime):
     """Under LC_ALL=C too, where Python takes a path's bytes for what they are."""
     name = os.fsdecode(bytes(runtime) + b"/\xff\xfc")
     found = groups_directory(name)
-    assert found == Path(name) / "jupyter_dist"
-    assert GroupDirectory.create(found).path.parent == found
-    code = "import sys; from jupyter_dist.server.spawner.directories import groups_directory as g; g(sys.argv[1])"
+    assert str(found).isprintable()  # torch takes no other path for its store
+    assert not found.is_relative_to(name)
+    shutil.rmtree(GroupDirectory.create(found).path.parent)
+    code = (
+        "import shutil, sys; from jupyter_dist.server.spawner.directories import groups_directory as g; "
+        "found = g(sys.argv[1]); str(found).encode(); shutil.rmtree(found)"
+    )
     environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     subprocess.run([sys.executable, "-c", code, os.fsencode(str(runtime)) + "/ü".encode()], check=True, env=environment)
+
+
+def test_a_file_system_without_locks_is_named_and_another_place_is_taken(runtime, monkeypatch):
+    """NFS without its lock daemon, Lustre mounted without flock."""
+
+    def flock(fd, operation):
+        if os.readlink(f"/proc/self/fd/{fd}").startswith(str(runtime)):
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        fcntl.flock(fd, operation)
+
+    monkeypatch.setattr(directories, "fcntl", SimpleNamespace(**{**vars(fcntl), "flock": flock}))
+    found = groups_directory(str(runtime))
+    assert not found.is_relative_to(runtime)
+    shutil.rmtree(found)
+    monkeypatch.setattr(directories, "group_places", lambda folder: [Path(folder) / "jupyter_dist"])
+    with pytest.raises(JupyterDistError, match=r"file locks \(flock\) do not work there \(No locks available\)"):
+        groups_directory(str(runtime))
+    with pytest.raises(JupyterDistError, match="No locks available"):
+        GroupDirectory.create(runtime / "jupyter_dist")
+    assert not list((runtime / "jupyter_dist").iterdir())
 
 
 def test_a_folder_that_anybody_may_rename_comes_last(runtime, monkeypatch):

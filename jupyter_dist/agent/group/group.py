@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
-from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
+from jupyter_dist.agent.processes.ending import end_ranks, sweep
 from jupyter_dist.agent.processes.environment import free_port, rank_spec
 from jupyter_dist.agent.processes.failedstart import died_early, too_late
 from jupyter_dist.agent.processes.rank_process import RankProcess
@@ -18,7 +18,6 @@ from jupyter_dist.agent.processes.starter import Born, Ends, Starter
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.profiles import TRACES
-from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import GroupSpec
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, GROUP_LIFE, GroupState
 from jupyter_dist.system.limits import within
@@ -31,6 +30,7 @@ from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
 from .rejoin import FileStores, Stores, give_up_waiting_for, rejoin, rejoin_with
+from .replacing import start_fresh
 from .shortage import Shortage
 from .traces import Traces
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
 
 STARTS_AT_ONCE = 16
+GetStarter = Callable[[], Awaitable[Starter]]
 
 
 class Group:
@@ -97,14 +98,23 @@ class Group:
         self.dispatcher.take_ranks(self.ranks)
         self._on_group()
 
-    async def start(self, starter: Starter) -> None:
+    async def start(self, starter: Starter, get_starter: GetStarter | None = None) -> None:
         """Start the process of every rank and wait until all have joined the process group.
+
+        A starter that ends meanwhile makes starts fast; it must not make one fail: then all ranks are started again.
 
         Raises:
             JupyterDistError: `start_failed`, naming the rank and the cause; nothing is left running then.
         """
         try:
-            await self.start_ranks(starter, self.ranks)
+            try:
+                await self.start_ranks(starter, self.ranks)
+            except JupyterDistError:
+                if get_starter is None or not starter.is_lost:
+                    raise
+                await end_ranks(self.ranks, "the process that starts ranks has ended", patient=False)
+                self.prepare()
+                await self.start_ranks(await get_starter(), self.ranks)
         except JupyterDistError as err:
             await self._fail(err)
         self.ready_seconds = time.monotonic() - self._starting_since
@@ -154,13 +164,13 @@ class Group:
         fresh = self.renew_dead(store_path)
         rejoining = asyncio.create_task(rejoin_with(fresh, survivors, store_path), name="rejoin")
         try:
-            self.tell(await self._start_fresh(starter, fresh))
+            self.tell(await start_fresh(lambda: self.start_ranks(starter, fresh), fresh))
             await asyncio.gather(rejoining, return_exceptions=True)
         finally:
             rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
         self._use_formed()
 
-    def not_replaced(self, error: JupyterDistError) -> None:
+    def not_replaced(self, error: Exception) -> None:
         """Continue with the ranks that are alive."""
         self.tell(f"The dead ranks could not be replaced: {error}")
         self._use_formed()
@@ -176,7 +186,7 @@ class Group:
         """End running and queued cells; cells submitted from now on are for the new ranks."""
         self._stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
 
-    async def restart(self, starter: Starter) -> None:
+    async def restart(self, starter: Starter, get_starter: GetStarter) -> None:
         """End all ranks and start new ones. Variables are lost; the zygote keeps its imports."""
         await end_ranks(self.ranks, "the group was restarted", patient=True)
         await starter.settle()
@@ -186,7 +196,7 @@ class Group:
         self._starting_since = time.monotonic()
         self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)
         self.prepare()
-        await self.start(starter)
+        await self.start(starter, get_starter)
 
     async def end(self) -> list[str]:
         """End all ranks; return a sentence about each process that had to be killed."""
@@ -332,16 +342,6 @@ class Group:
             self._by_process[born] = rank
         if (ending := self._ended_early.pop(born, None)) is not None:
             await self._rank_ended(rank, ending)
-
-    async def _start_fresh(self, starter: Starter, fresh: list[RankProcess]) -> str:
-        """Start these in place of dead ranks; return a sentence about how it went. They are dead if it failed."""
-        numbers = format_ranks(rank.rank for rank in fresh)
-        try:
-            await self.start_ranks(starter, fresh)
-        except JupyterDistError as err:
-            await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt
-            return f"Rank {numbers} could not be replaced: {err.message}"
-        return f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs."
 
     async def _rank_ended(self, rank: RankProcess, ending: Ending) -> None:
         out_of_memory = ending.out_of_memory and not rank.was_killed

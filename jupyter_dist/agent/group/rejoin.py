@@ -38,7 +38,8 @@ class FileStores:
         before = self._current()
         self._number += 1
         for stale in (before, self._current()):
-            stale.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a failing disk: the ranks will report it
+                stale.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # a full disk: the ranks will report it
             self._current().touch(0o600)  # private, regardless of the umask of the ranks
         return str(self._current())

@@ -49,6 +49,8 @@ class Listener(Protocol):
 class Nodes:
     """The nodes of one group. It starts the ranks, as StartMethod does for a group on one machine."""
 
+    is_lost = False  # a node may be, which ends its ranks; the others continue
+
     def __init__(self, spec: GroupSpec, directory: Path, on_exit: OnExit, listener: Listener) -> None:
         """Open the port and write the join file.
 

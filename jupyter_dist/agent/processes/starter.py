@@ -95,6 +95,10 @@ class Ends:
 class Starter(Protocol):
     """Starts rank processes, each as the child of a shim (rank/start/shim.py), and reports how they end."""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended, and the ranks that it had started with it; another one may work."""
+
     async def start(self, spec: RankSpec, ends: Ends) -> Born:
         """Start one rank with its ends of the channel and pipes.
 
@@ -151,7 +155,13 @@ class Zygote:
                 self._may_import = await self._prepared.ask(prepare, PREPARE_SECONDS)
             return await self._forks.ask(fork, FORK_SECONDS)
         except (OSError, asyncio.TimeoutError) as err:
+            self.is_lost = self.is_lost or isinstance(err, (BrokenPipeError, ConnectionResetError))
             raise not_started("its zygote, the process that it is forked from, does not answer") from err
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether it had imported what ranks need."""
+        return self.warm.done() and self.warm.result()["t"] != "failed"
 
     def children(self) -> set[int]:
         """Return its own process; ranks and shims are children of the zygote."""
@@ -221,6 +231,7 @@ class FreshProcesses:
     """Starts every rank as a new Python that imports torch itself: slow, but safe after an import started threads."""
 
     def __init__(self, preload: list[str], on_exit: OnExit) -> None:
+        self.is_lost = False  # each rank has its own
         self._preload = preload
         self._on_exit = on_exit
         self._shims: dict[int, tuple[subprocess.Popen[bytes], asyncio.Task[None]]] = {}

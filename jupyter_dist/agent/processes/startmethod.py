@@ -73,7 +73,7 @@ class StartMethod:
         Raises:
             JupyterDistError: `start_failed`, if torch cannot be imported, or not in time.
         """
-        if self._fresh is None and self._zygote.is_lost and self._was_asked:
+        if self._fresh is None and self._zygote.is_lost and (self._was_asked or self._zygote.was_ready):
             await self._zygote.stop()
             self._zygote = Zygote(self._preload, self._on_exit)
         self._was_asked = True

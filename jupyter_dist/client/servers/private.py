@@ -73,6 +73,11 @@ def private_server(root_dir: str = "/", *, prepare: bool = False, given_up: Even
         except BlockingIOError:
             if (found := next((server for server in running_servers() if server.is_private), None)) is not None:
                 return found
+        except OSError as err:
+            message = f"A private Jupyter server needs file locks (flock), which do not work here: {err.strerror}."
+            raise JupyterDistError(
+                "no_server", message, "Set JUPYTER_RUNTIME_DIR to a folder of this machine."
+            ) from err
         finally:
             os.close(lock)
         if given_up.wait(POLL_SECONDS) or time.monotonic() > deadline:

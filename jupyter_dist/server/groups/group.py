@@ -20,7 +20,7 @@ from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.requests import MAX_CODE_BYTES
 from jupyter_dist.protocol.specs import CALL_PROTOCOL, COMM_PROTOCOL, ROAD_PROTOCOL, ExecutionSpec, GroupSpec
 from jupyter_dist.server.launchers.allocation import Allocation, Wanted
-from jupyter_dist.server.mirror.following import FollowedGroup
+from jupyter_dist.server.mirror.following import ANSWER_SECONDS, FollowedGroup
 from jupyter_dist.server.mirror.history import Printed
 from jupyter_dist.server.mirror.logs import LogReader
 from jupyter_dist.server.script.writer import write_script
@@ -53,6 +53,11 @@ class ManagedGroup(FollowedGroup):
         """Turn the waiting agent into this group, and start its ranks."""
         await self._link.request("start", take=self._on_group, spec=spec.to_dict(), environment=environment)
         await self._follow(0)
+
+    async def responds(self) -> bool:
+        """Whether its agent gives a sign of life within a moment; one that does not is not asked to end, but ended."""
+        self._link.is_silent = not await self._link.responds(ANSWER_SECONDS)
+        return not self._link.is_silent
 
     async def restart(self, key: str | None = None) -> None:
         """End all ranks and start new ones; not repeated for a key that the agent has seen."""

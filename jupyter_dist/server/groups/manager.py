@@ -28,7 +28,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .group import ManagedGroup
 from .resolve import EXTERNAL, GroupDefaults, WantedGroup, build_spec, resolve_spec
-from .warm import WarmAgents
+from .warm import WarmAgents, begun
 
 if TYPE_CHECKING:
     from jupyter_dist.server.launchers.registry import Launchers
@@ -197,11 +197,18 @@ class GroupManager:
         name, is_on_nodes = fields["name"], request.launcher != LOCAL
         self._starting[name] = asyncio.Event()
         try:
-            group = await self._claim(_of_client(environment, request.environ), is_on_nodes)
-            try:
+            own = _of_client(environment, request.environ)
+
+            async def begin(group: ManagedGroup) -> None:
                 await group.start(build_spec(group.id, {**fields, "key": key}), _environment_shown(environment))
+
+            if is_on_nodes:
+                group = await begun(await self._attached(self._spawner.launch_head, own), begin)
+            else:
+                group = await self._warm.begin(own, begin)
+            try:
                 if launcher is not None:
-                    variables = {**_of_client(environment, request.environ).env, **fields["env"]}
+                    variables = {**own.env, **fields["env"]}
                     await group.launch_nodes(launcher, options, agent_environment(self._defaults.preload, variables))
             except BaseException:
                 await group.shutdown()
@@ -214,6 +221,18 @@ class GroupManager:
         if not is_on_nodes:
             self._warm.warm_next(environment)
         return group
+
+    async def restart(self, group: ManagedGroup, key: str | None = None) -> None:
+        """End all ranks of a group and start new ones.
+
+        Raises:
+            JupyterDistError: `name_taken`, if the group was dead, and another one has its name now.
+        """
+        taken = [other.name for other in self._groups.values() if other is not group and not other.status.is_gone]
+        if group.name in (*taken, *self._starting):
+            message = f"There is another group '{group.name}' now, or one is about to start."
+            raise JupyterDistError("name_taken", message, "Shut that one down first, or use it.")
+        await group.restart(key)
 
     def _started_with(self, key: str) -> ManagedGroup | None:
         """Return the group that an earlier server started for this key before it could answer."""
@@ -261,12 +280,6 @@ class GroupManager:
             listener(topic)
 
     # -- inside -----------------------------------------------------------------------------------------
-
-    async def _claim(self, environment: Environment, is_on_nodes: bool) -> ManagedGroup:
-        """Return an agent without a group: one that waits with torch imported, if the ranks will be on this machine."""
-        if is_on_nodes:
-            return await self._attached(self._spawner.launch_head, environment)
-        return await self._warm.claim(environment)
 
     async def _launch(self, environment: Environment, *, is_spare: bool = False) -> ManagedGroup:
         return await self._attached(self._spawner.launch_spare if is_spare else self._spawner.launch, environment)
@@ -329,9 +342,9 @@ class GroupManager:
         return [*living, *self._starting]
 
     def _drop_remains(self, name: str) -> None:
-        """Remove a dead group whose name a new group takes; a start does not wait until its nodes are released."""
+        """Remove a dead group whose name a new group takes; a start waits neither for its agent nor for its nodes."""
         for group in [group for group in self._groups.values() if group.name == name and group.status.is_gone]:
-            if not group.is_attached and not group.agent_lives():
+            if group.state != "ending":  # a request is removing it
                 del self._groups[group.id]
                 task = start_task(self._discard(group), f"discard {group.id}")
                 self._discarding[task] = group
@@ -340,7 +353,7 @@ class GroupManager:
 
     async def _discard(self, group: ManagedGroup) -> None:
         for sentence in await group.shutdown():
-            log.warning("jupyter_dist: group '%s', which was lost: %s", group.name, sentence)
+            log.warning("jupyter_dist: group '%s', whose name another one has taken: %s", group.name, sentence)
 
     async def _stop_discarding(self) -> list[ManagedGroup]:
         """Return the groups whose nodes are not released yet: an engine may take longer than this server has."""

@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
 
 
+Begin = Callable[[ManagedGroup], Awaitable[None]]
+
+
 class WarmAgents:
     """At most one waiting agent per environment."""
 
@@ -33,22 +36,43 @@ class WarmAgents:
         self._looking: asyncio.Task[None] | None = None
         self._expiring: set[asyncio.Future[list[str]]] = set()
 
-    async def claim(self, environment: Environment) -> ManagedGroup:
-        """Return the waiting agent of this environment, or a new one.
+    async def begin(self, environment: Environment, begin: Begin) -> ManagedGroup:
+        """Return an agent of this environment that has begun its group: the one that waits, or a new one.
+
+        What makes starts fast must not make one fail: an agent that waited and does not do it is passed over.
 
         Raises:
-            JupyterDistError: no agent is waiting and none can be started.
+            JupyterDistError: none can be started, or what its agent says.
         """
-        key = _key(environment)
+        if (waiting := await self._claim(_key(environment))) is not None:
+            try:
+                return await begun(waiting, begin, or_end=self.discard)
+            except JupyterDistError as err:
+                if err.code not in ("agent_unreachable", "timed_out"):
+                    raise
+                log.warning("jupyter_dist: the agent that was kept ready fails, so another one is started: %s", err)
+        return await begun(await self._launch(environment), begin)
+
+    async def _claim(self, key: Key) -> ManagedGroup | None:
+        """Return the agent that waits; None if there is none, or it does not respond."""
         self._claimed.add(key)
         if key in self._warming:
             await asyncio.wait([self._warming[key]])
         group = self._waiting.pop(key, None)
-        if group is not None and group.is_attached:
-            return group
-        if group is not None:
-            await group.shutdown()
-        return await self._launch(environment)
+        if group is not None and not (group.is_attached and await group.responds()):
+            self.discard(group)
+            return None
+        return group
+
+    def discard(self, group: ManagedGroup) -> None:
+        """End an agent that waited, without waiting for it: it may be stopped."""
+        self._expiring.add(task := asyncio.ensure_future(group.shutdown()))
+        task.add_done_callback(self._discarded)
+
+    def _discarded(self, task: asyncio.Future[list[str]]) -> None:
+        self._expiring.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("jupyter_dist: an agent that was kept ready cannot be ended: %s", error)
 
     async def warm(self, environment: Environment, seconds: float | None = None) -> None:
         """Make sure that an agent waits for this environment; return once one is being started.
@@ -68,8 +92,7 @@ class WarmAgents:
     def _expire(self, key: Key) -> None:
         """End an agent that nobody has claimed."""
         if (group := self._waiting.pop(key, None)) is not None:
-            self._expiring.add(task := asyncio.ensure_future(group.shutdown()))
-            task.add_done_callback(self._expiring.discard)
+            self.discard(group)
 
     def warm_next(self, environment: Environment) -> None:
         """Start the next waiting agent after a claim, if configured."""
@@ -116,6 +139,21 @@ class WarmAgents:
             self._looking = start_task(self._end_when_short(), "look whether memory is short")
         while len(self._waiting) > MAX_WARM:
             await self._waiting.pop(next(iter(self._waiting))).shutdown()
+
+
+async def begun(
+    group: ManagedGroup, begin: Begin, or_end: Callable[[ManagedGroup], object] | None = None
+) -> ManagedGroup:
+    """Have an agent begin its group, and return it; one that fails is ended (`or_end`: how, without waiting for it)."""
+    try:
+        await begin(group)
+    except BaseException:
+        if or_end is not None:
+            or_end(group)
+        else:
+            await group.shutdown()
+        raise
+    return group
 
 
 def _key(environment: Environment) -> Key:

@@ -146,7 +146,12 @@ class FollowedGroup:
         """Attach in the background; retry while the agent is alive."""
         if self._connecting is None or self._connecting.done():
             self._found.clear()
-            self._connecting = start_task(self._connect(), f"connect {self.id}")
+            self._connecting = start_task(self._connect(), f"connect {self.id}", self._connect_later)
+
+    def _connect_later(self, _: BaseException) -> None:
+        """Try again after an error that tells nothing about the agent, as without descriptors in this process."""
+        if not self._ending:
+            asyncio.get_running_loop().call_later(RECONNECT_AFTER_SECONDS[-1], self.connect)
 
     async def adopt(self, group_json: dict[str, Any], seconds: float) -> None:
         """Adopt a group that an earlier server left; if it does not answer in time, show that."""
@@ -170,10 +175,8 @@ class FollowedGroup:
 
     def agent_lives(self) -> bool:
         """Whether the agent's process is alive, even if it does not respond."""
-        process = self.agent_process()
-        if process is not None:
-            process.close()
-        return process is not None
+        with self.agent_process() or contextlib.nullcontext() as process:
+            return process is not None
 
     def mark_lost(self, last_words: str) -> None:
         """Mark the group as lost: its agent has ended, and its ranks with it."""
@@ -211,10 +214,6 @@ class FollowedGroup:
             self.status.silence = None
             self._changed()
 
-    def _mark_incompatible(self) -> None:
-        self.status.mark_incompatible(self.directory.read_group_json())
-        self._changed()
-
     async def _connect(self) -> None:
         delays = itertools.chain(RECONNECT_AFTER_SECONDS, itertools.repeat(RECONNECT_AFTER_SECONDS[-1]))
         for delay in delays:
@@ -237,7 +236,8 @@ class FollowedGroup:
         except JupyterDistError as err:
             log.info("jupyter_dist: cannot connect to %s: %s", self.directory.path, err)
             if err.code == "incompatible":
-                self._mark_incompatible()
+                self.status.mark_incompatible(self.directory.read_group_json())
+                self._changed()
                 self._found.set()
                 await process.wait(None)
 
@@ -257,8 +257,7 @@ class FollowedGroup:
             await asyncio.sleep(ASK_EVERY_SECONDS - (quiet_seconds if quiet_seconds < ASK_EVERY_SECONDS else 0.0))
             asked_at = time.monotonic()
             if asked_at - self._link.heard_at >= ASK_EVERY_SECONDS:
-                with contextlib.suppress(JupyterDistError):
-                    await self._link.request("ping", timeout_seconds=ANSWER_SECONDS)
+                await self._link.responds(ANSWER_SECONDS)
                 if self._is_unheard_since(asked_at):
                     await asyncio.sleep(0.05)  # first handle what arrived while this process itself was blocked
                 if self._is_unheard_since(asked_at):
@@ -313,7 +312,10 @@ class FollowedGroup:
         self._mark_heard()
         self._on_executions(header, payload)
         if not self._ending and (self._asking is None or self._asking.done()):
-            self._asking = start_task(self._ask_for_life(), f"ask {self.id}")
+            self._watch_life()
+
+    def _watch_life(self, _: BaseException | None = None) -> None:
+        self._asking = start_task(self._ask_for_life(), f"ask {self.id}", self._watch_life)
 
     def _on_executions(self, header: Header, payload: bytes) -> None:
         for execution in header.get("executions", ()):

@@ -115,6 +115,14 @@ class AgentLink:
                 "The machine may be overloaded. The request may still be carried out: check before you retry.",
             ) from err
 
+    async def responds(self, seconds: float) -> bool:
+        """Ask for a sign of life; return whether it came within this time."""
+        try:
+            await self.request("ping", timeout_seconds=seconds)
+        except JupyterDistError:
+            return False
+        return True
+
     async def close(self) -> None:
         """Close the connection; the agent keeps running. Idempotent; `on_lost` is not called."""
         stream, self._stream = self._stream, None

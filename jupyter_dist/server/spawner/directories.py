@@ -46,15 +46,43 @@ def groups_directory(runtime_dir: str) -> Path:
     """
     problems = []
     for candidate in sorted(group_places(runtime_dir), key=lambda path: open_above(path) is not None):
+        if not _is_utf8(str(candidate)):  # torch takes no other path for the store over which ranks meet
+            problems.append(f"{os.fsencode(candidate)!r} is not UTF-8")
+            continue
         if len(os.fsencode(str(candidate) + _LONGEST)) > MAX_SOCKET_PATH_BYTES:
             problems.append(f"{candidate} is too long for a unix socket path")
             continue
         try:
-            return claim(candidate)
+            return _with_locks(claim(candidate))
         except (OSError, JupyterDistError) as err:
             problems.append(str(err))
     hint = "; ".join(problems) + ". Set JUPYTER_RUNTIME_DIR to a folder of your own."
     raise JupyterDistError("bad_directory", "There is no private directory for groups.", hint)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _with_locks(directory: Path) -> Path:
+    """Return the directory if its file system has locks, by which servers know whose a group is. Raises OSError.
+
+    Some network file systems have none: NFS without its lock daemon, Lustre mounted without `flock`.
+    """
+    probe = directory / f".lock-{secrets.token_hex(4)}"  # a file: NFS locks folders without asking its server
+    fd = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as err:
+        raise OSError(err.errno, f"file locks (flock) do not work there ({err.strerror})", str(directory)) from err
+    finally:
+        os.close(fd)
+        probe.unlink(missing_ok=True)
+    return directory
 
 
 def claim(candidate: Path) -> Path:
@@ -166,16 +194,23 @@ class GroupDirectory:
         return self.path / "agent.log"
 
     def hold(self) -> bool:
-        """Take the lock; return False if another running server has it. The kernel releases it when we die."""
+        """Take the lock; return False if another running server has it. The kernel releases it when we die.
+
+        Raises:
+            OSError: the folder is gone, or its file system has no locks.
+        """
         if self._lock_fd is not None:
             return True
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         lock_fd = os.open(self.path / "server.lock", flags, 0o600)
         try:
             fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except (BlockingIOError, PermissionError):
             os.close(lock_fd)
             return False
+        except OSError:
+            os.close(lock_fd)
+            raise
         self._lock_fd = lock_fd
         self._write_lock(str(os.getpid()))
         return True

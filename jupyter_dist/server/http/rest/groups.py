@@ -148,7 +148,7 @@ class RestartHandler(DistHandler):
     async def post(self, name: str) -> None:
         """End all ranks and start new ones."""
         group = self.group(name)
-        await group.restart(self.key)
+        await self.manager.restart(group, self.key)
         self.answer(group.model(), 202)
 
 
