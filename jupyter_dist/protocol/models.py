@@ -207,8 +207,11 @@ class VerdictPart(TypedDict):
 class Verdict(TypedDict):
     """Why a cell does not end: which ranks wait for which others."""
 
-    kind: Annotated[Literal["cannot_end", "waits"], Field("`waits`: the others are busy, and may get there.")]
-    reason: Literal["missing", "dead", "order", "mismatch", "shapes", "busy"]
+    kind: Annotated[Literal["cannot_end", "waits"], Field("`waits`: it may end.")]
+    reason: Annotated[
+        Literal["missing", "dead", "order", "mismatch", "shapes", "busy", "still"],
+        Field("`busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing."),
+    ]
     message: str
     since: Annotated[float, Field("When it was first seen so.")]
     waiting: list[VerdictPart]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,13 +21,17 @@ from jupyter_dist.rank.output.outbox import Outbox
 from jupyter_dist.rank.output.readable import check_readable
 from jupyter_dist.transport.frames import Header, pack
 
-from .cells import completion, inspection, whereabouts
-from .collectives import flight, torch_compat, waiting
+from .cells import completion, inspection, life, whereabouts
+from .collectives import counters, flight, waiting
 from .collectives.process_group import Revived
+from .collectives.records import Entry
 from .memory import Memory
 
 if TYPE_CHECKING:
     from .cells.debugging.dap import DebugSession
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+MAX_CELLS = 100
 
 
 def _in_words(err: BaseException) -> str:
@@ -56,6 +61,7 @@ class Control:
 
     def __post_init__(self) -> None:
         self._debugger: DebugSession | None = None  # created when a page asks
+        self._cells: deque[tuple[int, int]] = deque(maxlen=MAX_CELLS)  # when each came, and its number
         self._handlers: dict[str, Callable[[Header, bytes], None]] = {
             "execute": self._on_execute,
             "call": self._on_call,
@@ -110,6 +116,8 @@ class Control:
 
     def _submit(self, execution: Execution, header: Header) -> None:
         execution.empty_cache, execution.allow_stdin = header["empty_cache"], header["allow_stdin"]
+        if not execution.silent:
+            self._cells.append((time.time_ns(), execution.execution_count))
         self.runner.submit(execution)
 
     def _on_to_rank(self, header: Header, payload: bytes) -> None:
@@ -141,18 +149,33 @@ class Control:
         self._answer(header)
 
     def _on_stack(self, header: Header, _: bytes) -> None:
-        outstanding = flight.outstanding()
+        unfinished = flight.unfinished()
+        outstanding = unfinished[0] if unfinished else None
         stack, call = whereabouts.user_stack(self.namespace), whereabouts.current_call(self.namespace)
+        wait, is_idle = waiting.current(unfinished), self.interrupter.current is None
         self._answer(
             header,
             stack=stack,
             call=call,
             collective=outstanding and {name: outstanding[name] for name in ("name", "group", "seq")},
-            wait=waiting.current(outstanding),
-            begun=torch_compat.collective_seq(),
+            wait=wait,
+            begun=counters.collective_seq(),
+            counts=waiting.counts(),
+            records=waiting.records() if wait is not None or is_idle else [],
+            left_over=self._left_over(outstanding),
+            at=whereabouts.position(_PACKAGE),
             cpu_seconds=time.process_time(),  # of all threads: data that arrives takes some, a hang takes none
-            threads=waiting.num_threads_in(self.namespace),
+            comes=self.runner.comes_by_itself(is_idle),
+            sleeps=life.sleeps(),
         )
+
+    def _left_over(self, outstanding: Entry | None) -> dict[str, Any] | None:
+        """Return the oldest incomplete collective if an earlier cell has begun it: a device still works on it."""
+        cells = list(self._cells)
+        if outstanding is None or not cells or outstanding["created_ns"] >= cells[-1][0]:
+            return None
+        count = next((count for began, count in reversed(cells) if began <= outstanding["created_ns"]), None)
+        return {"name": outstanding["name"], "seq": outstanding["seq"], "cell": count}
 
     def _on_synced(self, header: Header, _: bytes) -> None:
         self.outbox.synced(header["id"])

@@ -36,7 +36,7 @@ from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import Wire
 from jupyter_dist.transport.frames import Header
 
-from .collectives import captures, process_group, torch_compat, torch_recorders, waits
+from .collectives import captures, peers, process_group, torch_compat, torch_recorders, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
@@ -96,6 +96,7 @@ class Rank:
         )
         self._outbox.safe_point = self._interrupter.safe_point
         waits.install(self._membership.was_broken, self._leave_collective)
+        peers.install()
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._stdin = Stdin(self._outbox, self._streams, self._interrupter)
         self._runner = Runner(self._loop, self._outbox, self._streams, self._interrupter, self._membership)

@@ -7,8 +7,9 @@ import pytest
 
 from jupyter_dist.agent.group.execution import Execution, ExecutionQueue
 from jupyter_dist.agent.watch import verdict
+from jupyter_dist.agent.watch.facts import Call, Fact
 from jupyter_dist.agent.watch.look import finite, look_at
-from jupyter_dist.agent.watch.verdict import Call, Fact, judge
+from jupyter_dist.agent.watch.verdict import judge
 from jupyter_dist.protocol.specs import ExecutionSpec
 
 NUM_RANKS = 64
@@ -42,6 +43,7 @@ class CountedRanks(list):
 class IdleRank:
     state = "idle"
     execution_id = None
+    cell_error = None
 
     def __init__(self, rank):
         self.rank = rank

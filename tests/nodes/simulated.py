@@ -108,7 +108,7 @@ class SimulatedRank:
             return {"matches": ["rank", "world_size"], "cursor_start": 0, "cursor_end": 0}
         if kind == "stack":
             nothing = dict.fromkeys(("call", "collective", "wait"))
-            return {"stack": [], "begun": 0, "cpu_seconds": time.process_time(), "threads": 0, **nothing}
+            return {"stack": [], "begun": 0, "cpu_seconds": time.process_time(), "comes": None, **nothing}
         return {"found": False, "data": {}, "busy": False, "revived": 0, "freed_bytes": 0}
 
     def _run(self, header: Header, code: bytes) -> None:

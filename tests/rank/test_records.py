@@ -172,10 +172,10 @@ def test_the_canary_of_nccl():
     """A collective is in the recorder that ranks read; the names of recorders alone do not tell."""
     code = (
         "import torch, torch.distributed as dist\n"
-        "from jupyter_dist.rank.collectives import records, torch_compat\n"
+        "from jupyter_dist.rank.collectives import counters, records\n"
         "dist.init_process_group('cpu:gloo,cuda:nccl', store=dist.HashStore(), rank=0, world_size=1)\n"
         "dist.all_reduce(torch.ones(2, device='cuda:0'))\ndist.all_reduce(torch.ones(2))\n"
-        "print(sorted(records.backends_seen()), torch_compat.collective_seq())"
+        "print(sorted(records.backends_seen()), counters.collective_seq())"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE, capture_output=True, text=True)
     assert done.stdout == "['gloo', 'nccl'] 2\n"
@@ -189,9 +189,9 @@ def test_the_canary_of_gloo_and_a_rank_says_when_its_collectives_are_in_no_recor
     if not torch_compat.keeps_records("gloo"):
         pytest.skip("this torch does not record gloo")
     rank.run(
-        "from jupyter_dist.rank.collectives import records, torch_compat\nseen, records.backends_seen = records.backends_seen, set"
+        "from jupyter_dist.rank.collectives import counters, records\nseen, records.backends_seen = records.backends_seen, set"
     )
     rank.run("dist.barrier()")
     rank.wait_text("keeps no record of this group's collectives", "stderr")
     assert rank.run("records.backends_seen = seen; print(seen())").text() == "{'gloo'}\n"
-    assert rank.run("print(torch_compat.collective_seq())").text() == "1\n"
+    assert rank.run("print(counters.collective_seq())").text() == "1\n"

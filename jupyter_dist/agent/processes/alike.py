@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output", "profile"})
 PROCESS_GROUPS = ("ok", "broken", "none")
+MAX_ERROR = 200
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +107,7 @@ def _on_reply(ranks: Sequence[RankProcess], said: Said) -> None:
     kinds = reply.get("kinds")
     kinds = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
     for index, rank in enumerate(ranks):
+        rank.cell_error = _error_of(reply)
         rank.ended_part(reply, kinds, _cell_memory(said.memory[index]) if said.memory else None)
     listener = ranks[0].listener
     listener.ranks_changed()
@@ -129,6 +131,13 @@ def _cell_memory(told: Any) -> CellMemory | None:
     if not isinstance(added, int) or not isinstance(peak, int | None):
         return None
     return {"kind": told["kind"], "added_bytes": added, "peak_bytes": peak}
+
+
+def _error_of(reply: Header) -> str | None:
+    """Return what ended a cell, as tracebacks end: "ValueError: no data"."""
+    if not reply.get("ename"):
+        return None
+    return f"{reply['ename']}: {reply.get('evalue') or ''}".rstrip(": ").partition("\n")[0][:MAX_ERROR]
 
 
 HANDLERS = {"stream": _on_stream, "output": _on_output, "reply": _on_reply}

@@ -77,6 +77,7 @@ class RankProcess:
         self.failure: str | None = None  # its own error message, if its start failed
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
         self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
+        self.cell_error: str | None = None  # what ended its last cell, such as "ValueError: no data"
         self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
         self.process_group: Literal["ok", "broken", "none"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
@@ -241,11 +242,7 @@ class RankProcess:
         return 0.0 if self.interrupted_at is None else time.monotonic() - self.interrupted_at
 
     async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> Header:
-        """Send a request to the rank and return its answer.
-
-        Raises:
-            JupyterDistError: `timed_out`, `rank_dead`, or the error that the rank returned.
-        """
+        """Send a request, return the answer. Raises `timed_out`, `rank_dead`, or the error that the rank returned."""
         if (self._stream is None and self._link is None) or self.state == "dead":
             raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
         if self.unreachable is not None:

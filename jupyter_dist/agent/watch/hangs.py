@@ -17,9 +17,11 @@ from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.transport.tasks import start_task
 
+from .facts import Facts
 from .freeing import Freeing
 from .look import look_at
-from .verdict import Facts, judge
+from .stillness import Stillness
+from .verdict import judge
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -39,16 +41,16 @@ class HangWatch:
         self.freeing = Freeing(group)
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._wish: float | None = None  # how soon to look again after the present look
+        self._stillness = Stillness()
         self.last_look: tuple[float, Facts] | None = None  # when it was, and what it saw
 
     def changed(self, execution: Execution) -> None:
         """Handle a new state of an execution. Called for every cell, so it only sets a timer."""
-        if execution.state != "running":
-            return
-        if self._timer is None:
-            self._look_in(FIRST_SECONDS)
-        elif time.monotonic() - execution.began > FIRST_SECONDS:  # a rank has ended its part late
-            self._look_in(SETTLE_SECONDS)
+        if execution.state == "running":
+            # A rank that has ended its part late may be the last that could help.
+            has_run = time.monotonic() - execution.began > FIRST_SECONDS
+            self._look_in(SETTLE_SECONDS if has_run else FIRST_SECONDS)
 
     def stop(self) -> None:
         """Stop watching. Idempotent."""
@@ -57,8 +59,10 @@ class HangWatch:
                 pending.cancel()
 
     def _look_in(self, seconds: float) -> None:
+        """Look that soon, or as soon as is planned already."""
         if self._looking is not None and not self._looking.done():
-            return  # it sets the timer when it is done
+            self._wish = min(seconds, self._wish if self._wish is not None else seconds)
+            return
         loop = asyncio.get_running_loop()
         if self._timer is not None:
             if self._timer.when() <= loop.time() + seconds:
@@ -77,18 +81,20 @@ class HangWatch:
             await self._judge()
         finally:
             self._looking = None
+            wish, self._wish = self._wish, None
             if self._running():
-                self._look_in(LOOK_SECONDS)
+                self._look_in(LOOK_SECONDS if wish is None else wish)
 
     async def _judge(self) -> None:
         before = await self._look()
+        cpu_tells = not ACCELERATORS[self._group.spec.accelerator].has_devices
+        still = self._stillness.after(before, cpu_tells, time.monotonic())
         if not any(fact.state == "waits" for fact in before.values()):
-            self._tell({})
+            self._tell(judge(before, before, cpu_tells, still))
             return
         await asyncio.sleep(CONFIRM_SECONDS)
         now = await self._look()
-        cpu_tells = not ACCELERATORS[self._group.spec.accelerator].has_devices
-        self._tell(judge(before, now, cpu_tells))
+        self._tell(judge(before, now, cpu_tells, still))
 
     async def _look(self) -> Facts:
         facts = await look_at(self._group)

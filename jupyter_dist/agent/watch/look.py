@@ -15,7 +15,8 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.frames import Header
 
-from .verdict import IN_DEBUGGER, Call, Fact, Facts, State, waits_in
+from .facts import IN_DEBUGGER, Call, Fact, Facts, Record, State
+from .sentences import waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -25,6 +26,8 @@ MAX_MEMBERS = 8192
 MAX_TEXT = 200
 MAX_LINE = 500
 MAX_NUMBER = 1 << 62
+MAX_GROUPS = 256
+MAX_RECORDS = 64
 
 Asked = tuple[str | None, Header | None]  # which execution a rank has, and its answer
 
@@ -132,17 +135,23 @@ def _fact(cells: _Cells, rank: RankProcess, asked: Asked) -> Fact:
         return Fact(rank.rank, "unknown")
     if rank.execution_id != execution_id:  # it went on while it answered
         return Fact(rank.rank, "runs")
-    threads = bool(answer.get("threads"))
-    begun, cpu_seconds = answer.get("begun"), finite(answer.get("cpu_seconds")) or 0.0
+    comes, left_over = _text(answer.get("comes")), _left_over(answer)
+    known: dict[str, Any] = {
+        "begun": answer.get("begun"),
+        "cpu_seconds": finite(answer.get("cpu_seconds")) or 0.0,
+        "counts": _counts(answer.get("counts")),
+        "records": _records(answer.get("records")),
+        "left_over": left_over,
+    }
     if execution_id is None:
-        may_start = threads or rank.rank in cells.queued
-        return Fact(rank.rank, "idle", None, _last_cell(cells, rank), begun, None, cpu_seconds, may_start)
+        comes = comes or ("a cell that is queued for it" if rank.rank in cells.queued else None)
+        return Fact(rank.rank, "idle", None, _last_cell(cells, rank), comes=comes, error=rank.cell_error, **known)
+    known.update(execution_id=execution_id, at=finite(answer.get("at")), sleeps=bool(answer.get("sleeps")))
     if _asks(cells, rank, execution_id) or any(_is_debuggers(frame) for frame in frames_of(answer)):
-        place = _asking_place(answer)
-        return Fact(rank.rank, "runs", None, place, begun, execution_id, cpu_seconds)
-    call = _call(answer.get("wait"))
-    state: State = "runs" if call is None or threads else "waits"
-    return Fact(rank.rank, state, call, place_of(answer), begun, execution_id, cpu_seconds)
+        return Fact(rank.rank, "runs", None, _asking_place(answer), comes="the user", **known)
+    call = _call(answer.get("wait"), answer)
+    state: State = "runs" if call is None or comes is not None else "waits"
+    return Fact(rank.rank, state, call, place_of(answer), comes=comes, **known)
 
 
 def _asking_place(answer: Header) -> str:
@@ -196,21 +205,70 @@ def place_of(answer: Header) -> str:
     return f"line {frame.get('line')} of {_name(str(frame.get('file')))}{f': {code[:MAX_TEXT]}' if code else ''}"
 
 
-def _call(wait: Any) -> Call | None:
+def _call(wait: Any, answer: Header) -> Call | None:
     """Return what a rank says that it waits in; None if that is nothing, or not what a rank would say."""
     if not isinstance(wait, dict) or not isinstance(wait.get("members"), list):
         return None
-    members = frozenset(rank for rank in wait["members"][:MAX_MEMBERS] if isinstance(rank, int))
-    peer, seq = wait.get("peer"), wait.get("seq")
     return Call(
         str(wait.get("name"))[:MAX_TEXT],
         str(wait.get("group"))[:MAX_TEXT],
-        members,
-        peer if isinstance(peer, int) else None,
+        frozenset(rank for rank in wait["members"][:MAX_MEMBERS] if isinstance(rank, int)),
+        _number(wait.get("peer")),
         bool(wait.get("is_p2p")),
-        seq if isinstance(seq, int) else None,
+        _number(wait.get("seq")),
         _shape(wait.get("sizes"), wait.get("dtypes")),
+        key=_text(wait.get("key")) or "",
+        counter=_text(wait.get("counter")) or "",
+        operation=_text(wait.get("operation")),
+        tag=_number(wait.get("tag")),
+        inside=_text(wait.get("inside")),
+        cell=_cell_of(wait, answer.get("left_over")),
+        is_clear=wait.get("is_clear") is not False,
+        limit=finite(wait.get("limit")),
     )
+
+
+def _cell_of(wait: dict[str, Any], left_over: Any) -> int | None:
+    """Return the earlier cell that has begun what a rank waits for."""
+    if not isinstance(left_over, dict) or (left_over.get("name"), left_over.get("seq")) != (
+        wait.get("operation"),
+        wait.get("seq"),
+    ):
+        return None
+    return _number(left_over.get("cell"))
+
+
+def _left_over(answer: Header) -> str:
+    """Return what a rank's device still works on for an earlier cell, in words."""
+    found = answer.get("left_over")
+    if not isinstance(found, dict):
+        return ""
+    cell, seq = _number(found.get("cell")), _number(found.get("seq"))
+    of_cell = f" of cell [{cell}]" if cell is not None else " of an earlier cell"
+    return f"{str(found.get('name'))[:MAX_TEXT]}, number {seq},{of_cell} has not completed"
+
+
+def _counts(told: Any) -> dict[str, int]:
+    items = list(told.items())[:MAX_GROUPS] if isinstance(told, dict) else []
+    return {str(key)[:MAX_TEXT]: value for key, value in items if _number(value) is not None}
+
+
+def _records(told: Any) -> dict[tuple[str, int], Record]:
+    """Return the collectives that a rank has begun last, by counter and number."""
+    found = {}
+    for record in told[:MAX_RECORDS] if isinstance(told, list) else ():
+        if isinstance(record, dict) and (seq := _number(record.get("seq"))) is not None:
+            shape = _shape(record.get("sizes"), record.get("dtypes"))
+            found[str(record.get("counter"))[:MAX_TEXT], seq] = Record(str(record.get("name"))[:MAX_TEXT], shape)
+    return found
+
+
+def _text(value: Any) -> str | None:
+    return value[:MAX_TEXT] if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and finite(value) is not None else None
 
 
 def _shape(sizes: Any, dtypes: Any) -> str:

@@ -16,8 +16,9 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.transport.tasks import start_task
 
+from .facts import Facts
 from .look import finite
-from .verdict import Facts, waits_in
+from .sentences import waits_in
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import machine

@@ -25,6 +25,7 @@ from jupyter_dist.rank.output.outbox import Outbox, write_all
 from jupyter_dist.rank.output.streams import Streams
 from jupyter_dist.transport.frames import Header
 
+from . import life
 from .calls import Calls
 from .context import run_in
 from .debugging.debuggers import Debuggers
@@ -81,6 +82,10 @@ class Runner:
         """Call `work` in the main thread after the running cell."""
         self._work.append(work)
         self._loop.call_soon_threadsafe(self._next)
+
+    def comes_by_itself(self, is_idle: bool) -> str | None:
+        """Return what may act on this rank without the code of its cell (life.py)."""
+        return life.comes_by_itself(self._loop, self._task, is_idle)
 
     def emit(self, msg_type: str, content: dict[str, Any]) -> None:
         """Send an output, after the text that was written before it."""

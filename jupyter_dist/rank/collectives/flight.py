@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from . import records
 from .records import Entry
 
@@ -12,13 +10,19 @@ _forgotten: set[tuple[str, int]] = set()
 
 def outstanding(backend: str | None = None) -> Entry | None:
     """Return the oldest incomplete collective, of this backend if one is given; None if torch has none."""
+    return next((entry for entry in unfinished() if backend is None or entry["backend"] == backend), None)
+
+
+def unfinished() -> list[Entry]:
+    """Return all incomplete collectives, oldest first."""
     if not records.are_unfinished():
-        return None
-    return next((e for e in _unfinished() if backend is None or e["backend"] == backend), None)
+        return []
+    return [entry for entry in records.unfinished_collectives() if entry["record"] not in _forgotten]
 
 
-def _unfinished() -> Iterable[Entry]:
-    return (entry for entry in records.unfinished_collectives() if entry["record"] not in _forgotten)
+def newest(number: int) -> list[Entry]:
+    """Return the collectives that were begun last, complete or not."""
+    return records.all_collectives()[-number:]
 
 
 def forget() -> None:

@@ -16,7 +16,7 @@ from jupyter_dist.protocol.accelerators import BACKENDS
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.guard.own import os, time
 
-from . import failures, flight, linkstore, nccl, records, torch_compat, unhang, waits
+from . import counters, failures, flight, linkstore, nccl, records, torch_compat, unhang, waits
 from .gloo_sockets import GlooSockets
 
 REJOIN_SECONDS = 10.0
@@ -211,7 +211,7 @@ class Membership:
 
     def collective_seq(self) -> int | None:
         """How many collectives this rank began on the default process group; None if there is none."""
-        number = torch_compat.collective_seq()
+        number = counters.collective_seq()
         if number and not self._knows_records:
             self._check_records()
         return number

@@ -53,6 +53,15 @@ def unfinished_collectives() -> list[Entry]:
     return sorted(found, key=operator.itemgetter("created_ns", "record"))
 
 
+def all_collectives() -> list[Entry]:
+    """Return the entries of all collectives that are kept, oldest first."""
+    found = []
+    for recorder, recorded in _recorded(_ALL_ENTRIES).items():
+        with suppress(*_OF_OTHER_VERSIONS):
+            found += [_entry(recorder, entry) for entry in recorded["entries"]]
+    return sorted(found, key=operator.itemgetter("created_ns", "record"))
+
+
 def collectives_since(time_ns: int) -> list[tuple[str, str]]:
     """Return the last collectives that were begun after a time: name and process group, in order.
 

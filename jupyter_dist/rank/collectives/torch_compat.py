@@ -30,8 +30,7 @@ ERRORS: tuple[type[BaseException], ...] = tuple(
 )
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-# The timeout of collectives if torch does not tell its default.
-_TIMEOUT = timedelta(minutes=30)
+_TIMEOUT = timedelta(minutes=30)  # of collectives, if torch does not tell its default
 DEVICE_TIMEOUT = timedelta(weeks=4)  # see restore_default_timeout
 # Backends that abort their communicators. The other two names of NCCL's are of torch 2.15.
 ON_DEVICES = frozenset({"nccl", "nccl-legacy", "nccl2", "xccl"})
@@ -170,9 +169,14 @@ def forget_failed_init() -> None:
         c10d._world.group_count = 0
 
 
+def names_of_groups() -> dict[Any, str]:
+    """Return torch's name of each process group, which its ranks have alike."""
+    return dict(getattr(c10d._world, "pg_names", {}))
+
+
 def process_groups() -> list[dist.ProcessGroup]:
     """Return all process groups of this process, newest first."""
-    names: dict[Any, str] = getattr(c10d._world, "pg_names", {})
+    names = names_of_groups()
     return sorted(names, key=names.__getitem__, reverse=True)
 
 
@@ -191,29 +195,33 @@ def group_given(group: Any) -> Any:
 
 def describe_group(group: Any) -> GroupOf:
     """Describe a process group, given by itself, by torch's number of it, or None for the default one."""
-    world = getattr(dist.group, "WORLD", None)
-    if isinstance(group, str):
-        names: dict[Any, str] = getattr(c10d._world, "pg_names", {})
-        group = next((known for known, name in names.items() if name == group), None)
-    if not isinstance(group, dist.ProcessGroup) or group is world:
+    group = group_of(group)
+    if group is getattr(dist.group, "WORLD", None):
         return GroupOf("default", list(range(dist.get_world_size())) if dist.is_initialized() else [])
     ranks: dict[int, int] = getattr(c10d._world, "pg_group_ranks", {}).get(group, {})
-    described = str(getattr(group, "group_desc", "") or "")
-    name = getattr(c10d._world, "pg_names", {}).get(group, "")
-    return GroupOf(described if described not in ("", "undefined") else f"number {name}", sorted(ranks))
+    described = str(getattr(group, "group_desc", "") or "").replace("undefined", "")
+    return GroupOf(described or f"number {names_of_groups().get(group, '')}", sorted(ranks))
 
 
-def collective_seq() -> int | None:
-    """Return how many collectives were begun on the default process group; None if torch does not count them."""
-    world = dist.group.WORLD
-    devices = _configured(world)
-    try:
-        if len(devices) < 2 or not hasattr(bindings.Backend, "_get_sequence_number_for_group"):
-            return int(world._get_sequence_number_for_group())
-        backends = [world._get_backend(torch.device(device)) for device in devices.values()]
-        return sum(int(backend._get_sequence_number_for_group()) for backend in backends)
-    except (RuntimeError, AttributeError):  # a backend without a counter
-        return None
+def group_of(group: Any) -> Any:
+    """Return the process group that is given by itself, by its name, or by None for the default one."""
+    if isinstance(group, str):
+        group = next((known for known, name in names_of_groups().items() if name == group), None)
+    return group if isinstance(group, dist.ProcessGroup) else getattr(dist.group, "WORLD", None)
+
+
+def number_of(counting: Any) -> int | None:
+    """Return how many collectives a process group, or one of its backends, has begun; None if torch does not count."""
+    with suppress(RuntimeError, AttributeError):  # a backend without a counter
+        return int(counting._get_sequence_number_for_group())
+    return None
+
+
+def backends_of(group: Any) -> dict[str, Any]:
+    """Return the backends of a process group by name."""
+    with suppress(RuntimeError, AttributeError):
+        return {name: group._get_backend(torch.device(device)) for name, device in _configured(group).items()}
+    return {}
 
 
 def _configured(group: Any) -> dict[str, str]:

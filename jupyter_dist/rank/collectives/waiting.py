@@ -1,99 +1,246 @@
 """What this rank's main thread waits for in torch.distributed: the evidence for the agent's verdict. Side thread, 1 ms.
 
 Three sources, because none knows all: the Python stack (names every function of torch.distributed, and its arguments),
-torch's flight recorder (shapes and numbers, but for gloo neither send nor recv), and the count of collectives.
+torch's flight recorder (shapes and numbers, but for gloo neither send nor recv), and the counts of collectives. They
+are separate facts: the call is the stack's, and only the record of that call gives it a number and a shape.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice
 from types import FrameType
 from typing import Any, TypedDict
 
 from jupyter_dist.rank.guard.own import os, threading
 
-from . import torch_compat, unhang, waits
+from . import counters, flight, insides, peers, torch_compat, unhang, waits
 from .records import Entry
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # wrapped around functions of torch
 _C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
 _AUTOGRAD = os.path.join("torch", "autograd", "graph.py")
-_PEERS = ("dst", "src", "group_dst", "group_src")
+_PEERS = ("dst", "src")
+_PEERS_IN_GROUP = ("group_dst", "group_src")
 _POINT_TO_POINT = frozenset({"send", "recv", "send_object_list", "recv_object_list"})
+# They meet in the store or in messages of their own, which no recorder counts.
+_UNCOUNTED = frozenset({"monitored_barrier", "new_group", "new_subgroups", "split_group", "init_process_group"})
+_MAKES_GROUP = "_new_group_with_tag"
+_MEETS_ALL = "_store_based_barrier"
 _BACKWARD = "backward"
 _WAIT = "wait()"
+# Where a thread is that waits for another one: to join it, for its result.
+_FOR_THREADS = ("threading.py", "queue.py", os.path.join("concurrent", "futures", "_base.py"))
+MAX_RECORDS = 16
+MAX_GROUPS = 64
+MAX_TENSORS = 8  # of a call of many, as all_gather
+_UNLIMITED = timedelta(0)
+
+
+class Record(TypedDict):
+    """A collective that this rank has begun. `counter` is what has counted it (`counters.counter_of`)."""
+
+    counter: str
+    seq: int
+    name: str
+    sizes: list[Any]
+    dtypes: list[str]
 
 
 class Wait(TypedDict):
     """The call that the main thread is in.
 
-    `members` are the ranks of its process group. `peer` is the other rank of a send or recv, the root of a broadcast
-    and the like, or None. `seq`, `sizes` and `dtypes` are the flight recorder's; None and empty where it has no entry.
+    `members` are the ranks of its process group, `key` is torch's name of it, `counter` what numbers its calls. `peer`
+    is the other rank of a send or recv, the root of a broadcast and the like, or None; `tag` that of a send or recv.
+    `seq` is its number, `operation`, `sizes` and `dtypes` are the flight recorder's; None and empty where not known.
+    `inside` is what of torch has called it, such as DistributedDataParallel. `limit` are the seconds after which it
+    gives up, if the code of the user has set that. `is_clear` is whether it is known which of several it waits for.
     """
 
     name: str
+    inside: str | None
     group: str
+    key: str
+    counter: str
     members: list[int]
     peer: int | None
+    tag: int | None
     is_p2p: bool
     seq: int | None
+    operation: str | None
     sizes: list[Any]
     dtypes: list[str]
+    limit: float | None
+    is_clear: bool
 
 
-def current(entry: Entry | None) -> Wait | None:
-    """Return what the main thread waits for, or None if it is not in torch.distributed; `entry` is outstanding."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    call, name, work = _distributed_call(frame)
-    operation = entry["name"] if entry else torch_compat.operation_name(work)
-    if name is None or (operation is None and name == _WAIT):
+@dataclass
+class _Found:
+    """What the frames of a thread tell of its call."""
+
+    call: FrameType | None = None  # of the function of torch.distributed
+    name: str | None = None
+    work: Any = None  # what it waits for
+    limit: timedelta | None = None  # of that wait
+    inside: str | None = None
+    making: FrameType | None = None  # of the function that makes a process group
+    meets_all: bool = False  # all ranks, to make it
+
+
+def current(unfinished: Sequence[Entry]) -> Wait | None:
+    """Return what the main thread waits for, or None if it is not in torch.distributed.
+
+    Args:
+        unfinished: the recorder's entries of collectives that have not completed, oldest first.
+    """
+    frames = sys._current_frames()
+    main = threading.main_thread().ident or 0
+    found = _distributed_call(frames.get(main), is_main=True, unfinished=unfinished)
+    if found.name is None and _waits_for_a_thread(frames.get(main)):
+        others = (_distributed_call(frame) for ident, frame in frames.items() if ident != main)
+        found = next((other for other in others if other.name is not None), found)
+    return None if found.name is None else _wait(found, unfinished)
+
+
+def _wait(found: _Found, unfinished: Sequence[Entry]) -> Wait | None:
+    assert found.name is not None
+    peer_of_work = peers.of(found.work)
+    operation = torch_compat.operation_name(found.work)
+    group = found.call.f_locals.get("group") if found.call is not None else None
+    is_p2p = found.name in _POINT_TO_POINT or (found.call is None and operation in _POINT_TO_POINT)
+    entry = _entry(found, operation, counters.name_of_group(group), is_p2p, unfinished)
+    if operation is None and entry is not None:
+        operation = entry["name"]
+    if found.name == _WAIT and operation is None:
         return None
-    group = call.f_locals.get("group") if call is not None else None
-    found = torch_compat.describe_group(group if entry is None or call is not None else entry["group"])
+    if found.call is None:
+        group = peer_of_work.group if peer_of_work is not None else entry["group"] if entry is not None else None
+    described = torch_compat.describe_group(group)
+    key = counters.name_of_group(group)
+    is_counted = found.call is not None and not is_p2p and found.name not in _UNCOUNTED
+    peer, tag = _peer(found.call, described.members) if peer_of_work is None else (peer_of_work.rank, peer_of_work.tag)
     return {
-        "name": name if name != _WAIT else f"{_WAIT} of {operation}",
-        "group": found.description,
-        "members": found.members,
-        "peer": _peer(call),
-        "is_p2p": name in _POINT_TO_POINT or (call is None and operation in _POINT_TO_POINT),
-        "seq": entry["seq"] if entry else None,
-        "sizes": entry["sizes"] if entry else [],
-        "dtypes": entry["dtypes"] if entry else [],
+        "name": found.name if found.name != _WAIT else f"{_WAIT} of {operation}",
+        "inside": found.inside,
+        "group": described.description,
+        "key": key,
+        "counter": counters.counter_of(entry["group"], entry["backend"]) if entry is not None else key,
+        "members": _members_made(found) or described.members,
+        "peer": peer,
+        "tag": tag,
+        "is_p2p": is_p2p,
+        "seq": entry["seq"] if entry is not None else counters.counts().get(key) if is_counted else None,
+        "operation": entry["name"] if entry is not None else None,
+        "sizes": entry["sizes"][:MAX_TENSORS] if entry is not None else [],
+        "dtypes": entry["dtypes"][:MAX_TENSORS] if entry is not None else [],
+        "limit": _limit(found, group),
+        "is_clear": found.call is not None or is_p2p or len(_groups_of(unfinished, operation)) < 2,
     }
 
 
-def num_threads_in(namespace: dict[str, Any]) -> int:
-    """Return how many threads besides the main one run code of cells: they may call a collective at any time."""
-    main = threading.main_thread().ident
-    return sum(_runs(frame, namespace) for ident, frame in sys._current_frames().items() if ident != main)
+def _entry(found: _Found, operation: str | None, key: str, is_p2p: bool, unfinished: Sequence[Entry]) -> Entry | None:
+    """Return the record of a call: the newest one of its process group, or the oldest that a wait may be for."""
+    if found.name in _UNCOUNTED:
+        return None
+    if is_p2p:
+        kind = operation or str(found.name)
+        return next((entry for entry in unfinished if entry["name"].startswith(kind)), None)
+    if found.call is not None:  # what this thread has begun last
+        return next((entry for entry in reversed(unfinished) if entry["group"] == key), None)
+    # Which one it waits for is not known. If the oldest cannot complete, this rank does not get further.
+    return next((entry for entry in unfinished if operation is None or entry["name"] == operation), None)
 
 
-def _runs(frame: FrameType | None, namespace: dict[str, Any]) -> bool:
-    while frame is not None:
-        if frame.f_globals is namespace:
-            return True
-        frame = frame.f_back
-    return False
+def _members_made(found: _Found) -> list[int]:
+    """Return the ranks of a process group that is being made: they connect to each other, and need no other rank."""
+    ranks = found.making.f_locals.get("ranks") if found.making is not None and not found.meets_all else None
+    return [rank for rank in ranks if type(rank) is int] if type(ranks) is list else []
 
 
-def _distributed_call(frame: FrameType | None) -> tuple[FrameType | None, str | None, Any]:
+def _groups_of(unfinished: Sequence[Entry], operation: str | None) -> set[str]:
+    return {entry["group"] for entry in unfinished if operation is None or entry["name"] == operation}
+
+
+def _limit(found: _Found, group: Any) -> float | None:
+    """Return after how many seconds the call gives up, if that is sooner than by torch's default."""
+    told = found.limit if found.limit is not None else found.call.f_locals.get("timeout") if found.call else None
+    limits = [told, _own_timeout(group)]
+    default = torch_compat.default_timeout("gloo")
+    sooner = [limit for limit in limits if isinstance(limit, timedelta) and _UNLIMITED < limit < default]
+    return min(sooner).total_seconds() if sooner else None
+
+
+def _own_timeout(group: Any) -> timedelta | None:
+    """Return the timeout that user code has given to a process group; None if it is torch's default, or longer."""
+    backends = torch_compat.backends_of(torch_compat.group_of(group)).items()
+    pairs = [(getattr(backend.options, "_timeout", None), name) for name, backend in backends]
+    found = [own for own, name in pairs if own is not None and own < torch_compat.default_timeout(name)]
+    return min(found, default=None)
+
+
+def counts() -> dict[str, int]:
+    """Return how many collectives this rank has begun, by torch's name of the process group."""
+    return dict(islice(counters.counts().items(), MAX_GROUPS))
+
+
+def records() -> list[Record]:
+    """Return the collectives that this rank has begun last, also those that have completed."""
+    return [
+        {
+            "counter": counters.counter_of(entry["group"], entry["backend"]),
+            "seq": entry["seq"],
+            "name": entry["name"],
+            "sizes": entry["sizes"][:MAX_TENSORS],
+            "dtypes": entry["dtypes"][:MAX_TENSORS],
+        }
+        for entry in flight.newest(MAX_RECORDS)
+    ]
+
+
+def is_in_distributed(frame: FrameType | None) -> bool:
+    """Whether a thread waits in a function of torch.distributed."""
+    return _distributed_call(frame).name is not None
+
+
+def _waits_for_a_thread(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_code.co_filename.endswith(_FOR_THREADS)
+
+
+def _distributed_call(frame: FrameType | None, is_main: bool = False, unfinished: Sequence[Entry] = ()) -> _Found:
     """Return the frame of the call of torch.distributed, what to call it, and the Work that it waits for."""
-    call, name, work = None, None, None
+    found = _Found()
     while frame is not None and frame.f_code.co_filename.startswith((unhang.TORCH, _OURS)):
         filename, function = frame.f_code.co_filename, frame.f_code.co_name
         if filename.endswith(_C10D) and not function.startswith("_"):
-            call, name = frame, function
-        elif filename.endswith(_AUTOGRAD) and name in (None, _WAIT):
-            name = _BACKWARD
+            found.call, found.name = frame, function
+        elif filename.endswith(_AUTOGRAD) and found.name in (None, _WAIT):
+            found.name = _BACKWARD
+        elif filename.endswith(_C10D) and function == _MAKES_GROUP:
+            found.making = frame
+        elif filename.endswith(_C10D) and function == _MEETS_ALL:
+            found.meets_all = True
         elif frame.f_globals is vars(waits):
-            work = frame.f_locals.get("work")
-        name = name or _WAIT
+            found.work = frame.f_locals.get("work")
+            timeout = frame.f_locals.get("timeout")
+            found.limit = timeout if isinstance(timeout, timedelta) else None
+        found.name = found.name or _WAIT
+        found.inside = insides.name(filename, function) or found.inside
         frame = frame.f_back
-    if name is None and unhang.main_thread_waits_in_torch():  # a wait in C++ that the cell itself calls
-        name = _WAIT
-    return call, name, work
+    # A wait in C++ that the cell itself calls.
+    if found.name is None and is_main and unfinished and unhang.main_thread_waits_in_torch():
+        found.name = _WAIT
+    return found
 
 
-def _peer(call: FrameType | None) -> int | None:
+def _peer(call: FrameType | None, members: list[int]) -> tuple[int | None, int | None]:
+    """Return the peer or root that a call names, as a rank of the default process group, and its tag."""
     values = call.f_locals if call is not None else {}
-    return next((values[name] for name in _PEERS if type(values.get(name)) is int), None)
+    tag = values.get("tag")
+    peer = next((values[name] for name in _PEERS if type(values.get(name)) is int), None)
+    in_group = next((values[name] for name in _PEERS_IN_GROUP if type(values.get(name)) is int), None)
+    if peer is None and in_group is not None and 0 <= in_group < len(members):
+        peer = members[in_group]
+    return peer, tag if type(tag) is int else None

@@ -224,9 +224,10 @@ export interface IVerdictPart {
 
 /** Why a cell does not end: which ranks wait for which others. */
 export interface IVerdict {
-  /** `waits`: the others are busy, and may get there. */
+  /** `waits`: it may end. */
   kind: 'cannot_end' | 'waits';
-  reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy';
+  /** `busy`: the others may get there. `still`: nothing has moved for a while, and no rank is missing. */
+  reason: 'missing' | 'dead' | 'order' | 'mismatch' | 'shapes' | 'busy' | 'still';
   message: string;
   /** When it was first seen so. */
   since: number;

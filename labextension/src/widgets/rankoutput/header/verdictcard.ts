@@ -72,7 +72,7 @@ export class VerdictCard {
     this._join.disabled = false;
   }
 
-  private _titleOf({ kind, reason, waiting, needed }: IVerdict): string {
+  private _titleOf({ reason, waiting, needed }: IVerdict): string {
     const trans = this._trans;
     const label = (parts: IVerdict['waiting']): string => {
       const ranks = parts.flatMap(part => expandRanks(part.ranks));
@@ -87,9 +87,10 @@ export class VerdictCard {
       order: trans.__('Cannot end: %1 wait for each other in different process groups', mine),
       mismatch: trans.__('Cannot end: %1 wait for each other in calls that do not match', mine),
       shapes: trans.__('Cannot end: the tensors of %1 differ in shape or dtype', mine),
-      busy: trans.__('Waiting: %1 called what %2 has not called yet', mine, others)
+      busy: trans.__('Waiting: %1 called what %2 has not called yet', mine, others),
+      still: trans.__('Waiting: nothing has moved on %1', mine)
     };
-    return titles[kind === 'waits' ? 'busy' : reason];
+    return titles[reason];
   }
 
   private _row({ ranks, state, place, call }: IVerdict['waiting'][number]): HTMLElement {

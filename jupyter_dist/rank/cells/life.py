@@ -1,0 +1,99 @@
+"""What of a rank may still act by itself: its threads, its event loop, a timer. Side thread.
+
+A rank that waits, or that is idle, gets no further by the code that waits. So before ranks are said to wait forever,
+all other code is looked for that could call a collective, or end the wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import platform
+import sys
+import sysconfig
+from types import FrameType, FunctionType, MethodType
+from typing import Any
+
+from jupyter_dist.rank.collectives import unhang, waiting
+from jupyter_dist.rank.guard.own import asyncio, os, signal, threading
+
+_PATHS = sysconfig.get_paths()
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_LIBRARIES = tuple({_PATHS[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_DISTRIBUTED = os.path.join(unhang.TORCH, "distributed") + os.sep  # checkpoints are saved in threads there
+_POOL = os.path.join("concurrent", "futures", "thread.py")
+# nanosleep, clock_nanosleep, wait4 and waitid, by their numbers in /proc/PID/syscall.
+_SLEEPS = {"x86_64": (35, 230, 61, 247), "aarch64": (101, 115, 260, 95)}
+_OWN_DESCRIPTORS = 1  # the event loop's own
+
+
+def comes_by_itself(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None, is_idle: bool) -> str | None:
+    """Return what may act without the main thread's code: "a thread", "a timer", "its event loop"; None if nothing may.
+
+    Args:
+        loop: the main thread's event loop, which runs what cells have left behind while the rank is idle.
+        task: the cell that awaits, which is no sign of other life.
+        is_idle: whether no cell runs.
+    """
+    apart = (threading.main_thread().ident, threading.get_ident())
+    threads = dict(vars(threading)["_active"])  # without its lock, which the main thread may hold
+    frames = sys._current_frames()
+    if any(_may_act(threads.get(ident), frame) for ident, frame in frames.items() if ident not in apart):
+        return "a thread"
+    if signal.getitimer(signal.ITIMER_REAL)[0] > 0:
+        return "a timer"
+    return "its event loop" if is_idle and _is_loop_used(loop, task) else None
+
+
+def sleeps() -> bool:
+    """Whether the main thread sleeps for a time, or waits for a process that it has started."""
+    return unhang.main_thread_syscall()[0] in _SLEEPS.get(platform.machine(), ())
+
+
+def _may_act(thread: threading.Thread | None, frame: FrameType) -> bool:
+    """Whether a thread runs code of the user, or will; one that waits in a collective itself is no help."""
+    if waiting.is_in_distributed(frame):
+        return False
+    if issubclass(type(thread), threading.Timer) and _is_users(vars(thread).get("function")):
+        return True
+    return any(map(_is_alive, _frames(frame)))
+
+
+def _frames(frame: FrameType | None) -> list[FrameType]:
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def _is_alive(frame: FrameType) -> bool:
+    filename = frame.f_code.co_filename
+    # A pool whose thread has work: a function in C has no frame.
+    return _is_users_file(filename) or (filename.endswith(_POOL) and frame.f_code.co_name == "run")
+
+
+def _is_users(function: Any) -> bool:
+    """Whether the function of a timer is the user's, or may be: one in C has no file. Runs no code of it."""
+    while type(function) in (functools.partial, MethodType):
+        function = function.func if type(function) is functools.partial else function.__func__
+    return type(function) is not FunctionType or _is_users_file(function.__code__.co_filename)
+
+
+def _is_users_file(filename: str) -> bool:
+    if filename.startswith(_DISTRIBUTED):
+        return True
+    is_library = filename.startswith((*_LIBRARIES, _PACKAGE, "<frozen"))
+    return not is_library and "site-packages" not in filename and "dist-packages" not in filename
+
+
+def _is_loop_used(loop: Any, task: asyncio.Task[Any] | None) -> bool:
+    """Whether the loop has a call, a task or a descriptor to wait for. It may be changed at the same time."""
+    with contextlib.suppress(RuntimeError, AttributeError):
+        if any(not handle.cancelled() for handle in list(getattr(loop, "_scheduled", ()))):
+            return True
+        if any(not other.done() and other is not task for other in asyncio.all_tasks(loop)):
+            return True
+        selector = getattr(loop, "_selector", None)
+        return selector is not None and len(selector.get_map() or ()) > _OWN_DESCRIPTORS
+    return True

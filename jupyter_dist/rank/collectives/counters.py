@@ -1,0 +1,40 @@
+"""Numbers of collectives: each process group counts those that it has begun, one of several backends each apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import torch_compat
+
+
+def name_of_group(group: Any) -> str:
+    """Return torch's name of a process group, which its ranks have alike; it is given as in `describe_group`."""
+    return str(torch_compat.names_of_groups().get(torch_compat.group_of(group), ""))
+
+
+def counts() -> dict[str, int]:
+    """Return how many collectives were begun, by `counter_of`, where torch counts them."""
+    found = {}
+    for group, name in torch_compat.names_of_groups().items():
+        backends = torch_compat.backends_of(group)
+        several = {counter_of(str(name), backend): counting for backend, counting in backends.items()}
+        for counter, counting in (several if len(several) > 1 else {str(name): group}).items():
+            number = torch_compat.number_of(counting)
+            if number is not None:
+                found[counter] = number
+    return found
+
+
+def collective_seq() -> int | None:
+    """Return how many collectives were begun on the default process group; None if torch does not count them."""
+    world = torch_compat.group_of(None)
+    backends = torch_compat.backends_of(world)
+    numbers = [torch_compat.number_of(backend) for backend in backends.values()]
+    if len(numbers) < 2 or None in numbers:  # before torch 2.9 only a group of one backend counts
+        return torch_compat.number_of(world)
+    return sum(number for number in numbers if number is not None)
+
+
+def counter_of(name: str, backend: str) -> str:
+    """Return what counts the collectives of a process group: each of its backends does, if it has several."""
+    return name if len(torch_compat.backends_of(torch_compat.group_of(name))) < 2 else f"{name}/{backend}"

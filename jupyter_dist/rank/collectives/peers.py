@@ -1,0 +1,55 @@
+"""With which rank a send or recv exchanges its tensor: the Work that torch returns for it does not say."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch.distributed as dist
+
+from . import torch_compat
+
+INTERRUPTIBLE = True  # cells wait below these functions
+
+
+class Peer(NamedTuple):
+    """The other rank of a send or recv, None if it may be any, and the tag of what is exchanged."""
+
+    group: Any
+    rank: int | None
+    tag: int | None
+
+
+_known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
+
+
+def install() -> None:
+    """Remember the peer of each send and recv, for as long as its Work lives."""
+    group_class: Any = dist.ProcessGroup
+    for name in ("send", "recv", "recv_anysource"):
+        if hasattr(group_class, name):
+            setattr(group_class, name, _noted(getattr(group_class, name), name != "recv_anysource"))
+
+
+def of(work: Any) -> Peer | None:
+    """Return with which rank a Work exchanges its tensor; None if that is not known (any thread)."""
+    try:
+        return _known.get(work)
+    except (TypeError, RuntimeError):  # no Work, or the main thread makes one now
+        return None
+
+
+def _noted(method: Callable[..., Any], names_peer: bool) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def noted(group: Any, tensors: Any, *arguments: Any) -> Any:
+        work = method(group, tensors, *arguments)
+        with contextlib.suppress(TypeError, ValueError, IndexError, AttributeError):
+            *peer, tag = arguments
+            rank = torch_compat.describe_group(group).members[peer[0]] if names_peer else None
+            _known[work] = Peer(group, rank, tag)
+        return work
+
+    return noted
