@@ -18,9 +18,11 @@ RUN python -m build --wheel --outdir /dist
 
 FROM python:${PYTHON}-slim-bookworm
 ARG TORCH=torch==2.13.0
-# An index with torch's builds for the CPU; without one pip takes the CUDA build.
-ARG PIP_EXTRA_INDEX_URL=
-RUN pip install --no-cache-dir "jupyterlab>=4.6.3,<5" matplotlib scikit-learn "${TORCH}"
+# An index with torch's builds for the CPU, for torch alone: pip would take any package from a second index. Without one
+# pip takes the CUDA build.
+ARG TORCH_INDEX=
+RUN pip install --no-cache-dir ${TORCH_INDEX:+--index-url "${TORCH_INDEX}"} "${TORCH}" \
+    && pip install --no-cache-dir "jupyterlab>=4.6.3,<5" matplotlib scikit-learn
 COPY --from=build /dist/*.whl /tmp/
 RUN pip install --no-cache-dir /tmp/*.whl && rm /tmp/*.whl && useradd --create-home ranks
 COPY binder/start binder/first_group.py /usr/local/bin/

@@ -1,7 +1,9 @@
 # What people and CI run; everything lives in .venv and node_modules below this folder.
 PYTHON ?= python3
-# A build for the CPU is enough for everything here; bring another by TORCH=... or by an index of your own.
+# A build for the CPU is enough for everything here; bring another by TORCH=... or by TORCH_INDEX=..., an index from which
+# torch and what it needs are installed. A second index for pip (PIP_EXTRA_INDEX_URL) could give any other package as well.
 TORCH ?= torch==2.13.0
+TORCH_INDEX ?=
 BIN := $(CURDIR)/.venv/bin
 # What is imported is compiled then, two thirds of what is installed never is: compiling all takes as long as the rest.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
@@ -145,7 +147,7 @@ FRAMEWORKS := tests/frameworks/requirements.txt tests/frameworks/requirements-no
 .venv/ready: pyproject.toml package.json package-lock.json $(FRAMEWORKS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	npm ci --silent --no-audit --no-fund & npm=$$!; \
-		$(PIP) "$(TORCH)" && wait $$npm
+		$(PIP) $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") "$(TORCH)" && wait $$npm
 	$(BIN)/pip list --disable-pip-version-check --format=freeze | grep '^torch==' > .venv/constraints.txt
 	$(INSTALL) \
 		--editable ".[test]" --requirement tests/frameworks/requirements.txt

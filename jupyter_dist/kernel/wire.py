@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -63,7 +64,14 @@ class Wire:
         elif name != "hb":
             socket.router_handover = 1  # a client that connects again is answered where it is now
         ip, port = self._info["ip"], self._info[f"{name}_port"]
-        socket.bind(f"ipc://{ip}-{port}" if self._info["transport"] == "ipc" else f"tcp://{ip}:{port}")
+        if self._info["transport"] == "ipc":
+            before = os.umask(0o177)  # zmq creates the socket as open as the umask says
+            try:
+                socket.bind(f"ipc://{ip}-{port}")
+            finally:
+                os.umask(before)
+        else:
+            socket.bind(f"tcp://{ip}:{port}")
         return socket
 
     def _beat(self) -> None:

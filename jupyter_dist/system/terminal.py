@@ -9,19 +9,25 @@ from contextlib import contextmanager
 from typing import Any
 
 # In order: colors; commands with text of any length (title, clipboard, links), with their end if it is there; commands
-# with parameters; other sequences that start with ESC; single controls of 7 and 8 bits, except \t, \n and \r.
+# with parameters; other sequences that start with ESC; single controls of 7 and 8 bits, except \t, \n and \r,
+# and those that change the order in which characters are shown, so that a line reads as another one.
 _CONTROLS = re.compile(
     r"(\x1b\[[0-9;:]*m)"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\r\n]*(?:\x07|\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|\x1b[ -/]*[0-~]?"
-    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
 
 
 def for_terminal(text: str) -> str:
     """Return the text with colors, but without other control sequences."""
     return _CONTROLS.sub(lambda found: found[1] or "", text)
+
+
+def as_text(text: str) -> str:
+    """Return the text without colors and all other control sequences, for programs whose windows may be terminals."""
+    return _CONTROLS.sub("", text)
 
 
 class TerminalFile:

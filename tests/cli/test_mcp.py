@@ -80,6 +80,7 @@ def test_an_agent_starts_runs_looks_interrupts_and_ends(client):
             assert "Group 'agents' is ready: 2 ranks" in await agent.ask("start_group", name="agents", num_ranks=2)
             assert await agent.names() == READING | CHANGING
             await runs(agent)
+            await gets_text(agent)
             await looks(agent)
             await reads_over_http(url)
             await is_told_of_mistakes(agent)
@@ -103,6 +104,19 @@ async def runs(agent):
     part = await agent.ask("get_result", execution=execution, offset=int(offset))
     assert part.startswith(f"[Characters {offset} to {int(offset) + 2000} of ")
     assert f"offset={int(offset) + 2000}) continues there" in part
+
+
+ACTING = "\x1b]52;c;ZXZpbA==\x07\x1b]0;title\x1b\\\x1b[2J\u202e"
+
+
+async def gets_text(agent):
+    """Programs that show answers may be terminals."""
+    said = await agent.ask("run_code", code=f"print({ACTING!r} + '\\x1b[31mred\\x1b[0m')", ranks="1")
+    logged = await agent.ask("logs", rank=1)
+    for answer in (said, logged, await agent.refused("run_code", code="1", ranks=ACTING)):
+        assert not set(answer) & {"\x1b", "\x07", "\x9b", "\u202e"}, answer
+    assert said.endswith("\nred")
+    assert "stdout: red\n" in logged
 
 
 async def looks(agent):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waits import PATIENCE
 
-from jupyter_dist.system.terminal import for_terminal
+from jupyter_dist.system.terminal import as_text, for_terminal
 
 MAIN = "from jupyter_dist.cli.main import main; main()"
 
@@ -32,6 +32,8 @@ CASES = [
     ("50%\r100%\tdone\n", "50%\r100%\tdone\n"),
     ("é\u2028漢\U0001f600", "é\u2028漢\U0001f600"),
     ("\x1b[3\x1b[1m", "3\x1b[1m"),
+    ("rm \u202egpj.exe\u202c \u2067x\u2069", "rm gpj.exe x"),
+    ("\u05d0\u200f \u200ex", "\u05d0\u200f \u200ex"),
     ("\x1b", ""),
 ]
 
@@ -41,7 +43,7 @@ def test_text_and_colours_are_kept_and_nothing_else(said, shown):
     assert for_terminal(said) == shown
 
 
-@given(st.text(st.sampled_from("\x1b[]Pm0;1?52ch\x07\\\x9b\x9c\x9d\x08\nx") | st.characters(), max_size=60))
+@given(st.text(st.sampled_from("\x1b[]Pm0;1?52ch\x07\\\x9b\x9c\x9d\x08\u202e\u2066\nx") | st.characters(), max_size=60))
 def test_nothing_that_acts_is_left_whatever_is_said(said):
     shown = for_terminal(said)
     assert for_terminal(shown) == shown
@@ -52,7 +54,16 @@ def test_nothing_that_acts_is_left_whatever_is_said(said):
         assert end
         assert colour[0] == "["
         assert set(colour[1:]) <= set("0123456789;:")
-    assert not set(shown) & {*map(chr, range(9)), "\x0b", "\x0c", "\x7f", *map(chr, range(0x80, 0xA0))}
+    assert as_text(shown) == as_text(said)
+    assert "\x1b" not in as_text(said)
+    assert not set(shown) & {
+        *"\u202a\u202e\u2066\u2069",
+        *map(chr, range(9)),
+        "\x0b",
+        "\x0c",
+        "\x7f",
+        *map(chr, range(0x80, 0xA0)),
+    }
 
 
 def test_the_client_in_a_terminal_filters_too_and_a_pipe_gets_it_as_it_was_printed():

@@ -99,7 +99,13 @@ def _make(folder: Path, python: str, packages: list[str]) -> None:
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet"]
     options = ["--disable-pip-version-check", "--no-cache-dir", "--no-compile"]
-    done = subprocess.run([*pip, *options, *packages], capture_output=True, text=True, check=False)
+    steps = [packages]
+    if index := os.environ.get("TORCH_INDEX"):  # for torch alone
+        steps.insert(0, ["--index-url", index, *(name for name in packages if name.startswith("torch=="))])
+    for step in steps:
+        done = subprocess.run([*pip, *options, *step], capture_output=True, text=True, check=False)
+        if done.returncode:
+            break
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no reason given"]
         shutil.rmtree(folder)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.client import AsyncClient
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.system.terminal import as_text
 
 from .tools import TOOLS, Arguments, offered
 
@@ -82,7 +83,8 @@ class Tools:
                 text, is_error = await self.call(params.name, params.arguments or {}), False
             except JupyterDistError as err:
                 text, is_error = str(err)[: self._max_chars], True
-            return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
+            content = types.TextContent(type="text", text=as_text(text))
+            return types.CallToolResult(content=[content], is_error=is_error)
 
         return Server(
             "jupyter-dist",
