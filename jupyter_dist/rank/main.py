@@ -147,6 +147,7 @@ class Rank:
         context = ImportHook.in_place().context
         context.begin(self._spec.world_size, self._spec.device, self._outbox.log)
         context.meet = Meeting(self._spec, self._membership).store
+        context.keep_timeout = self._membership.keep_timeout
 
     def _begin_shell(self) -> None:
         cache_size = int(os.environ.get("JUPYTER_DIST_CACHE_SIZE", DEFAULT_CACHE_SIZE))

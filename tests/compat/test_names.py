@@ -80,7 +80,7 @@ def test_a_torch_without_a_name_does_without(monkeypatch, torch_compat):
     monkeypatch.delattr(torch_compat.c10d, "_get_default_timeout")
     monkeypatch.delattr(torch_compat.c10d, "_set_pg_timeout")
     store = torch_compat.dist.HashStore()
-    torch_compat.restore_default_timeout(store, "gloo")
+    torch_compat.set_timeout(torch_compat.default_timeout("gloo"), store)
     assert store.timeout == torch_compat._TIMEOUT
 
 

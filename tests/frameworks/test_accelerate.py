@@ -141,3 +141,15 @@ def test_hugging_face_trainer(ranks):
 def test_the_rank_log_says_what_was_done(ranks):
     for line in ("mixed_precision may change", "notebook_launcher and debug_launcher run in place"):
         assert all(f"{line}" in ranks.log(rank) for rank in (0, 1))
+
+
+def test_timeouts_are_those_of_the_process_group(ranks):
+    shown = "print(dist.group.WORLD._get_backend(torch.device('cpu')).options._timeout)"
+    ranks.run("from datetime import timedelta\nfrom accelerate import InitProcessGroupKwargs")
+    ranks.run("Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(minutes=90))])")
+    assert ranks.agree(shown) == "1:30:00"
+    # As TrainingArguments(ddp_timeout=7200) does on devices; on CPU it passes none on.
+    ranks.run("from accelerate import PartialState\nPartialState(timeout=timedelta(seconds=7200))")
+    assert ranks.agree(shown) == "2:00:00"
+    ranks.run("Accelerator()")  # says nothing about it
+    assert ranks.agree(shown) == "2:00:00"

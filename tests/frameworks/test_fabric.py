@@ -238,3 +238,12 @@ def test_devices_and_strategies_of_cuda(cuda_ranks, devices, strategy):
         f"fabric = Fabric(accelerator='cuda', devices={devices}, strategy='{strategy}')\nprint(fabric.launch(train)[0])"
     )
     assert cuda_ranks.agree(code) == "4"
+
+
+def test_the_timeout_of_a_strategy_is_that_of_the_process_group(ranks):
+    ranks.run("""
+from datetime import timedelta
+from lightning.fabric.strategies import DDPStrategy
+fabric = Fabric(devices=2, strategy=DDPStrategy(timeout=timedelta(minutes=90)))
+fabric.launch()""")
+    assert ranks.agree("print(dist.group.WORLD._get_backend(torch.device('cpu')).options._timeout)") == "1:30:00"

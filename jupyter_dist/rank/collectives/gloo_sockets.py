@@ -72,6 +72,10 @@ class GlooSockets:
         ours = [loop for loop in loops if not known.isdisjoint(loop.inodes)]
         return [sock for loop in ours for fd, inode in loop.watched if (sock := _connection(fd, inode)) is not None]
 
+    def forget(self) -> None:
+        """Forget all devices, in a forked child: closing their connections would cut the parent off."""
+        self._listeners, self._openings = set(), []
+
     def listeners(self) -> frozenset[int]:
         """Return what tells gloo's devices apart: all of them so far."""
         return frozenset(self._listeners)

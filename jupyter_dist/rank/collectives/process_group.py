@@ -56,6 +56,8 @@ class Membership:
         self._abandoned: list[Any] = []  # process groups that cannot be closed
         self._sockets = GlooSockets()
         self._sockets.install()
+        self._timeout: datetime.timedelta | None = None  # that user code asked for
+        os.register_at_fork(after_in_child=self._forked)
         self._mesh: Mesh | None = None
         self._before: frozenset[int] = frozenset()  # gloo's devices before user code began to create the process group
 
@@ -81,18 +83,39 @@ class Membership:
         if can_change:
             timeout = datetime.timedelta(seconds=self._connect_seconds(timeout_seconds))
         else:
-            timeout = torch_compat.default_timeout(backend.joined_as)
+            timeout = self._timeout or torch_compat.default_timeout(backend.joined_as)
         world: dict[str, Any] = {"rank": self._spec.rank, "world_size": self._spec.world_size}
         if backend.is_eager:
             world["device_id"] = torch.device(self._spec.device)
         before = self._sockets.listeners()
         dist.init_process_group(backend.joined_as, store=store, timeout=timeout, **world)
         self._look_at_mesh(before)
-        # That timeout was for joining; collectives of cells get torch's default.
-        torch_compat.restore_default_timeout(store, backend.joined_as)
+        # That timeout was for joining; collectives of cells get torch's default, or what user code has asked for.
+        torch_compat.set_timeout(self._timeout or torch_compat.default_timeout(backend.joined_as))
         for sentence in backend.changed_by(os.environ):
             self._tell(sentence)
         self._broken_since, self._has_aborted = None, False
+
+    def keep_timeout(self, timeout: datetime.timedelta | None) -> bool:
+        """Use this timeout of collectives, torch's default if none, for each process group from now on.
+
+        Returns:
+            Whether it counts for the present one.
+        """
+        self._timeout = timeout
+        if not dist.is_initialized():
+            return True
+        if self._spec.backend != "gloo":  # none ends a collective on a device (see set_timeout)
+            return timeout is None or timeout >= torch_compat.default_timeout(self._spec.backend)
+        if torch_compat.can_change_timeout(self._spec.backend):
+            torch_compat.set_timeout(timeout or torch_compat.default_timeout(self._spec.backend))
+            return True
+        return torch_compat.timeout_of(None) == timeout
+
+    def _forked(self) -> None:
+        """Forget the rank's connections, in a child: they are not its own."""
+        self._broken_since, self._meets, self._mesh = None, False, None
+        self._sockets.forget()
 
     def _meet(self, store: dist.Store, seconds: float) -> None:
         """Wait until all ranks are there, so that joining with a long timeout does not wait for one that is not.
@@ -137,6 +160,7 @@ class Membership:
 
     def begin_cell(self) -> None:
         """Avoid a pitfall of torch: after a failed init, ranks disagree on the next group's name and hang."""
+        torch_compat.release_backends()
         if not dist.is_initialized():
             torch_compat.forget_failed_init()
 
@@ -159,7 +183,9 @@ class Membership:
         if self._broken_since is not None or unhang.store_is_broken(self._store_path):
             return True
         if self._mesh is not None and self._mesh.world() is getattr(dist.group, "WORLD", None):
-            return self._sockets.num_established(self._mesh.listeners) < self._mesh.num_connections
+            is_cut = self._sockets.num_established(self._mesh.listeners) < self._mesh.num_connections
+            if is_cut or self._spec.backend == "gloo":
+                return is_cut
         return failure.kind != "other" and failure.group in (None, getattr(dist.group, "WORLD", None))
 
     def _look_at_mesh(self, before: frozenset[int]) -> None:

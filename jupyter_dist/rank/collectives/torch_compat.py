@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from functools import cache
@@ -31,7 +33,7 @@ ERRORS: tuple[type[BaseException], ...] = tuple(
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _TIMEOUT = timedelta(minutes=30)  # of collectives, if torch does not tell its default
-DEVICE_TIMEOUT = timedelta(weeks=4)  # see restore_default_timeout
+DEVICE_TIMEOUT = timedelta(weeks=4)  # see set_timeout
 # Backends that abort their communicators. The other two names of NCCL's are of torch 2.15.
 ON_DEVICES = frozenset({"nccl", "nccl-legacy", "nccl2", "xccl"})
 _FUNCTIONS = {
@@ -122,14 +124,13 @@ def is_profiling() -> bool:
 # -- process groups -----------------------------------------------------------------------------------
 
 
-def restore_default_timeout(store: dist.Store, backend: str) -> None:
-    """Set torch's default timeout on the default process group and its store; on devices, none that counts.
+def set_timeout(timeout: timedelta, store: dist.Store | None = None) -> None:
+    """Set the timeout of the default process group and its store; on devices, none that counts.
 
     When a collective on a device has taken longer, torch forgets it, although the device still waits: nothing could
     tell any more what it waits for. The agent watches instead.
     """
-    timeout = default_timeout(backend)
-    store.set_timeout(timeout)
+    (store or c10d._get_default_store()).set_timeout(timeout)
     if hasattr(c10d, "_set_pg_timeout"):
         c10d._set_pg_timeout(timeout, dist.group.WORLD)
     of_device = _device_backend(dist.group.WORLD)
@@ -161,6 +162,61 @@ def timeout_of(group: Any) -> timedelta:
     except (AttributeError, RuntimeError):
         return default_timeout("gloo")
     return timeout if isinstance(timeout, timedelta) else default_timeout("gloo")
+
+
+_left_behind: list[Any] = []
+
+
+def leave_groups_behind(close: Callable[[], None]) -> None:
+    """Forget all process groups, and keep them: freeing them in a forked child would act on the parent's connections.
+
+    Args:
+        close: torch's destroy_process_group.
+    """
+    groups = process_groups()
+    _left_behind.extend((groups, [_backends(group) for group in groups]))
+    c10d._world.pg_names.clear()  # what it would shut down
+    close()
+
+
+class _Held(NamedTuple):
+    group: Any
+    backends: list[Any]
+    models: Sequence[Callable[[], Any]]  # weak references
+
+
+_held: list[_Held] = []
+
+
+def hold_backends_of_models(group: Any) -> None:
+    """Keep the backends of process groups that are destroyed until no DDP model has one any more.
+
+    Freeing such a model would join gloo's threads with the GIL held, which these may wait for (pytorch#56297); what
+    Python holds is freed without the GIL.
+    """
+    groups = process_groups() if group in (None, dist.group.WORLD) else [group]
+    users = [each for each in gc.get_objects() if issubclass(type(each), DistributedDataParallel)]
+    for each in groups:
+        models = [weakref.ref(model) for model in users if vars(model).get("process_group") is each]
+        if models:
+            _held.append(_Held(each, _backends(each), models))
+
+
+def release_backends() -> None:
+    """Free the backends whose models are gone, or were moved to another process group."""
+    _held[:] = [held for held in _held if any(_uses(reference(), held.group) for reference in held.models)]
+
+
+def _uses(model: Any, group: Any) -> bool:
+    return model is not None and vars(model).get("process_group") is group
+
+
+def _backends(group: dist.ProcessGroup) -> list[Any]:
+    found = []
+    for kind in ("cpu", *DEVICE_TYPES):
+        with suppress(RuntimeError, AttributeError):  # it has no backend for this device type
+            found.append(group._get_backend(torch.device(kind)))
+    return found
 
 
 def forget_failed_init() -> None:

@@ -36,6 +36,18 @@ def _is_deepspeed(state: Any) -> bool:
     return str(state.distributed_type).endswith("DEEPSPEED")
 
 
+def take_timeout(context: RankContext, state: Any) -> None:
+    """Use InitProcessGroupKwargs(timeout) and TrainingArguments(ddp_timeout) for the existing process group.
+
+    Unpatched, Accelerate drops them where there is one.
+    """
+
+    def take(*_: Any, timeout: Any = None, **__: Any) -> None:
+        context.take_timeout(timeout)
+
+    before(state.PartialState, "__init__", take)
+
+
 def launch_in_place(context: RankContext, launchers: Any) -> None:
     """Make notebook_launcher and debug_launcher call the function on every rank of the cell, and return its value."""
     need(launchers, "notebook_launcher", "debug_launcher", "patch_environment", "AcceleratorState")
@@ -83,7 +95,8 @@ def notice_alone(context: RankContext, accelerator: Any) -> None:
 
 FIXES = {
     "accelerate.state": [
-        Fix(PACKAGE, SEEN_WITH, "mixed_precision may change from one Accelerator() to the next", change_precision)
+        Fix(PACKAGE, SEEN_WITH, "mixed_precision may change from one Accelerator() to the next", change_precision),
+        Fix(PACKAGE, SEEN_WITH, "a timeout is set on the existing process group", take_timeout),
     ],
     "accelerate.launchers": [
         Fix(PACKAGE, SEEN_WITH, "notebook_launcher and debug_launcher run in place in the ranks", launch_in_place)

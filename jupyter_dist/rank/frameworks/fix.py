@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Protocol
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
+
+DEFAULT_TIMEOUT = timedelta(minutes=30)  # torch's
 
 
 class RankComms(Protocol):
@@ -35,6 +39,9 @@ class RankContext:
         self.device = "cpu"
         self.comms: RankComms | None = None
         self.meet: Callable[[float | None], AbstractContextManager[Any]] | None = None  # see meeting.py
+        # Sets a timeout of the default process group, None for torch's; returns whether it counts.
+        self.keep_timeout: Callable[[Any], bool] | None = None
+        self.pid = 0  # forked children of the rank have another
         self._write: Callable[[str], None] | None = None
         self._unwritten: list[str] = []
         self._noticed: set[str] = set()
@@ -42,9 +49,17 @@ class RankContext:
     def begin(self, world_size: int, device: str, write: Callable[[str], None]) -> None:
         """Assign it to this rank; `write` adds a line to its log, outside of any cell's output."""
         self.world_size, self.device, self._write = world_size, device, write
+        self.pid = os.getpid()
         for line in self._unwritten:  # from frameworks that the zygote imported
             write(line)
         self._unwritten = []
+
+    def take_timeout(self, timeout: timedelta | None) -> None:
+        """Use a framework's timeout of collectives. Torch's default is what it passes on where a user asks for none."""
+        if self.keep_timeout is None or os.getpid() != self.pid or timeout in (None, DEFAULT_TIMEOUT):
+            return
+        if not self.keep_timeout(timeout):
+            self.notice("timeout", f"The timeout of {timeout} counts from the next process group on, not for this one.")
 
     def log(self, line: str) -> None:
         """Write a line to the rank's log."""

@@ -29,6 +29,15 @@ def not_interactive(_: RankContext, imports: Any) -> None:
     imports._IS_INTERACTIVE = False
 
 
+def take_timeout(context: RankContext, distributed: Any) -> None:
+    """Use the timeout of a strategy for the existing process group; unpatched, Lightning drops it."""
+
+    def take(*_: Any, timeout: Any = None, **__: Any) -> None:
+        context.take_timeout(timeout)
+
+    before(distributed, "_init_dist_connection", take)
+
+
 def keep_world_size(_: RankContext, environment: Any) -> None:
     """Keep WORLD_SIZE, which the next cell needs; the Trainer's teardown with LightningEnvironment() deletes it."""
     need(environment.LightningEnvironment, "teardown")
@@ -58,12 +67,14 @@ def notice_trainer(context: RankContext, trainer: Any) -> None:
 _IN_PLACE = "strategies that fork or spawn (ddp_notebook, ddp_fork, ddp_spawn) run in place in the ranks"
 _INTERACTIVE = "a rank does not count as an interactive session"
 _WORLD_SIZE = "LightningEnvironment leaves WORLD_SIZE in the environment"
+_TIMEOUT = "a strategy's timeout is set on the existing process group"
 _ALONE = "training on one process is reported once"
 
 
 def _fixes(package: str, fabric: str, trainer: str) -> dict[str, list[Fix]]:
     table = {
         f"{fabric}.utilities.imports": (_INTERACTIVE, not_interactive),
+        f"{fabric}.utilities.distributed": (_TIMEOUT, take_timeout),
         f"{fabric}.plugins.environments.lightning": (_WORLD_SIZE, keep_world_size),
         f"{fabric}.strategies.ddp": (f"Fabric: {_IN_PLACE}", launch_in_place),
         f"{fabric}.fabric": (f"Fabric: {_ALONE}", notice_fabric),

@@ -7,48 +7,117 @@ import functools
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
-from .fix import Fix, RankContext
+from .fix import Fix, RankContext, need
 
 INTERRUPTIBLE = True  # cells run and wait below these functions
+
+# What only a new process group could have.
+_FOR_A_NEW_ONE = ("store", "group_name", "pg_options")
 
 
 def serve_init(context: RankContext, c10d: Any) -> None:
     """Make scripts with init_process_group() and destroy_process_group() work, in cell after cell."""
+    need(c10d, "init_process_group", "destroy_process_group")
+    owner = _Owner(c10d)
+    c10d.init_process_group = _init(context, c10d, owner)
+    c10d.destroy_process_group = _destroy(c10d, owner)
+
+
+class _Owner:
+    """Knows which process the process groups are of: forked children have them, too, and must not use them."""
+
+    def __init__(self, c10d: Any) -> None:
+        self._c10d = c10d
+        self._close = c10d.destroy_process_group
+        self._pid = os.getpid()
+
+    def formed(self) -> None:
+        """Note that this process has created them."""
+        self._pid = os.getpid()
+
+    def leave_behind(self) -> bool:
+        """Forget the process groups if they are of the process that this one was forked from; return whether."""
+        if self._pid == os.getpid() or not self._c10d.is_initialized():
+            return False
+        from jupyter_dist.rank.collectives import torch_compat
+
+        torch_compat.leave_groups_behind(self._close)
+        return True
+
+
+def _init(context: RankContext, c10d: Any, owner: _Owner) -> Callable[..., None]:
     form = c10d.init_process_group
     signature = inspect.signature(form)
 
     @functools.wraps(form)
     def init_process_group(*args: Any, **kwargs: Any) -> None:
-        given = signature.bind(*args, **kwargs).arguments
-        if c10d.is_initialized():
-            _say_what_differs(c10d, given)
-            return
-        if context.meet is None or not _is_of_all_ranks(given):
-            form(*args, **kwargs)
-            return
         from jupyter_dist.rank.collectives import torch_compat
 
+        given = signature.bind(*args, **kwargs).arguments
+        owner.leave_behind()
+        if c10d.is_initialized():
+            _take_over(context, c10d, given)
+            return
+        if context.meet is None or os.getpid() != context.pid or not _is_of_all_ranks(given):
+            form(*args, **kwargs)
+            owner.formed()
+            return
         torch_compat.forget_failed_init()
         timeout: datetime.timedelta | None = given.get("timeout")
         with context.meet(timeout.total_seconds() if timeout else None) as store:
             place = {"rank": int(os.environ["RANK"]), "world_size": int(os.environ["WORLD_SIZE"])}
             form(**{**given, "init_method": None, "store": store, **place})
+        owner.formed()
+        if context.keep_timeout is not None:
+            context.keep_timeout(timeout)
 
-    c10d.init_process_group = init_process_group
+    return init_process_group
 
 
-def _say_what_differs(c10d: Any, given: dict[str, Any]) -> None:
-    """Report ignored arguments of init_process_group(); silent if it asks for the existing process group."""
+def _destroy(c10d: Any, owner: _Owner) -> Callable[..., None]:
+    close = c10d.destroy_process_group
+
+    @functools.wraps(close)
+    def destroy_process_group(group: Any = None) -> None:
+        from jupyter_dist.rank.collectives import torch_compat
+
+        if owner.leave_behind():
+            return
+        torch_compat.hold_backends_of_models(group)
+        close(group)
+
+    return destroy_process_group
+
+
+def _take_over(context: RankContext, c10d: Any, given: dict[str, Any]) -> None:
+    """Set the timeout that init_process_group() asks for; report what it asks for and does not get.
+
+    Silent if it asks for the existing process group.
+    """
+    differ = _differences(c10d, given)
+    timeout = given.get("timeout")
+    is_set = timeout is not None and context.keep_timeout is not None and context.keep_timeout(timeout)
+    if timeout is not None and not is_set:
+        differ.append("another timeout")
+    if differ:
+        did = "set nothing but the timeout" if is_set else "did nothing"
+        sys.stderr.write(f"This rank already has a process group ({', '.join(differ)}): init_process_group() {did}.\n")
+    ignored = [name for name in _FOR_A_NEW_ONE if given.get(name) not in (None, "")]
+    if ignored:
+        hint = "Call destroy_process_group() on all ranks before."
+        sys.stderr.write(f"init_process_group() ignored {' and '.join(ignored)}: there is a process group. {hint}\n")
+
+
+def _differences(c10d: Any, given: dict[str, Any]) -> list[str]:
     there = {"backend": c10d.get_backend(), "world_size": c10d.get_world_size(), "rank": c10d.get_rank()}
     asked = {name: str(given.get(name)).lower() for name in there}
     differ = [name for name in there if asked[name] not in ("none", "-1", str(there[name]))]
     if "backend" in differ and there["backend"] in asked["backend"]:
         differ.remove("backend")  # "cpu:gloo,cuda:nccl": ours, by device
-    if differ:
-        has = ", ".join(f"{name}={there[name]!r}" for name in differ)
-        sys.stderr.write(f"This rank already has a process group ({has}): init_process_group() did nothing.\n")
+    return [f"{name}={there[name]!r}" for name in differ]
 
 
 def _is_of_all_ranks(given: dict[str, Any]) -> bool:
