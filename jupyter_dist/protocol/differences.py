@@ -151,7 +151,7 @@ class MissedCell(TypedDict):
 
 
 class DriftCell(TypedDict):
-    """A cell, the version that counts, and on which ranks it ran."""
+    """A cell, the version that counts, and on which ranks it ran; or an earlier run of it that replaced ranks need."""
 
     execution_id: Annotated[str, Field("Of the last run that succeeded on a rank, else of the last one.")]
     execution_count: int | None
@@ -166,6 +166,7 @@ class DriftCell(TypedDict):
     missed: list[MissedCell]
     offered: Annotated[RankSet, Field("To catch up: replaced ranks that have missed it, if it can be sent again.")]
     code: Annotated[str | None, Field("Null unless ranks have missed it; of a call of a client, which has none, too.")]
+    uses: Annotated[list[str], Field("The `execution_id` of offered ones before it that set or change what it reads.")]
 
 
 class Drift(TypedDict):

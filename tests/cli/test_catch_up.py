@@ -46,6 +46,7 @@ def test_it_stops_at_the_cell_that_fails(dist, group, tmp_path):
     group.restart()
     flag = tmp_path / "flag"
     group.run(f"import os\nif os.path.exists({str(flag)!r}): raise ValueError('not again')").raise_for_error()
+    group.run("total = torch.ones(1)\ndist.all_reduce(total)").raise_for_error()
     group.run("after = 1").raise_for_error()
     flag.touch()
     group.kill(1)
@@ -53,7 +54,9 @@ def test_it_stops_at_the_cell_that_fails(dist, group, tmp_path):
     group.replace()
     said = dist("catch-up", "--yes", status=1).stdout
     assert "ValueError: not again" in said
-    assert "Stopped at rank 1: [1] import os: error. Not run: 1 cell." in said
-    stopped = json.loads(dist("catch-up", "--yes", "--json").stdout)  # the one that failed has run there
+    assert "Stopped at rank 1: [1] import os: error. Not run: 2 cells." in said
+    # The one that failed has run there.
+    stopped = json.loads(dist("catch-up", "--yes", "--json", status=1).stdout)
     assert len(stopped["executions"]) == 1
+    assert ["all_reduce needs all 2 ranks" in one["why"] for one in stopped["not_run"]] == [True]
     assert group.gather("after") == {0: 1, 1: 1}

@@ -98,20 +98,49 @@ def test_it_stops_at_the_first_cell_that_fails(group, tmp_path):
     flag.touch()
     die(group, 2)
     group.replace()
-    with pytest.raises(RankError, match="not again"):
+    with pytest.raises(RankError, match="not again") as failed:
         group.catch_up()
+    assert [result.ok for result in failed.value.caught_up] == [True, False]
     assert group.gather("[name for name in ('first', 'third') if name in globals()]")[2] == ["first"]
     assert [step.cell["cell_id"] for step in group.drift().offered] == ["c"]  # the cell that failed has run there
 
 
-def test_a_cell_that_needs_all_ranks_is_not_sent_to_one(group):
+def test_a_cell_that_needs_all_ranks_is_not_sent_to_one_and_what_does_not_use_it_is(group):
+    cell(group, "before", "before = 1").raise_for_error()
     cell(group, "sum", "total = torch.ones(1)\ndist.all_reduce(total)").raise_for_error()
+    cell(group, "mean", "mean = total / 3").raise_for_error()
+    cell(group, "after", "after = before + 1").raise_for_error()
+    for _ in range(2):
+        die(group, 1)
+        group.replace()
+        found = group.catch_up()
+        assert [one.step.cell["cell_id"] for one in found.not_run] == ["sum", "mean"]
+        assert "all_reduce needs all 3 ranks, 1 is chosen" in found.not_run[0].why
+        assert "which was not run" in found.not_run[1].why
+        assert len(found) == 2
+        assert "run these cells again on all ranks" in repr(found)
+        assert group.gather("(after, 'total' in globals())") == {0: (2, True), 1: (2, False), 2: (2, True)}
+
+
+def test_a_replaced_rank_has_what_the_others_have_after_an_edit(group):
+    cell(group, "lr", "lr = 0.1").raise_for_error()
+    cell(group, "y", "y = lr * 3\nn = 0").raise_for_error()
+    cell(group, "lr", "lr = 0.5").raise_for_error()
+    for _ in range(2):
+        cell(group, "n", "n += 1").raise_for_error()
     die(group, 1)
     group.replace()
-    with pytest.raises(JupyterDistError, match="all_reduce needs all 3 ranks, 1 is chosen") as refused:
-        group.catch_up()
-    assert refused.value.code == "needs_all_ranks"
-    assert group.run("'total' in globals()").values == {0: "True", 1: "False", 2: "True"}
+    found = group.drift()
+    assert [(step.code, step.ranks) for step in found.offered] == [
+        ("lr = 0.1", "1"),
+        ("y = lr * 3\nn = 0", "1"),
+        ("lr = 0.5", "1"),
+        ("n += 1", "1"),
+        ("n += 1", "1"),
+    ]
+    group.catch_up()
+    assert len(set(group.gather("(lr, y, n)").values())) == 1
+    assert group.drift().offered == []
 
 
 def test_a_rank_that_died_in_a_cell_gets_it_again_and_one_that_was_replaced_twice(group, tmp_path):

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
-from jupyter_dist.server.script.missed import Processes, cells_of, ordered, with_code
+from jupyter_dist.server.script.missed import Processes, cells_of, with_code
+from jupyter_dist.server.script.replay import in_order
 
 WORLD = 4
 
@@ -36,8 +37,8 @@ def found(*runs, absences=None, dead=()):
     """By cell: what was missed, as `{reason: ranks}`, and `offered`."""
     processes = Processes(WORLD, frozenset(range(WORLD)) - set(dead), absences or {})
     cells = cells_of(runs, processes)
-    codes = {cell.model["execution_id"]: cell.model["line"] for cell in cells if cell.is_missed}
-    models = [with_code(cell, codes.get(cell.model["execution_id"])) for cell in ordered(cells, codes)]
+    codes = {run["id"]: run["line"] for run in runs}
+    models = in_order(runs, processes, cells, codes)
     return {
         model["cell_id"] or model["line"]: (
             {part["reason"]: part["ranks"] for part in model["missed"]},
@@ -177,6 +178,60 @@ def test_a_cell_that_ran_again_is_sent_before_those_that_use_its_names():
 def test_a_cell_that_uses_a_later_ones_names_is_sent_after_it():
     runs = [run(1, "a", "1"), run(2, "b", "y = 5"), run(3, "a", "z = y")]
     assert list(found(*runs, absences=REPLACED)) == ["b", "a"]
+
+
+def sent(*runs, absences=REPLACED):
+    """The codes that are sent to rank 1, in order."""
+    processes = Processes(WORLD, frozenset(range(WORLD)), absences)
+    models = in_order(runs, processes, cells_of(runs, processes), {run["id"]: run["line"] for run in runs})
+    assert all(model["offered"] in ("", "1") for model in models)
+    return [model["code"] for model in models if model["offered"]]
+
+
+def values_of(codes):
+    """What these cells leave."""
+    namespace = {}
+    for code in codes:
+        exec(code, namespace)
+    return {name: value for name, value in namespace.items() if isinstance(value, int | float | list)}
+
+
+HISTORIES = {
+    "an edited cell that another had used before": ["a lr = .1", "b y = lr * 3", "a lr = .5"],
+    "a cell that counts on": ["a n = 0", "b n += 1", "b n += 1", "c m = n", "b n += 1"],
+    "through a function": ["f def f(): return lr", "a lr = .1", "b y = f()", "a lr = .5"],
+    "a list that grows": ["a seen = []", "b seen.append(len(seen))", "b seen.append(len(seen))", "c seen[0] += 5"],
+    "through a function that changes its argument": ["f def g(x): x.append(1)", "a s = []", "b g(s)", "b g(s)"],
+    "run again from above": ["a x = 1", "b y = x + 1", "a x = 1", "b y = x + 1"],
+    "a branch that did not happen": ["a x = 1", "b if False: x = 5", "c y = x", "a x = 2"],
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_replaced_rank_ends_with_the_values_of_the_others(history):
+    cells = [text.split(" ", 1) for text in HISTORIES[history]]
+    codes = sent(*(run(number, cell, code) for number, (cell, code) in enumerate(cells, start=1)))
+    assert values_of(codes) == values_of(code for _, code in cells)
+
+
+def test_runs_that_leave_nothing_are_not_sent_again():
+    assert sent(run(1, "a", "x = 1"), run(2, "a", "x = 1"), run(3, "b", "y = x"), run(4, "b", "y = x")) == [
+        "x = 1",
+        "y = x",
+    ]
+
+
+def test_what_ran_since_on_all_ranks_is_not_undone():
+    runs = [run(1, "a", "x = 1"), run(2, "b", "y = x"), run(21, "c", "x = 9")]
+    assert sent(*runs) == ["x = 1", "y = x", "x = 9"]
+    assert sent(*runs, run(22, None, "x = 1", "1"), run(23, None, "y = x", "1")) == []
+
+
+def test_it_says_what_a_cell_has_its_values_from():
+    runs = [run(1, "a", "x = 1"), run(2, "b", "y = 2"), run(3, "c", "z = y")]
+    processes = Processes(WORLD, frozenset(range(WORLD)), REPLACED)
+    models = in_order(runs, processes, cells_of(runs, processes), {one["id"]: one["line"] for one in runs})
+    assert [model["uses"] for model in models] == [[], [], ["e-2"]]
 
 
 histories = st.lists(

@@ -9,7 +9,7 @@ import textwrap
 from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client import Group, JupyterDistError
 from jupyter_dist.client.results.display import TextDisplay
-from jupyter_dist.client.results.drift import Step
+from jupyter_dist.client.results.drift import CaughtUp, Step
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks
 
@@ -32,7 +32,10 @@ class Drift(Command):
 
 
 class CatchUp(Command):
-    """Run on replaced ranks the cells that they have missed, after asking; stops at the first that fails."""
+    """Run on replaced ranks the cells that they have missed, after asking; stops at the first that fails.
+
+    A cell that needs all ranks is not run, nor are those that use what it sets: they are listed, and the status is 1.
+    """
 
     word = "catch-up"
     needs_groups = True
@@ -78,20 +81,26 @@ class CatchUp(Command):
             raise JupyterDistError("cancelled", "Nothing was sent.")
 
     def _run(self, group: Group, steps: list[Step]) -> int:
-        ran: list[str] = []
-        for number, step in enumerate(steps, start=1):
+        found = CaughtUp()
+        for step in found.runnable(steps):
             show = False if self.options.json else TextDisplay(sys.stdout)
             try:
                 result = group.run(step.code, step.ranks, stream=show, ask=False, ask_first=True)
             except JupyterDistError as err:
-                raise JupyterDistError(err.code, f"Stopped at {step}: {err.message}", err.hint) from err
-            ran.append(result.id)
+                if err.code != "needs_all_ranks":
+                    raise JupyterDistError(err.code, f"Stopped at {step}: {err.message}", err.hint) from err
+                found.refused(step, err)
+                continue
+            found.append(result)
             if not result.ok:
-                said = f"Stopped at {step}: {result.state}. Not run: {_cells(len(steps) - number)}."
-                self.tell({"executions": ran, "stopped": said}, said)
-                return 1
-        self.tell({"executions": ran}, f"{_cells(len(ran))} ran.")
-        return 0
+                said = f"Stopped at {step}: {result.state}. Not run: {_cells(len(steps) - len(found))}."
+                return self._tell(found, "\n".join([said, *map(str, found.not_run)]), stopped=said)
+        return self._tell(found, repr(found))
+
+    def _tell(self, found: CaughtUp, text: str, **more: str) -> int:
+        not_run = [{"execution_id": one.step.cell["execution_id"], "why": one.why} for one in found.not_run]
+        self.tell({"executions": [one.id for one in found], "not_run": not_run, **more}, text)
+        return 1 if more or not_run else 0
 
 
 def _cells(number: int) -> str:

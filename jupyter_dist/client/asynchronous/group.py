@@ -13,8 +13,8 @@ from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
 from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
-from jupyter_dist.client.results.drift import Drift, Step
-from jupyter_dist.client.results.result import Result
+from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Drift, Step
+from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import Samples, joined
 from jupyter_dist.client.servers import own_process
 from jupyter_dist.protocol import machine, models
@@ -273,18 +273,28 @@ class AsyncGroup:
         """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
         return Drift(await self._ask("GET", "drift"))
 
-    async def catch_up(self, steps: Sequence[Step] | None = None) -> list[Result]:
+    async def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; return the results.
+
+        A cell that calls a collective, and would wait for the other ranks, is not run, nor are those that use what it
+        sets or changes: they are in `not_run` of what is returned.
 
         Args:
             steps: Those of `drift()` to run; by default its `offered` ones: what replaced ranks have missed.
 
         Raises:
-            RankError: a cell failed; those after it did not run.
-            JupyterDistError: `needs_all_ranks`, if a cell calls a collective that needs other ranks, too.
+            CatchUpError: a cell failed; those after it did not run. Its `caught_up` has the results so far.
         """
-        chosen = (await self.drift()).offered if steps is None else steps
-        return [(await self.run(step.code, step.ranks, ask_first=True)).raise_for_error() for step in chosen]
+        found = CaughtUp()
+        for step in found.runnable((await self.drift()).offered if steps is None else steps):
+            try:
+                found.append(await self.run(step.code, step.ranks, ask_first=True))
+                found[-1].raise_for_error()
+            except RankError as err:
+                raise CatchUpError(err, found) from err
+            except JupyterDistError as err:
+                found.refused(step, err)
+        return found
 
     async def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""

@@ -12,10 +12,11 @@ from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.results.curves import Curves
 from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.display import show_live
-from jupyter_dist.client.results.drift import Drift, Step
-from jupyter_dist.client.results.result import Result
+from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Drift, Step
+from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import Samples
 from jupyter_dist.protocol import machine, models
+from jupyter_dist.protocol.errors import JupyterDistError
 
 from .asking import Ask, asker
 from .execution import Execution, Show
@@ -298,10 +299,18 @@ class Group:
         """Return which version of which cell ran on which ranks since the last restart, and who has missed it."""
         return self._loop.run(self._group.drift())
 
-    def catch_up(self, steps: Sequence[Step] | None = None) -> list[Result]:
+    def catch_up(self, steps: Sequence[Step] | None = None) -> CaughtUp:
         """Run cells on the ranks that have missed them, one after the other; see AsyncGroup.catch_up."""
-        chosen = self.drift().offered if steps is None else steps
-        return [self.run(step.code, step.ranks, check=True, ask_first=True) for step in chosen]
+        found = CaughtUp()
+        for step in found.runnable(self.drift().offered if steps is None else steps):
+            try:
+                found.append(self.run(step.code, step.ranks, ask_first=True))
+                found[-1].raise_for_error()
+            except RankError as err:
+                raise CatchUpError(err, found) from err
+            except JupyterDistError as err:
+                found.refused(step, err)
+        return found
 
     def history(self, number: int = 500) -> list[machine.HistoryCell]:
         """Return the last cells that ran on this group, whoever ran them, oldest first, with their code."""

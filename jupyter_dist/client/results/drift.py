@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jupyter_dist.protocol import differences as models
+from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
 from .bundle import rank_label
+from .result import RankError, Result
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,63 @@ class Step:
 
     def __str__(self) -> str:
         return f"{rank_label(self.ranks)}: {_name(self.cell)}"
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A step of a catch-up that was not run, and why."""
+
+    step: Step
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.why}"
+
+
+class CaughtUp(list[Result]):
+    """The results of the cells that ran, in order; `not_run` has the others, each with the reason."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.not_run: list[NotRun] = []
+        self._blocked: set[str] = set()
+
+    def runnable(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield the steps that can run, after what did not run before them."""
+        for step in steps:
+            if self._blocked.intersection(step.cell["uses"]):
+                self._add(step, "it uses what a cell above sets or changes, which was not run")
+            else:
+                yield step
+
+    def refused(self, step: Step, err: JupyterDistError) -> None:
+        """Add a step that needs all ranks; raise any other error."""
+        if err.code != "needs_all_ranks":
+            raise err
+        self._add(step, err.message)
+
+    def _add(self, step: Step, why: str) -> None:
+        self.not_run.append(NotRun(step, why))
+        self._blocked.add(step.cell["execution_id"])
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self)} cell{'' if len(self) == 1 else 's'} ran."]
+        if self.not_run:
+            lines += ["Not run:", *(f"  {one}" for one in self.not_run), RUN_ON_ALL]
+        return "\n".join(lines)
+
+
+RUN_ON_ALL = (
+    "To have their values, run these cells again on all ranks, in this order, or send them with dist.broadcast."
+)
+
+
+class CatchUpError(RankError):
+    """A cell failed while a rank caught up; `caught_up` has the results so far, the last of them is that cell's."""
+
+    def __init__(self, error: RankError, caught_up: CaughtUp) -> None:
+        super().__init__(error.message, error.result, error.hint)
+        self.caught_up = caught_up
 
 
 class Drift:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.differences import Drift
 from jupyter_dist.server.mirror.executions import MAX_KEPT
-from jupyter_dist.server.script.missed import Cell, Processes, cells_of, ordered, with_code
+from jupyter_dist.server.script.missed import Processes, cells_of, with_code
+from jupyter_dist.server.script.replay import MAX_RUNS, in_order
 
 from .group import ManagedGroup
 
@@ -25,13 +26,16 @@ async def find_drift(group: ManagedGroup) -> Drift:
     model, known = group.model(), group.executions.listed()
     begun = _of_generation(group, model, known)
     cells = await asyncio.to_thread(cells_of, begun, Processes.of(model))
-    codes = await _codes(group, [cell for cell in cells if cell.is_missed])
-    shown = await asyncio.to_thread(ordered, cells, codes)
-    kept = [cell for cell in shown if not cell.is_missed or cell.model["execution_id"] in codes]
+    missed = [cell for cell in cells if cell.is_missed]
+    codes = await _codes(group, [cell.model["execution_id"] for cell in sorted(missed, key=lambda cell: cell.first)])
+    kept = [cell for cell in cells if not cell.is_missed or cell.model["execution_id"] in codes]
+    if any(with_code(cell, codes.get(cell.model["execution_id"]))["offered"] for cell in missed):
+        earlier = [run["id"] for run in begun if run["id"] not in codes]
+        codes |= await _codes(group, earlier if len(begun) <= MAX_RUNS else [])
     return {
         "generation": model["generation"],
-        "cells": [with_code(cell, codes.get(cell.model["execution_id"])) for cell in kept],
-        "left_out": len(shown) - len(kept),
+        "cells": await asyncio.to_thread(in_order, begun, Processes.of(model), kept, codes),
+        "left_out": len(cells) - len(kept),
         "forgotten": len(known) >= MAX_KEPT,
     }
 
@@ -46,12 +50,11 @@ def _of_generation(
     return [run for run in begun if (run["started_at"] or 0.0) >= since]
 
 
-async def _codes(group: ManagedGroup, cells: Sequence[Cell]) -> dict[str, str]:
-    """Return the code of the first of these cells, up to MAX_CODE_CHARS, by their execution."""
+async def _codes(group: ManagedGroup, executions: Sequence[str]) -> dict[str, str]:
+    """Return the code of the first of these executions, up to MAX_CODE_CHARS."""
     codes: dict[str, str] = {}
     left = MAX_CODE_CHARS
-    for cell in sorted(cells, key=lambda cell: cell.first):
-        execution_id = cell.model["execution_id"]
+    for execution_id in executions:
         code = (await group.execution(execution_id)).get("code") or ""
         left -= len(code)
         if left < 0 and codes:

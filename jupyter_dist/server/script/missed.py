@@ -51,7 +51,7 @@ class Processes:
 
 
 @dataclass(frozen=True)
-class _Event:
+class Event:
     """One execution, by rank."""
 
     run: models.Execution
@@ -61,6 +61,7 @@ class _Event:
 
     @property
     def is_ok(self) -> bool:
+        """Whether it succeeded on any rank."""
         return "ok" in self.statuses.values()
 
 
@@ -71,6 +72,7 @@ class Cell:
     model: drift.DriftCell
     first: int  # the place of its first run, that succeeded if any did
     last: int
+    checksums: tuple[str, ...]  # of its versions
 
     @property
     def is_missed(self) -> bool:
@@ -85,7 +87,7 @@ def cells_of(executions: Sequence[models.Execution], processes: Processes) -> li
         executions: without silent ones.
         processes: those of the ranks.
     """
-    events = [_event(run) for run in executions]
+    events = events_of(executions)
     cells: dict[Key, list[int]] = {}
     for place, event in enumerate(events):
         cells.setdefault(_key(event), []).append(place)
@@ -97,7 +99,7 @@ def cells_of(executions: Sequence[models.Execution], processes: Processes) -> li
 
 
 def ordered(cells: Sequence[Cell], codes: Mapping[str, str]) -> list[Cell]:
-    """Return the cells in the order in which to run them again.
+    """Return the cells in the order in which to run them again, where there are too many to look at all runs.
 
     A cell that ran again stands where it first succeeded, because later cells use its names; unless fewer of the cells
     in `codes`, by their execution, use names before they are defined where it ran last.
@@ -122,23 +124,33 @@ def with_code(cell: Cell, code: str | None) -> drift.DriftCell:
     return {**cell.model, "code": code, "offered": offered}
 
 
-def _event(run: models.Execution) -> _Event:
+def events_of(executions: Iterable[models.Execution]) -> list[Event]:
+    """Return executions as events, at the same places."""
+    return [_event(run) for run in executions]
+
+
+def ran_on(event: Event, rank: int, began: float) -> bool:
+    """Whether it ran on a rank in the process that began then."""
+    return event.statuses.get(rank) in _RAN and event.at >= began
+
+
+def _event(run: models.Execution) -> Event:
     statuses = {rank: part["status"] for part in run["statuses"] for rank in expand_ranks(part["ranks"])}
-    return _Event(run, statuses, run.get("code_checksum", run["id"]), run["started_at"] or 0.0)
+    return Event(run, statuses, run.get("code_checksum", run["id"]), run["started_at"] or 0.0)
 
 
-def _key(event: _Event) -> Key:
+def _key(event: Event) -> Key:
     cell_id = event.run["cell_id"]
     return (event.run["notebook"] or "", cell_id) if cell_id else (event.checksum,)
 
 
-def _wanted(events: Sequence[_Event], places: Sequence[int]) -> int:
+def _wanted(events: Sequence[Event], places: Sequence[int]) -> int:
     """Return the place of the run that counts: the last one that succeeded on a rank, else the last one."""
     return next((place for place in reversed(places) if events[place].is_ok), places[-1])
 
 
 def _cell(
-    events: Sequence[_Event], own: Sequence[int], cells: Mapping[Key, Sequence[int]], processes: Processes
+    events: Sequence[Event], own: Sequence[int], cells: Mapping[Key, Sequence[int]], processes: Processes
 ) -> Cell:
     """Return a cell from the places of its own runs; other runs of the code that counts are its runs, too."""
     wanted = events[_wanted(events, own)]
@@ -161,14 +173,15 @@ def _cell(
         "missed": missed,
         "offered": "",
         "code": None,
+        "uses": [],
     }
     good = [place for place in own if events[place].is_ok] or own
-    return Cell(model, good[0], good[-1])
+    return Cell(model, good[0], good[-1], tuple(versions))
 
 
-def _last_runs(events: Sequence[_Event], processes: Processes) -> dict[int, _Event]:
+def _last_runs(events: Sequence[Event], processes: Processes) -> dict[int, Event]:
     """Return the last run on each living rank, in the process that it has now: one that succeeded if any did."""
-    last: dict[int, _Event] = {}
+    last: dict[int, Event] = {}
     for event in events:
         for rank, status in event.statuses.items():
             if rank not in processes.living or status not in _RAN or event.at < processes.began(rank):
@@ -179,10 +192,10 @@ def _last_runs(events: Sequence[_Event], processes: Processes) -> dict[int, _Eve
 
 
 def _missed(
-    own: Sequence[_Event], wanted: _Event, last: Mapping[int, _Event], processes: Processes
+    own: Sequence[Event], wanted: Event, last: Mapping[int, Event], processes: Processes
 ) -> list[drift.MissedCell]:
     by_reason: dict[str, list[int]] = {}
-    runs = [(event, _was_on_all(event, processes)) for event in own]
+    runs = [(event, was_on_all(event, processes)) for event in own]
     for rank in sorted(processes.living):
         if rank not in last:
             began = processes.began(rank)
@@ -194,13 +207,13 @@ def _missed(
     return [{"ranks": format_ranks(by_reason[name]), "reason": name} for name in _REASONS if name in by_reason]  # type: ignore[typeddict-item]
 
 
-def _was_on_all(event: _Event, processes: Processes) -> bool:
-    """Whether a cell ran on all ranks that had a process then."""
+def was_on_all(event: Event, processes: Processes) -> bool:
+    """Return whether a cell ran on all ranks that had a process then."""
     others = (rank for rank in range(processes.world_size) if rank not in event.statuses)
     return processes.were_absent(others, event.at)
 
 
-def _cell_runs(last: Mapping[int, _Event], versions: Sequence[str]) -> Iterator[drift.CellRun]:
+def _cell_runs(last: Mapping[int, Event], versions: Sequence[str]) -> Iterator[drift.CellRun]:
     by_run: dict[str, list[int]] = {}
     for rank, event in last.items():
         by_run.setdefault(event.run["id"], []).append(rank)

@@ -143,12 +143,13 @@ def missing_names(cells: Iterable[Plain]) -> list[str]:
             return []
         if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
             return []
-        known |= {*cell.modules, *_stored(tree)}
+        known |= {*cell.modules, *stored(tree)}
         missing |= dict.fromkeys(name for name in _loaded(tree) if name not in known)
     return list(missing)
 
 
-def _stored(tree: ast.AST) -> Iterator[str]:
+def stored(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that code sets."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id

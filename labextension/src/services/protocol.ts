@@ -905,7 +905,7 @@ export interface IMissedCell {
   reason: 'replaced' | 'changed' | 'skipped';
 }
 
-/** A cell, the version that counts, and on which ranks it ran. */
+/** A cell, the version that counts, and on which ranks it ran; or an earlier run of it that replaced ranks need. */
 export interface IDriftCell {
   /** Of the last run that succeeded on a rank, else of the last one. */
   execution_id: string;
@@ -928,6 +928,8 @@ export interface IDriftCell {
   offered: RankSet;
   /** Null unless ranks have missed it; of a call of a client, which has none, too. */
   code: string | null;
+  /** The `execution_id` of offered ones before it that set or change what it reads. */
+  uses: string[];
 }
 
 /** Which version of which cell ran on which ranks since the last restart, in the order to run them again. */

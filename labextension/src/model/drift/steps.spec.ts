@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
 import type { IDrift, IDriftCell, IMissedCell } from '../../services/protocol';
-import { isOffered, stepsOf } from './steps';
+import type { IDistExecutions } from '../../tokens';
+import { IAnswer, isOffered, runSteps, stepsOf } from './steps';
 
 function cell(id: string, missed: IMissedCell[], more: Partial<IDriftCell> = {}): IDriftCell {
   const offered = missed.find(({ reason }) => reason === 'replaced')?.ranks ?? '';
-  return { execution_id: id, code: `code of ${id}`, missed, offered, runs: [], ...more } as unknown as IDriftCell;
+  return { execution_id: id, code: `code of ${id}`, missed, offered, runs: [], uses: [], ...more } as unknown as IDriftCell;
 }
 
 const drift = (...cells: IDriftCell[]): IDrift => ({ generation: 0, cells, left_out: 0, forgotten: false });
@@ -36,4 +37,26 @@ it('checks what is offered, and the cell that the user came from', () => {
   expect(steps.map(step => isOffered(step, null))).toEqual([true, false, false, false]);
   expect(steps.map(step => isOffered(step, 'e-9'))).toEqual([true, false, false, true]);
   expect(steps.map(step => isOffered(step, 'e-1'))).toEqual([true, true, false, false]);
+});
+
+it('leaves out what uses what was left out, and runs the others', async () => {
+  const missed: IMissedCell[] = [{ ranks: '1', reason: 'replaced' }];
+  const steps = stepsOf(drift(cell('sum', missed), cell('mean', missed, { uses: ['sum'] }), cell('after', missed)));
+  const submitted: string[] = [];
+  const run = async (_: string, { code }: { code: string }): Promise<unknown> => {
+    if (code === 'code of sum') {
+      throw Object.assign(new Error('all_reduce needs all 2 ranks'), { code: 'needs_all_ranks' });
+    }
+    submitted.push(code);
+    return { id: code };
+  };
+  const follow = (): unknown => ({ followed: { ended: Promise.resolve(), execution: { state: 'ok' }, items: [] }, dispose: () => undefined });
+  const executions = { run, follow } as unknown as IDistExecutions;
+  const outcome = async (answer: IAnswer): Promise<unknown> => {
+    const { done, skipped, failed } = await runSteps(steps, { executions, group: 'g', begin: () => undefined, ask: async () => answer });
+    return [done, skipped.map(({ code }) => code), failed?.step.code];
+  };
+  expect(await outcome('skip')).toEqual([1, ['code of sum', 'code of mean'], undefined]);
+  expect(submitted).toEqual(['code of after']);
+  expect(await outcome('stop')).toEqual([0, [], 'code of sum']);
 });

@@ -15,6 +15,8 @@ export interface IStep {
 export interface IOutcome {
   /** How many succeeded. */
   readonly done: number;
+  /** Those that the user left out, and those that use what they set or change. */
+  readonly skipped: readonly IStep[];
   /** The step that failed, and why; null if none did. */
   readonly failed: { step: IStep; why: string } | null;
 }
@@ -32,34 +34,48 @@ export function isOffered({ cell, reason }: IStep, execution: string | null): bo
   return (reason === 'replaced' && cell.offered !== '') || isMeant;
 }
 
+/** On which ranks to run a step that needs all; or not at all, and whether to run those after it. */
+export type IAnswer = { readonly ranks: string } | 'skip' | 'stop';
+
 export interface IRunOptions {
   executions: IDistExecutions;
   group: string;
   /** Called before each step. */
   begin(step: IStep, index: number): void;
-  /** A step calls a collective that needs all ranks: which ranks to run it on; null: stop. */
-  ask(step: IStep, message: string): Promise<string | null>;
+  /** A step calls a collective that needs all ranks. */
+  ask(step: IStep, message: string): Promise<IAnswer>;
 }
 
 /** Run the steps one after the other; stop at the first that fails. Never rejects. */
 export async function runSteps(steps: readonly IStep[], options: IRunOptions): Promise<IOutcome> {
+  const skipped: IStep[] = [];
+  let done = 0;
   for (const [index, step] of steps.entries()) {
+    if (step.cell.uses.some(id => skipped.some(({ cell }) => cell.execution_id === id))) {
+      skipped.push(step);
+      continue;
+    }
     options.begin(step, index);
     try {
       const execution = await submit(step, options);
-      const why = execution === null ? '' : await failureOf(execution, options);
-      if (why !== null) {
-        return { done: index, failed: { step, why } };
+      if (execution === 'skip') {
+        skipped.push(step);
+        continue;
       }
+      const why = execution === 'stop' ? '' : await failureOf(execution, options);
+      if (why !== null) {
+        return { done, skipped, failed: { step, why } };
+      }
+      done += 1;
     } catch (reason) {
-      return { done: index, failed: { step, why: (reason as Error).message } };
+      return { done, skipped, failed: { step, why: (reason as Error).message } };
     }
   }
-  return { done: steps.length, failed: null };
+  return { done, skipped, failed: null };
 }
 
-/** Null: the user stopped here. */
-async function submit(step: IStep, { executions, group, ask }: IRunOptions): Promise<IExecution | null> {
+/** Submit a step, on other ranks or not at all if the user says so. */
+async function submit(step: IStep, { executions, group, ask }: IRunOptions): Promise<IExecution | 'skip' | 'stop'> {
   const { code, ranks } = step;
   try {
     return await executions.run(group, { code, ranks, ask_first: true });
@@ -67,8 +83,8 @@ async function submit(step: IStep, { executions, group, ask }: IRunOptions): Pro
     if ((reason as { code?: string }).code !== 'needs_all_ranks') {
       throw reason;
     }
-    const chosen = await ask(step, (reason as Error).message);
-    return chosen === null ? null : executions.run(group, { code, ranks: chosen });
+    const answer = await ask(step, (reason as Error).message);
+    return typeof answer === 'string' ? answer : executions.run(group, { code, ranks: answer.ranks });
   }
 }
 

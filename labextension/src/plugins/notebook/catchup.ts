@@ -1,7 +1,7 @@
 /** Sends ranks what they have missed: the offer, the dialog and the notifications. Loaded when it is first used. */
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { isOffered, IOutcome, IStep, runSteps, stepsOf } from '../../model/drift/steps';
+import { IAnswer, isOffered, IOutcome, IStep, runSteps, stepsOf } from '../../model/drift/steps';
 import { formatRanks, lowestRank } from '../../model/format/ranks';
 import type { IDrift, IGroup } from '../../services/protocol';
 import type { IDistExecutions, IDistService } from '../../tokens';
@@ -82,25 +82,33 @@ export class CatchUp {
   }
 
   /** A cell that needs all ranks would wait on those that missed it: forever, if the others do not run it again. */
-  private async _ask(step: IStep, message: string): Promise<string | null> {
+  private async _ask(step: IStep, message: string): Promise<IAnswer> {
     const { _trans: trans } = this;
     const { button } = await showDialog({
       title: trans.__('Run %1 on all ranks?', cellName(step.cell)),
       body: trans.__('%1 The other ranks would run it again.', message),
       buttons: [
         Dialog.cancelButton({ label: trans.__('Stop Here') }),
+        Dialog.createButton({
+          label: trans.__('Skip It'),
+          caption: trans.__('Run the others, but for those that use what it sets or changes'),
+          actions: ['skip']
+        }),
         Dialog.createButton({ label: trans.__('Run Anyway'), actions: ['anyway'] }),
         Dialog.okButton({ label: trans.__('Run on All'), actions: ['all'] })
       ],
       defaultButton: 0
     });
-    return button.actions.includes('all') ? 'all' : button.actions.includes('anyway') ? step.ranks : null;
+    const [action] = button.actions;
+    return action === 'all' ? { ranks: 'all' } : action === 'anyway' ? { ranks: step.ranks } : action === 'skip' ? 'skip' : 'stop';
   }
 
-  private _textOf({ done, failed }: IOutcome, steps: readonly IStep[], { left_out: more }: IDrift): string {
+  private _textOf({ done, skipped, failed }: IOutcome, steps: readonly IStep[], { left_out: more }: IDrift): string {
     const { _trans: trans } = this;
     if (!failed) {
-      const text = trans._n('%1 cell ran.', '%1 cells ran.', done);
+      const ran = trans._n('%1 cell ran.', '%1 cells ran.', done);
+      const left = trans._n('%1 cell was not run.', '%1 cells were not run.', skipped.length);
+      const text = skipped.length > 0 ? `${ran} ${left} ${trans.__('To have their values, run them again on all ranks.')}` : ran;
       return more > 0 ? trans.__('%1 There are more: open the dialog again.', text) : text;
     }
     const place = trans.__('%1 on %2', cellName(failed.step.cell), rankSetLabel(trans, failed.step.ranks));

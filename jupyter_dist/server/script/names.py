@@ -1,0 +1,141 @@
+"""Which names a cell reads, sets and may change, so that it is known what it depends on. Pure."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from jupyter_dist.protocol.accelerators import DEVICE_TYPES
+
+from .runs import RANK_NAMES, stored
+from .translate import to_python
+
+_GIVEN = frozenset((*RANK_NAMES, *dir(builtins), "display", "get_ipython"))
+# Methods whose names say that they only read.
+_READING = frozenset(
+    (
+        *DEVICE_TYPES,
+        "cpu",
+        *("clone", "copy", "detach", "double", "float", "get", "half", "int", "item", "long", "to"),
+        *("describe", "head", "info", "items", "join", "keys", "mean", "numel", "numpy", "shape", "size", "split"),
+        *(
+            "get_state",
+            "named_parameters",
+            "parameters",
+            "state_dict",
+            "std",
+            "sum",
+            "tail",
+            "tolist",
+            "values",
+            "view",
+        ),
+    )
+)
+_BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match, ast.IfExp, ast.BoolOp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a cell does with names.
+
+    Attributes:
+        reads: those that it reads, in functions that it defines, too.
+        sets: those that it sets, whatever happens in it.
+        writes: those that it may set, or change: `model.train()`, `seen[0] = 1`, `fit(model)`.
+        bodies: what functions and classes read that it defines.
+    """
+
+    reads: frozenset[str] = frozenset()
+    sets: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    bodies: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def names_of(code: str) -> Names:
+    """Return the names of a cell; none of code that this Python cannot read."""
+    try:
+        tree = ast.parse(to_python(code).text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Names()
+    reads = frozenset(_reads(tree)) - _GIVEN
+    imported = {name for node in ast.walk(tree) if isinstance(node, ast.alias) for name in stored(node)}
+    changed = frozenset(_changed(tree)) - _GIVEN - imported
+    bodies = {
+        node.name: frozenset(_reads(node)) - _GIVEN
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    return Names(reads | changed, frozenset(_set(tree.body)), frozenset(stored(tree)) | changed, bodies)
+
+
+def with_bodies(cells: Iterable[Names]) -> list[Names]:
+    """Return the same names, so that what calls a function reads what that reads."""
+    known = list(cells)
+    bodies: dict[str, frozenset[str]] = {}
+    for one in known:
+        for name, reads in one.bodies.items():
+            bodies[name] = bodies.get(name, frozenset()) | reads
+    return [Names(_through(one.reads, bodies), one.sets, one.writes, one.bodies) for one in known]
+
+
+def _through(reads: frozenset[str], bodies: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    found, todo = set(reads), list(reads)
+    while todo:
+        for name in bodies.get(todo.pop(), frozenset()) - found:
+            found.add(name)
+            todo.append(name)
+    return frozenset(found)
+
+
+def _reads(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load | ast.Del):
+            yield node.id
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def _set(body: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names that are set at the top level, in no branch."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            yield from _set(node.body)
+        elif not isinstance(node, _BRANCHES):
+            yield from stored(node)
+
+
+def _changed(tree: ast.AST) -> Iterator[str]:
+    """Yield the names whose values a cell may change without setting them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            yield from _base(node)
+        elif isinstance(node, ast.Call):
+            yield from _changed_by(node)
+
+
+def _changed_by(call: ast.Call) -> Iterator[str]:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        if function.attr not in _READING:
+            yield from _base(function)
+    elif isinstance(function, ast.Name):
+        yield function.id  # a model that is called may count its batches
+    name = (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+    if name not in _GIVEN:
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+            yield from _base(argument)
+
+
+def _base(node: ast.AST) -> Iterator[str]:
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node.id

@@ -1,0 +1,114 @@
+"""In which order replaced ranks run what they have missed, so that they end with the values of the others. Pure.
+
+Cells stand in the order of their last runs. Where a cell had used what an earlier run had left (another version of a
+cell, or the same one that counts on), that run is sent, too, in front of it (docs/decisions/0031).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from jupyter_dist.protocol import differences as drift
+from jupyter_dist.protocol import models
+from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
+
+from .missed import Cell, Event, Processes, events_of, ordered, ran_on, was_on_all, with_code
+from .names import Names, names_of, with_bodies
+
+MAX_RUNS = 300  # whose names are looked at
+
+
+def in_order(
+    executions: Sequence[models.Execution], processes: Processes, cells: Sequence[Cell], codes: Mapping[str, str]
+) -> list[drift.DriftCell]:
+    """Return what the API says of these cells, and of earlier runs that replaced ranks need, in order.
+
+    Args:
+        executions: those that the cells are of, oldest first.
+        processes: those of the ranks.
+        cells: all of `cells_of`.
+        codes: by execution; of as many as are known.
+    """
+    shown = {
+        cell.model["execution_id"]: with_code(cell, codes.get(cell.model["execution_id"]) if cell.is_missed else None)
+        for cell in cells
+    }
+    ranks = sorted({rank for model in shown.values() for rank in expand_ranks(model["offered"])})
+    if not ranks or len(executions) > MAX_RUNS:
+        return [shown[cell.model["execution_id"]] for cell in ordered(cells, codes)]
+    events = events_of(executions)
+    names = with_bodies(names_of(codes.get(event.run["id"], "")) for event in events)
+    wanted: dict[int, set[int]] = {}  # by place of the run: for which ranks
+    for rank in ranks:
+        targets = {cell.last for cell in cells if rank in expand_ranks(shown[cell.model["execution_id"]]["offered"])}
+        for place in _for_rank(rank, targets, events, names, processes):
+            wanted.setdefault(place, set()).add(rank)
+    placed = {cell.last: shown[cell.model["execution_id"]] for cell in cells}
+    for place in wanted.keys() - placed.keys():
+        code = codes.get(events[place].run["id"])
+        owner = next((cell for cell in cells if events[place].checksum in cell.checksums), None)
+        if code and owner is not None:
+            placed[place] = _earlier(owner, events[place], wanted[place], code)
+    for place, some in wanted.items():
+        if place in placed and not placed[place]["offered"] and placed[place]["code"] is None:
+            placed[place] = _again(placed[place], some, codes.get(events[place].run["id"]))
+    return [{**model, "uses": _uses(place, placed, names)} for place, model in sorted(placed.items())]
+
+
+def _for_rank(
+    rank: int, targets: set[int], events: Sequence[Event], names: Sequence[Names], processes: Processes
+) -> set[int]:
+    """Return the places of the runs that a rank needs to have what the targets left on the others."""
+    began = processes.began(rank)
+    needs: set[str] = set()
+    found: set[int] = set()
+    for place in range(max(targets, default=-1), -1, -1):
+        event = events[place]
+        was_there = event.at < began and (rank in event.statuses or was_on_all(event, processes))
+        if place in targets or (event.is_ok and was_there and names[place].writes & needs):
+            found.add(place)
+            needs = (needs - names[place].sets) | names[place].reads
+    # What the rank and others have run since sets these names again.
+    touched = {name for place in found for name in names[place].sets}
+    for place, event in enumerate(events):
+        is_shared = any(other not in processes.absences for other in event.statuses)
+        if place not in found and is_shared and ran_on(event, rank, began) and names[place].sets & touched:
+            found.add(place)
+            touched |= names[place].sets
+    return found
+
+
+def _earlier(owner: Cell, event: Event, ranks: Iterable[int], code: str) -> drift.DriftCell:
+    """Return an earlier run of a cell, to be sent before the one that counts."""
+    run = event.run
+    seconds = [part["seconds"] for part in run["statuses"] if part["seconds"] is not None]
+    earlier: drift.DriftCell = {
+        **owner.model,
+        "execution_id": run["id"],
+        "execution_count": run["execution_count"],
+        "line": run.get("line") or "",
+        "state": "ok",
+        "seconds": max(seconds, default=None),
+        "version": owner.checksums.index(event.checksum) + 1,
+        "runs": [],
+    }
+    return _again(earlier, ranks, code)
+
+
+def _again(model: drift.DriftCell, ranks: Iterable[int], code: str | None) -> drift.DriftCell:
+    """Return a run as one that ranks have missed."""
+    offered = format_ranks(ranks)
+    return {**model, "missed": [{"ranks": offered, "reason": "replaced"}], "offered": offered, "code": code}
+
+
+def _uses(place: int, placed: Mapping[int, drift.DriftCell], names: Sequence[Names]) -> list[str]:
+    """Return the executions among those offered that this one has its values from."""
+    if not placed[place]["offered"]:
+        return []
+    found: list[str] = []
+    needs = set(names[place].reads)
+    for before in sorted((one for one in placed if one < place and placed[one]["offered"]), reverse=True):
+        if names[before].writes & needs:
+            found.append(placed[before]["execution_id"])
+            needs -= names[before].sets
+    return found
