@@ -24,6 +24,7 @@ class Cell:
         self.display_ids = []
         self.parts = {}  # outputs that the bundle names, by number
         self.updates = 0
+        self.of_earlier = {}  # updates of displays of earlier cells, by display id
         self.results = []
         self.clears = 0
         self.error = None
@@ -109,7 +110,11 @@ def _take(cell, kind, content):
         cell.display_ids.append(content["transient"].get("display_id"))
     elif kind == "update_display_data":
         cell.updates += 1
-        cell.displays[cell.display_ids.index(content["transient"]["display_id"])] = content["data"]
+        display_id = content["transient"]["display_id"]
+        if display_id in cell.display_ids:
+            cell.displays[cell.display_ids.index(display_id)] = content["data"]
+        else:
+            cell.of_earlier[display_id] = content["data"]
     elif kind == "execute_result":
         cell.results.append(content["data"])
     elif kind == "clear_output":

@@ -35,14 +35,14 @@ class CellRun:
     ) -> None:
         self._session = session
         self._magics = magics
-        self._emit = emit
+        self.emit = emit
         self._ask = ask
         self._execution: Execution | None = None
         self._question: InputPrompt | None = None
         self._asked: list[InputPrompt] = []
         self._answered = -1  # the last question that was answered here
         self._is_interrupted = False
-        self._show: Callable[[Result], None] | None = None
+        self.show: PlainOutputs | BundleOutputs | None = None
         self._ranks = "all"
         self._is_shown = False  # by a page, with its error
         self.fields: Fields = {}
@@ -55,10 +55,10 @@ class CellRun:
         """
         self._counted, self._ranks = counted, ranks
         self._page = page
-        self._show = (PlainOutputs if page is None else BundleOutputs)(self._emit)
+        self.show = (PlainOutputs if page is None else BundleOutputs)(self.emit)
         self.fields = fields
         CELL.set(self)
-        PRINTED.set(StreamFile(self._emit, "stdout"))
+        PRINTED.set(StreamFile(self.emit, "stdout"))
         try:
             self._run(code)
         except RankError as err:
@@ -95,7 +95,7 @@ class CellRun:
             return
         _, sentence = self._session.ready()
         if sentence:
-            self._emit("stream", {"name": "stdout", "text": sentence})
+            self.emit("stream", {"name": "stdout", "text": sentence})
         self._check_interrupted("it")
         if found.cell is not None:
             self._magics.call(found.cell[0], found.cell[1], found.code)
@@ -119,8 +119,8 @@ class CellRun:
             self._counted(count)
         self._tell_page(execution)
         for result in execution.stream():
-            assert self._show is not None
-            self._show(result)
+            assert self.show is not None
+            self.show(result)
             if self._page is None:
                 self._ask_for(result)
         return result
@@ -129,7 +129,7 @@ class CellRun:
         """Have a page follow the execution itself: then it asks for input, and shows what is new at once."""
         if self._page is not None:
             data = {"group": execution.group.id, "execution": execution.id}
-            self._emit("comm_msg", {"comm_id": self._page, "data": data})
+            self.emit("comm_msg", {"comm_id": self._page, "data": data})
 
     def _ask_for(self, result: Result) -> None:
         """Ask the client, once the ranks that ask the same have had time to do so; one question at a time."""
@@ -145,7 +145,7 @@ class CellRun:
 
     def _failed(self, error: dict[str, Any], *, is_shown: bool = False) -> dict[str, Any]:
         if not is_shown:
-            self._emit("error", error)
+            self.emit("error", error)
         return {"status": "error", **error, "payload": [], "user_expressions": {}}
 
 

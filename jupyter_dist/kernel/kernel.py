@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from IPython.core.inputtransformer2 import TransformerManager
 
 from jupyter_dist._version import __version__
+from jupyter_dist.protocol import models
 from jupyter_dist.system.limits import within
 
 from .cells import CellRun, complain
 from .knowing import Knowing
 from .lines import KernelMagics
-from .outputs import METADATA_KEY
 from .session import KernelSession
 from .wire import Request, Wire
 
@@ -310,7 +310,7 @@ def _fields(request: Request) -> dict[str, Any]:
 
 def _chosen_ranks(request: Request) -> str:
     """Return the ranks that the cell's metadata name, as our picker saves them; JupyterLab sends the metadata."""
-    chosen = request.message["metadata"].get(METADATA_KEY)
+    chosen = request.message["metadata"].get(models.METADATA_KEY)
     ranks = chosen.get("ranks") if isinstance(chosen, dict) else None
     return ranks if isinstance(ranks, str) and ranks.strip() else "all"
 

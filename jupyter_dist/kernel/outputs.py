@@ -14,10 +14,8 @@ from jupyter_dist.client.results.display import TOGETHER_SECONDS, VerdictLine
 from jupyter_dist.client.results.outputs import Emit
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
-from jupyter_dist.protocol.models import WIDGET_MIME, Output, ViewItem
+from jupyter_dist.protocol.models import METADATA_KEY, WIDGET_MIME, Output, ViewItem
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
-
-METADATA_KEY = "jupyter_dist"
 
 
 class Line(NamedTuple):
@@ -69,16 +67,25 @@ class PlainOutputs:
     """
 
     def __init__(self, emit: Emit) -> None:
-        self._emit = emit
+        self.emit = emit
         self._sent: dict[int, list[Line]] = {}
         self._label = ""
         self._displays: dict[str, tuple[str, str, Output]] = {}  # by display id: item, ranks and what was sent
         self._verdict = VerdictLine(StreamFile(emit, "stderr"))  # type: ignore[arg-type]
         self._waiting_since: float | None = None
         self._failed: str | None = None
+        self._late: LateDisplays | None = None  # once the cell has ended
 
     def __call__(self, result: Result) -> None:
         """Send what is new."""
+        if self._late is not None:
+            self._late.update(result, self.emit)
+            return
+        self._send_new(result)
+        if result.done:
+            self._late = LateDisplays(result, {name: (key, ranks) for name, (key, ranks, _) in self._displays.items()})
+
+    def _send_new(self, result: Result) -> None:
         all_lines = {rank: list(_lines(result, rank)) for rank in result.ranks}
         if any(lines[: len(sent)] != sent for rank, lines in all_lines.items() if (sent := self._sent.get(rank))):
             self._start_over()
@@ -94,7 +101,7 @@ class PlainOutputs:
 
     def _start_over(self) -> None:
         """Ranks have cleared their output, or changed what was sent."""
-        self._emit("clear_output", {"wait": True})
+        self.emit("clear_output", {"wait": True})
         self._sent, self._displays, self._label = {}, {}, ""
 
     def _waits_for_others(self, result: Result, num_said: int) -> bool:
@@ -126,10 +133,10 @@ class PlainOutputs:
             found = list(group)
             label = self._labelled(result, ranks)
             if kind != "display":
-                self._emit("stream", {"name": kind, "text": label + "".join(line.text for line in found)})
+                self.emit("stream", {"name": kind, "text": label + "".join(line.text for line in found)})
                 continue
             if label:
-                self._emit("stream", {"name": "stdout", "text": label})
+                self.emit("stream", {"name": "stdout", "text": label})
             for line in found:
                 self._display(result, ranks, items[line.text])
 
@@ -146,14 +153,14 @@ class PlainOutputs:
         content = _content(output, ranks, display_id)
         if output["output_type"] == "execute_result":
             content["execution_count"] = result.execution["execution_count"]
-        self._emit(output["output_type"], content)
+        self.emit(output["output_type"], content)
 
     def _update_displays(self, items: dict[str, ViewItem]) -> None:
         for display_id, (key, ranks, output) in self._displays.items():
             item = items.get(key)
             if item is not None and "output" in item and item["output"] != output:
                 self._displays[display_id] = (key, ranks, item["output"])
-                self._emit("update_display_data", _content(item["output"], ranks, display_id))
+                self.emit("update_display_data", _content(item["output"], ranks, display_id))
 
     def _tell_of_failure(self, result: Result) -> None:
         """Name an error while other ranks still run: its traceback comes at the end, which they may never reach."""
@@ -163,7 +170,63 @@ class PlainOutputs:
             self._failed = ""  # most others end in a moment
         elif text and self._failed == "" and not result.done:
             self._failed = text
-            self._emit("stream", {"name": "stderr", "text": f"{text} (other ranks are still running)\n"})
+            self.emit("stream", {"name": "stderr", "text": f"{text} (other ranks are still running)\n"})
+
+
+class LateDisplays:
+    """The displays of a cell that has ended, which later cells may update. Ranks that were equal may differ then."""
+
+    def __init__(self, result: Result, sent: dict[str, tuple[str, str]]) -> None:
+        self._places = {}  # by display id: its ranks, and which of their displays it is
+        for display_id, (key, ranks) in sent.items():
+            of_rank = _displays_of(result, expand_ranks(ranks)[0])
+            place = next((place for place, item in enumerate(of_rank) if str(item["id"]) == key), None)
+            if place is not None:
+                self._places[display_id] = ranks, place
+        self._shown = {display_id: self._found(result, display_id) for display_id in self._places}
+
+    def update(self, result: Result, emit: Emit) -> None:
+        """Send those that have changed."""
+        for display_id, shown in self._shown.items():
+            found = self._found(result, display_id)
+            if found and found != shown:
+                self._shown[display_id] = found
+                emit("update_display_data", _content(joined(found), self._places[display_id][0], display_id))
+
+    def _found(self, result: Result, display_id: str) -> dict[str, Output]:
+        """Return what ranks show there now, by ranks."""
+        ranks, place = self._places[display_id]
+        found: list[tuple[int, Output]] = []
+        for rank in expand_ranks(ranks):
+            of_rank = _displays_of(result, rank)
+            if place < len(of_rank):
+                found.append((rank, of_rank[place]["output"]))
+        outputs = [output for number, (_, output) in enumerate(found) if output not in [o for _, o in found[:number]]]
+        return {format_ranks(rank for rank, output in found if output == each): each for each in outputs}
+
+
+def _displays_of(result: Result, rank: int) -> list[ViewItem]:
+    """Return a rank's items that are neither text nor an error."""
+    items = [item for item in result.folded if "output" in item and rank in expand_ranks(item["ranks"])]
+    return [item for item in items if item["output"]["output_type"] not in ("stream", "error")]
+
+
+def joined(outputs: dict[str, Output]) -> Output:
+    """Return one output for all ranks; where they differ, each under a label."""
+    if len(outputs) == 1:
+        return next(iter(outputs.values()))
+    data: dict[str, Any] = {
+        "text/plain": "\n".join(
+            f"[{rank_label(ranks)}]\n{''.join(output['data'].get('text/plain', ''))}"
+            for ranks, output in outputs.items()
+        )
+    }
+    if all("text/html" in output["data"] for output in outputs.values()):
+        data["text/html"] = "".join(
+            f"<div><b>{rank_label(ranks)}</b></div>{''.join(output['data']['text/html'])}"
+            for ranks, output in outputs.items()
+        )
+    return {"output_type": "display_data", "data": data, "metadata": {}}
 
 
 def _content(output: Output, ranks: str, display_id: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -15,8 +16,11 @@ from jupyter_core.paths import jupyter_runtime_dir
 
 from jupyter_dist.client import Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.report import ending_text
+from jupyter_dist.client.results.outputs import BundleOutputs, Emit
 from jupyter_dist.magics.session import Session
 from jupyter_dist.system.private import make_folder
+
+from .outputs import PlainOutputs
 
 GROUP_VARIABLE = "JUPYTER_DIST_GROUP"
 RANKS_VARIABLE = "JUPYTER_DIST_RANKS"
@@ -27,6 +31,8 @@ class Cell(Protocol):
     """The cell for which something is run."""
 
     fields: dict[str, Any]  # of its request
+    show: PlainOutputs | BundleOutputs | None
+    emit: Emit
 
     def begun(self, execution: Execution) -> None:
         """Take what runs on ranks now."""
@@ -116,7 +122,11 @@ class KernelSession(Session):
             if err.code not in ("server_gone", "unknown_group"):
                 raise
             execution = self._submit(self.group(), code, ranks, fields)
-        return cell.follow(execution).raise_for_error()
+        result = cell.follow(execution)
+        self.changing.update()
+        if cell.show is not None:
+            self.changing.keep(execution, result, partial(_show_again, cell.show))
+        return result.raise_for_error()
 
     def _submit(self, group: Group, code: str, ranks: str, fields: dict[str, Any]) -> Execution:
         fields = dict(fields)
@@ -148,6 +158,13 @@ class KernelSession(Session):
         self._group = found
         self._own(found)
         return found
+
+
+def _show_again(outputs: PlainOutputs | BundleOutputs, result: Result) -> None:
+    """Update the output of an earlier cell, in messages of the running one: clients take no others."""
+    if (cell := CELL.get()) is not None:
+        outputs.emit = cell.emit
+        outputs(result)
 
 
 class Memory:

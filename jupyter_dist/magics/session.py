@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
 from jupyter_dist.client.results.bundle import rank_label
+from jupyter_dist.client.results.changing import Changing
 from jupyter_dist.client.results.display import show_live
+from jupyter_dist.client.results.outputs import in_notebook
 from jupyter_dist.protocol.requests import MAX_GRACE_SECONDS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 
@@ -50,6 +52,7 @@ class Session:
         self._client: Client | None = None
         self._group: Group | None = None
         self.app: App | None = None  # the app on the ranks
+        self.changing = Changing()
 
     @property
     def client(self) -> Client:
@@ -122,10 +125,15 @@ class Session:
             if err.code not in ("server_gone", "unknown_group"):
                 raise
             execution = self._submit(self.group(), code, ranks, fields)
+        display = show_live() if show is True else show
         try:
-            result = execution.wait(show_live() if show is True else show)
+            result = execution.wait(display)
         except KeyboardInterrupt:
             raise _interrupted(execution.peek()) from None
+        if display:
+            self.changing.update()
+            if in_notebook():
+                self.changing.keep(execution, result, display)
         return result.raise_for_error()
 
     def forget(self) -> None:

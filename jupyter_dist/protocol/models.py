@@ -368,6 +368,7 @@ class DebugReplies(TypedDict):
     replies: list[DebugReply]
 
 
+METADATA_KEY = "jupyter_dist"  # ours in metadata of outputs, cells and requests
 RANKS_MIME = "application/vnd.jupyter-dist.ranks+json"
 PART_MIME = "application/vnd.jupyter-dist.part+json"  # of an output that a bundle shows (docs/decisions/0019)
 

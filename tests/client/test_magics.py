@@ -81,6 +81,19 @@ def test_settings_by_line_magics_are_those_of_the_ranks_too(kernel, tmp_path):
     )
 
 
+def test_a_display_of_an_earlier_cell_is_updated_in_that_cell(kernel):
+    begin = "from IPython.display import HTML, display\nhandle = display(HTML(f'<b>{rank}</b>'), display_id=True)"
+    first = kernel.run(begin)
+    ids = [*first.display_ids, *(part["transient"]["display_id"] for part in first.parts.values())]
+    for text in ("<i>one</i>", "<i>two</i>"):
+        later = kernel.run(f"handle.update(HTML({text!r} + str(rank)))")
+        assert sorted(later.of_earlier) == sorted(ids)
+        shown = {data.get("text/html") for data in later.of_earlier.values()}
+        assert shown >= {f"{text}0", f"{text}1"}
+        assert later.of_earlier[first.display_ids[0]][RANKS_MIME]["execution_id"] == first.bundle["execution_id"]
+    assert kernel.run("1").of_earlier == {}
+
+
 def test_an_error_on_a_rank_fails_the_cell_and_is_shown_once(kernel):
     cell = kernel.run("if rank == 1: raise ValueError('only here')\nprint('fine')")
     assert cell.status == "error"

@@ -14,6 +14,7 @@ from ownserver import has_ended
 from waits import PATIENCE, PATIENCE_WITH_A_START, read_until, running, until
 
 from jupyter_dist.client.results.bundle import RANKS_MIME, without_ansi
+from jupyter_dist.kernel.outputs import joined
 
 from .conftest import ranks_kernel
 
@@ -64,6 +65,30 @@ def test_nbclient_runs_a_notebook_with_streams_displays_results_and_a_choice_of_
     with pytest.raises(Exception, match="mine"):
         group.pull("mine", 0)
     assert group.pull("mine", 1) == 1
+
+
+def test_a_display_of_an_earlier_cell_is_updated_in_that_cell(group):
+    made = notebook(
+        "handle, each = display('before', display_id=True), display('all', display_id=True)",
+        "handle.update('meanwhile')",
+        "handle.update('after'); each.update(rank)",
+        "1",
+    )
+    NotebookClient(made, kernel_name="ranks", timeout=PATIENCE_WITH_A_START).execute()
+    first, *others = [[each.data["text/plain"] for each in cell.outputs if "data" in each] for cell in made.cells]
+    # Ranks that showed it a moment apart have an output each.
+    lines = [line for text in first for line in text.splitlines() if not line.startswith("[rank")]
+    assert ({*lines}, others[:2], {*others[2]}) == ({"'after'", "0", "1"}, [[], []], {"1"})
+
+
+def test_an_output_for_ranks_that_differ_since_has_all_of_them():
+    one = {"output_type": "display_data", "data": {"text/plain": "a", "text/html": "<i>a</i>"}, "metadata": {}}
+    other = {"output_type": "display_data", "data": {"text/plain": ["b"], "text/html": ["<i>b</i>"]}, "metadata": {}}
+    assert joined({"0-1": one}) == one
+    assert joined({"0": one, "1": other})["data"] == {
+        "text/plain": "[rank 0]\na\n[rank 1]\nb",
+        "text/html": "<div><b>rank 0</b></div><i>a</i><div><b>rank 1</b></div><i>b</i>",
+    }
 
 
 def test_a_notebook_stops_at_an_error_which_names_all_ranks_that_failed(group):

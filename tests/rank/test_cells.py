@@ -107,6 +107,19 @@ clear_output(wait=True)
     assert cleared == {"wait": True}
 
 
+def test_an_update_belongs_to_every_cell_that_shows_the_display(shared: RankClient) -> None:
+    shared.run("first = display('a', display_id='of several cells')")
+    shared.run("second = display('b', display_id='of several cells'); own = display('c', display_id=True)")
+    earlier = [owner for owner, kind, _ in shared.events if kind == "display_data"][-3:-1]
+    for number in range(2):
+        last = shared.run(f"first.update('new {number}'); own.update('of the last'); display('d', display_id='new')")
+        updates = [(owner, content) for owner, kind, content in shared.events if kind == "update_display_data"]
+        found = [owner for owner, content in updates if content["data"]["text/plain"] == f"'new {number}'"]
+        assert found == earlier
+        assert last.outputs("update_display_data") == []
+    assert shared.run("update = display('none', display_id='unknown', update=True)").outputs("update_display_data")
+
+
 def test_displays_are_strict_json(shared: RankClient) -> None:
     code = "display({'application/json': {'a': float('nan'), 1: b'x', 's': {1}}, 'text/plain': 'p'}, raw=True)"
     (content,) = shared.run(code).outputs("display_data")

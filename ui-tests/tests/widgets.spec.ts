@@ -54,6 +54,28 @@ test('a slider has its callback on its rank, on two pages and after a reload', a
   await second.close();
 });
 
+test('a display that a later cell updates changes where it was shown, also after a reload', async ({ page }) => {
+  const begin = 'from IPython.display import HTML, display\nbar, figure = [display(f"{n} before", display_id=True) for n in ("bar", "figure")]';
+  const update = 'bar.update("bar after"); figure.update(HTML(f"<b>figure of {rank}</b>"))';
+  lab.writeNotebook('updated.ipynb', [begin, update, 'bar.update("bar again")'], lab.onRanks('0-1'));
+  await lab.openNotebook(page, 'updated.ipynb');
+  const [first, second, third] = [0, 1, 2].map(index => lab.cell(page, index));
+  await first.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect.poll(() => lab.shownText(first)).toContain('bar before');
+  await second.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect(first.node.locator('.jpd-RankItems:not(.lm-mod-hidden) b')).toHaveText(['figure of 0', 'figure of 1']);
+  await expect.poll(() => lab.shownText(first)).toContain('bar after');
+  await lab.saveNotebook(page);
+  await lab.reload(page);
+  await expect(first.node.locator('.jpd-RankItems:not(.lm-mod-hidden) b')).toHaveText(['figure of 0', 'figure of 1']);
+  await expect.poll(() => lab.shownText(first)).toContain('bar after');
+  await third.editor.click();
+  await page.keyboard.press('Control+Enter');
+  await expect.poll(() => lab.shownText(first)).toContain('bar again');
+});
+
 const SHARED = `import ipywidgets
 rate = ipywidgets.IntSlider(description="rate")
 rate.observe(lambda change: print(f"{'abcd'[rank]} has {change.new}"), "value")

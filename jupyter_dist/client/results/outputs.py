@@ -35,9 +35,10 @@ class BundleOutputs:
     """One output with all ranks' folded output, replaced by each new state; at the end, parts of it follow."""
 
     def __init__(self, emit: Emit) -> None:
-        self._emit = emit
+        self.emit = emit
         self._shown: tuple[object, ...] = ()
         self._is_begun = False
+        self._num_parts: int | None = None  # once they are there
 
     def __call__(self, result: Result) -> None:
         """Show the current state."""
@@ -50,12 +51,16 @@ class BundleOutputs:
         first, *parts = as_displays(portable_outputs(bundle), result.id) if result.done else [whole]
         if parts and not self._is_begun:
             self._send(whole, result.id)  # it stands before them
-        for part in parts:
-            self._emit("display_data", {**part, "transient": {}})
+        for number, part in enumerate(parts, 1):
+            is_there = number <= (self._num_parts or 0)
+            transient = {"display_id": f"jupyter-dist-{result.id}-{number}"}
+            self.emit("update_display_data" if is_there else "display_data", {**part, "transient": transient})
+        if result.done:
+            self._num_parts = max(len(parts), self._num_parts or 0)
         self._send(first, result.id)  # it names the parts, which are there
 
     def _send(self, output: dict[str, Any], execution_id: str) -> None:
         kind = "update_display_data" if self._is_begun else "display_data"
         self._is_begun = True
         content = {"data": output["data"], "metadata": output["metadata"]}
-        self._emit(kind, {**content, "transient": {"display_id": f"jupyter-dist-{execution_id}"}})
+        self.emit(kind, {**content, "transient": {"display_id": f"jupyter-dist-{execution_id}"}})

@@ -18,7 +18,7 @@ from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import asyncio, signal, time, traceback
 from jupyter_dist.rank.guard.surroundings import Surroundings
 from jupyter_dist.rank.ipython import tracebacks
-from jupyter_dist.rank.ipython.displays import check_size, encode_content
+from jupyter_dist.rank.ipython.displays import Shown, check_size, encode_content
 from jupyter_dist.rank.ipython.ipython_compat import run_to_end
 from jupyter_dist.rank.memory import Mark, Memory
 from jupyter_dist.rank.output.outbox import Outbox, write_all
@@ -69,6 +69,7 @@ class Runner:
         self._work: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[ExecutionResult] | None = None  # the cell that awaits
         self._works = False
+        self._shown = Shown()
 
     # -- any thread ---------------------------------------------------------------------------------
 
@@ -101,15 +102,17 @@ class Runner:
             self._streams.keep_order()
         else:
             self._streams.flush()
-        header = {"t": "output", "execution_id": self._outbox.execution_id, "msg_type": msg_type}
         payload = encode_content(content)
         check_size(payload)
-        if msg_type in REPLACEABLE:
-            display_id = content.get("transient", {}).get("display_id")
-            key = display_id if isinstance(display_id, str) else None  # others are replaced by no update
-            self._outbox.show(header, payload, key, content.get("wait", False))
-        else:
-            self._outbox.send(header, payload)
+        display_id = content.get("transient", {}).get("display_id") if msg_type in REPLACEABLE else None
+        known = display_id if isinstance(display_id, str) else None  # others are replaced by no update
+        for execution_id in self._shown.owners(msg_type, known, self._outbox.execution_id):
+            header = {"t": "output", "execution_id": execution_id, "msg_type": msg_type}
+            if msg_type in REPLACEABLE:
+                key = None if known is None else f"{execution_id} {known}"
+                self._outbox.show(header, payload, key, content.get("wait", False))
+            else:
+                self._outbox.send(header, payload)
         self._interrupter.safe_point()
 
     # -- main thread --------------------------------------------------------------------------------

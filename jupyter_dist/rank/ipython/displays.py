@@ -20,6 +20,10 @@ from .ipython_compat import finish_result
 Emit = Callable[[str, dict[str, Any]], None]  # message type, Jupyter content
 
 
+MAX_DISPLAYS = 10_000  # that updates from later cells find; a cell's own are found by the server
+MAX_OWNERS = 16  # cells that have shown one of them
+
+
 class RankDisplayPublisher(DisplayPublisher):
     """Publishes what `display()` and `clear_output()` send."""
 
@@ -44,6 +48,26 @@ class RankDisplayPublisher(DisplayPublisher):
     def clear_output(self, wait: bool = False) -> None:
         """Send clear_output."""
         self.emit("clear_output", {"wait": wait})
+
+
+class Shown:
+    """Which executions have shown a display: an update is for their outputs, whichever cell it comes from."""
+
+    def __init__(self) -> None:
+        self._by_display: dict[str, dict[str | None, None]] = {}  # the newest last
+
+    def owners(self, msg_type: str, display_id: str | None, execution_id: str | None) -> list[str | None]:
+        """Return the executions whose output an output belongs to, and remember a display."""
+        if display_id is None or msg_type == "clear_output":
+            return [execution_id]
+        if msg_type == "update_display_data":
+            return list(self._by_display.get(display_id, ())) or [execution_id]
+        owners = self._by_display.pop(display_id, {})
+        owners.pop(execution_id, None)
+        self._by_display[display_id] = {**dict(list(owners.items())[1 - MAX_OWNERS :]), execution_id: None}
+        if len(self._by_display) > MAX_DISPLAYS:
+            del self._by_display[next(iter(self._by_display))]
+        return [execution_id]
 
 
 class RankDisplayHook(DisplayHook):

@@ -88,7 +88,7 @@ class View:
         content = read_content(payload)
         if content["display_id"] is not None:
             for feed in self._feeds.of(ranks):
-                feed.update(content["display_id"], {name: content[name] for name in ("data", "metadata")}, self.seq)
+                feed.update(content["display_id"], {"data": content["data"], "metadata": _marked(content)}, self.seq)
                 self._note_tail(feed)
 
     def _clear(self, ranks: Ranks, record: dict[str, Any], payload: bytes) -> None:
@@ -155,7 +155,15 @@ def rich_output(kind: str, content: dict[str, Any]) -> models.Output:
     names: tuple[str, ...] = ("ename", "evalue", "traceback") if kind == "error" else ("data", "metadata")
     if kind == "execute_result":
         names = (*names, "execution_count")
-    return {"output_type": kind, **{name: content[name] for name in names}}
+    output: models.Output = {"output_type": kind, **{name: content[name] for name in names}}
+    if kind == "display_data" and content.get("display_id") is not None:
+        output["metadata"] = _marked(content)
+    return output
+
+
+def _marked(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a display that later cells may update: clients follow its execution after the end."""
+    return {**content["metadata"], models.METADATA_KEY: {"updates": True}}
 
 
 def _row_pieces(row: Row, seq: int) -> Iterator[Piece]:

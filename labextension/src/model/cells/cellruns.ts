@@ -7,7 +7,7 @@ import type { Authors } from '../notebooks/authors';
 import { FINAL_STATES, IRanksBundle } from '../../services/protocol';
 import { openBundle, savedBundle } from './celloutput';
 import { CellRun, ICellRunOptions } from './cellrun';
-import { hasWidgets, LateOutput } from './lateoutput';
+import { LateOutput, mayChange } from './lateoutput';
 
 /** How long an interrupt of running cells waits until the queued ones of their group are cancelled. */
 const CANCEL_QUEUED_MS = 1000;
@@ -69,7 +69,7 @@ export class CellRuns {
 
   /** Write what the widgets of a cell print from now on. */
   followLate(notebook: INotebookModel, cellId: string, saved: IRanksBundle): void {
-    if (!FINAL_STATES.has(saved.state) || !hasWidgets(saved)) {
+    if (!FINAL_STATES.has(saved.state) || !mayChange(saved)) {
       return;
     }
     const late = this._late.get(notebook) ?? new Map<string, LateOutput>();

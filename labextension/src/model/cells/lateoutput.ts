@@ -1,4 +1,4 @@
-/** What widgets of a cell print after its end: written into the notebook as long as the cell shows that execution. */
+/** What widgets print, and later cells update, after the end of a cell: written into the notebook as long as the cell shows that execution. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IDisposable } from '@lumino/disposable';
 import { FINAL_STATES, IRanksBundle, ISavedItem } from '../../services/protocol';
@@ -6,16 +6,22 @@ import type { IDistExecutions, IDistGroups, IFollower } from '../../tokens';
 import { WIDGET_MIME } from '../comms/sharedviews';
 import { makeBundle } from '../executions/bundle';
 import type { Authors } from '../notebooks/authors';
+import { METADATA_KEY } from '../notebooks/target';
 import { CellOutput, savedBundle } from './celloutput';
 
 const WRITE_MS = 1000;
 
-/** Whether an output has widgets, whose code may print at any time. */
-export function hasWidgets({ items }: Pick<IRanksBundle, 'items'>): boolean {
-  return items.some(({ output }) => output?.data !== undefined && WIDGET_MIME in (output.data as object));
+/** Whether an output may change after its end: widgets print, and displays with an id are updated by later cells. */
+export function mayChange({ items }: Pick<IRanksBundle, 'items'>): boolean {
+  return items.some(({ output }) => output?.data !== undefined && (WIDGET_MIME in (output.data as object) || isUpdated(output)));
 }
 
-/** Follows an execution that has ended as long as its widgets are shown, and can print. */
+function isUpdated(output: object): boolean {
+  const { metadata } = output as { metadata?: Record<string, { updates?: unknown } | null> | null };
+  return metadata?.[METADATA_KEY]?.updates === true;
+}
+
+/** Follows an execution that has ended as long as it is shown, and may change. */
 export class WidgetFollower implements IDisposable {
   constructor(private readonly _options: { executions: IDistExecutions; groups: IDistGroups }) {}
 
@@ -23,7 +29,7 @@ export class WidgetFollower implements IDisposable {
 
   /** Returns whether it follows something else than before. */
   update({ execution_id: id, group }: IRanksBundle, items: readonly ISavedItem[], isTrusted: boolean): boolean {
-    const isWanted = isTrusted && hasWidgets({ items: [...items] }) && this._options.groups.find(group.id) !== null;
+    const isWanted = isTrusted && mayChange({ items: [...items] }) && this._options.groups.find(group.id) !== null;
     if (this.isDisposed || (isWanted ? this._follower?.followed.id === id : this._follower === null)) {
       return false;
     }

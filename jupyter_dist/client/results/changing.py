@@ -1,0 +1,53 @@
+"""Shows what later cells change in displays of earlier ones (`handle.update()`): in the output of the earlier cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.models import METADATA_KEY, ViewItem
+
+from .result import Result
+
+MAX_KEPT = 50  # executions; the displays of older ones stay as they are in this client's output
+
+Show = Callable[[Result], None]
+
+
+class Execution(Protocol):
+    """What is asked after its end."""
+
+    def peek(self) -> Result:
+        """Return the result so far."""
+
+
+class Changing:
+    """The executions of a kernel whose displays may be updated."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Execution, Show, list[ViewItem]]] = {}
+
+    def keep(self, execution: Execution, result: Result, show: Show) -> None:
+        """Remember an execution that has ended, if it has such displays."""
+        if any(map(_may_change, result.folded)):
+            self._kept[result.id] = execution, show, result.folded
+            if len(self._kept) > MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+
+    def update(self) -> None:
+        """Show those that have changed, after a cell that may have done it."""
+        for key, (execution, show, shown) in list(self._kept.items()):
+            try:
+                result = execution.peek()
+            except JupyterDistError:  # its group has gone
+                self._kept.pop(key, None)
+                continue
+            if result.folded != shown:
+                self._kept[key] = execution, show, result.folded
+                show(result)
+
+
+def _may_change(item: ViewItem) -> bool:
+    mark = item.get("output", {}).get("metadata", {}).get(METADATA_KEY)
+    return isinstance(mark, dict) and bool(mark.get("updates"))
