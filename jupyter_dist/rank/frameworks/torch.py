@@ -115,9 +115,14 @@ def _differences(c10d: Any, given: dict[str, Any]) -> list[str]:
     there = {"backend": c10d.get_backend(), "world_size": c10d.get_world_size(), "rank": c10d.get_rank()}
     asked = {name: str(given.get(name)).lower() for name in there}
     differ = [name for name in there if asked[name] not in ("none", "-1", str(there[name]))]
-    if "backend" in differ and there["backend"] in asked["backend"]:
-        differ.remove("backend")  # "cpu:gloo,cuda:nccl": ours, by device
+    if "backend" in differ and _backends(asked["backend"]) & _backends(there["backend"]):
+        differ.remove("backend")  # one of those that there are by device
     return [f"{name}={there[name]!r}" for name in differ]
+
+
+def _backends(text: str) -> set[str]:
+    """Return the backends of a text such as "nccl" or "cpu:gloo,cuda:nccl"."""
+    return {pair.rpartition(":")[2] for pair in text.split(",")}
 
 
 def _is_of_all_ranks(given: dict[str, Any]) -> bool:
