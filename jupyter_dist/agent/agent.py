@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shutil
-import sys
 import time
 from collections.abc import Awaitable, Coroutine
 from pathlib import Path
@@ -25,10 +24,12 @@ from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
-from jupyter_dist.protocol.specs import HEAD_VARIABLE, PROTOCOL_VERSION, GroupSpec
+from jupyter_dist.protocol.specs import HEAD_VARIABLE, GroupSpec
+from jupyter_dist.system.private import make_folder
 from jupyter_dist.system.processes import end_orphans, reap
 from jupyter_dist.transport.tasks import start_task
 
+from .groupjson import write_group_json
 from .owners import Owners
 from .requests import Requests
 from .server_link import AT_ANY_TIME, After, ServerLink
@@ -116,8 +117,12 @@ class Agent:
             self.group.comms.on_news = self._comms_changed
             if spec.is_on_nodes:
                 self.group.use_nodes(self._open_to_nodes(spec, self.group))
-        except OSError as err:
+            self._write_group_json()
+            self.group.prepare()
+        except (OSError, JupyterDistError) as err:  # before anything waits for this group
             self.group = None
+            if isinstance(err, JupyterDistError):
+                raise
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR to a writable folder."
             raise JupyterDistError("bad_directory", f"{self._directory}: {err.strerror}.", hint) from err
         self._link.use_journal(self.group.journal)
@@ -125,18 +130,12 @@ class Agent:
         self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
-        self._write_group_json()
-        self.group.prepare()
         self._begin_work(self._first_start(self.group))
 
     def _open_to_nodes(self, spec: GroupSpec, group: Group) -> Nodes:
         from jupyter_dist.agent.nodes.head import Nodes  # noqa: PLC0415 - one machine needs none of it
 
-        try:
-            return Nodes(spec, self._directory, self._process_exited, group)
-        except JupyterDistError:
-            self.group = None
-            raise
+        return Nodes(spec, self._directory, self._process_exited, group)
 
     def own(self, owner: dict[str, Any]) -> None:
         """Have a group that ends with processes live as long as this one; a group that outlives all is not changed."""
@@ -337,6 +336,7 @@ class Agent:
             self._reap()
             if self.group is not None:
                 self.group.out_of_memory.look()
+                await self._keep_folder(self.group)
             if self.owners.have_changed():
                 self._group_changed()
             left_seconds = self.owners.left_seconds
@@ -346,6 +346,17 @@ class Agent:
             idle_seconds = time.monotonic() - self._link.last_contact
             if not self._link.is_connected and idle_seconds > self.lease_seconds:
                 self.stop()
+
+    async def _keep_folder(self, group: Group) -> None:
+        """Make the folder again if it was removed, as by a cleaner of old files: no server would find the group."""
+        try:
+            os.stat(self._directory / "agent.sock")
+        except FileNotFoundError:
+            make_folder(self._directory)
+            self._write_group_json()
+            group.journal.begin_again()
+            await self._link.listen()
+            group.tell("Another program removed the group's folder. It was made again; the log begins here.")
 
     def _reap(self) -> None:
         reap(self._start_method.children())
@@ -369,29 +380,5 @@ class Agent:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _write_group_json(self) -> None:
-        spec = self.group.spec.to_dict() if self.group else None
-        if spec is not None:
-            spec["env"] = sorted(spec["env"])  # names only: values may be secrets
-        content = {
-            "protocol": PROTOCOL_VERSION,
-            "version": _version(),
-            "group_id": spec["group_id"] if spec else None,
-            "name": spec["name"] if spec else None,
-            "agent_pid": os.getpid(),
-            "python": sys.executable,
-            "created_at": self._created_at,
-            "environment": self._environment,
-            "spec": spec,
-        }
-        temporary = self._directory / "group.json.new"
-        temporary.write_text(json.dumps(content, indent=1))
-        temporary.replace(self._directory / "group.json")
-
-
-def _version() -> str | None:
-    """Return the version of the code in this process; the server's may differ."""
-    try:
-        from jupyter_dist._version import __version__  # noqa: PLC0415
-    except ImportError:  # not installed: run from a source tree
-        return None
-    return str(__version__)
+        spec = self.group.spec if self.group is not None else None
+        write_group_json(self._directory, spec, self._environment, self._created_at)

@@ -80,7 +80,9 @@ class ServerLink:
         return self._stream is not None
 
     async def listen(self) -> None:
-        """Open the socket, for this user alone."""
+        """Open the socket, for this user alone; again, if its file was removed. Connections stay."""
+        if self._server is not None:
+            self._server.close()
         unheard = self._path.with_suffix(".new")
         unheard.unlink(missing_ok=True)
         old = os.umask(0o177)

@@ -167,6 +167,13 @@ class JournalWriter:
         elif execution_id in self._said:
             self._said[execution_id] += num_bytes
 
+    def begin_again(self) -> None:
+        """Continue in a new folder, because another program has removed the one with what was written."""
+        self.flush()
+        self._close_segment()
+        self._segments.clear()
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+
     def close(self) -> None:
         """Write what is gathered, and close the current segment."""
         self.flush()

@@ -16,6 +16,7 @@ from waits import until
 
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.wide import each_rank
+from jupyter_dist.protocol.errors import JupyterDistError
 
 from .server import JupyterServer
 
@@ -150,6 +151,17 @@ def fill(path: Path) -> None:
     with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
         while True:
             file.write(b"x" * 512)
+
+
+def test_a_start_on_a_full_disk_is_refused_with_the_reason_and_can_be_tried_again(small_disk, make_agent):
+    client = make_agent(small_disk).client()
+    fill(small_disk / "ballast")
+    with pytest.raises(JupyterDistError, match=r"g0: No space left on device") as raised:
+        client.start(1)
+    assert raised.value.code == "bad_directory"
+    (small_disk / "ballast").unlink()
+    client.start(1)
+    assert client.run("1", [0])["state"] == "ok"
 
 
 def test_a_full_disk_stops_no_rank_and_is_counted_exactly(small_disk, make_agent):

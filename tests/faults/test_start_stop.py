@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import stat
 
 import pytest
 from leaks import abandoned_shared_memory, children_of
-from waits import PATIENCE
+from waits import PATIENCE, until
 
 FORKS = "import os, time\nfor _ in range({number}):\n    if os.fork() == 0:\n        os.setsid(); time.sleep(1000)"
 LOADER = """
@@ -190,3 +192,25 @@ def test_cycles_leave_things_where_they_were(make_agent, request):
         )
     assert len(set(seen[1:])) == 1, seen
     assert len(list(process.directory.glob("store-*"))) <= 2
+
+
+def test_a_group_whose_folder_is_removed_is_found_by_the_next_server(own):
+    """By a cleaner of old files, twice."""
+    own.start(2)
+    folder = own.agent.directory
+    own.run("x = 1")
+    for _ in range(2):
+        shutil.rmtree(folder)
+        until((folder / "agent.sock").exists)
+        own.wait(lambda: "the log begins here" in (own.group["note"] or ""))
+        seen = own.run("print('seen')")  # on the connection from before
+        assert own.text(0, seen["id"]) == "seen\n"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        found = own.agent.client()
+        found.hello()
+        found.request("follow", since=0)
+        kept = found.run("print('x', x)")
+        assert found.text(1, kept["id"]) == "x 1\n"
+        assert found.text(1, seen["id"]) == "seen\n"  # in the log
+        assert json.loads((folder / "group.json").read_text())["agent_pid"] == found.group["agent_pid"]
+        own = found

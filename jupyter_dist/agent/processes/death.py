@@ -85,13 +85,14 @@ class OutOfMemory:
             return ending
         since, before = self._counts[0]
         self._explained = {other: at for other, at in self._explained.items() if at >= since}
-        kills = max((now - then for now, then in zip(self._count(), before, strict=True)), default=0)
+        counted = zip(self._count(), before, strict=True)
+        kills = max((now - then for now, then in counted if now is not None and then is not None), default=0)
         died = ending.because or born  # all ranks of a zygote die of one kill
         if died not in self._explained and kills > len(self._explained):
             self._explained[died] = time.monotonic()
         return replace(ending, out_of_memory=died in self._explained)
 
-    def _count(self) -> list[int]:
+    def _count(self) -> list[int | None]:
         return [_oom_kills(path) for path in self._files]
 
 
@@ -151,9 +152,10 @@ def describe_companions(ending: Ending) -> str | None:
     return f"{len(ending.killed)} process(es) that it had started were ended with it: {names}{others}."
 
 
-def _oom_kills(path: Path) -> int:
+def _oom_kills(path: Path) -> int | None:
+    """Return the count in a file; None if it cannot be read now, for no descriptors are left: that proves no kill."""
     try:
         lines = path.read_text().splitlines()
     except OSError:
-        return 0
+        return None
     return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

@@ -52,7 +52,12 @@ class Sampler:
             self._task.cancel()
             self._task = None
         if seconds > 0:
-            self._task = start_task(self._run(max(0.2, seconds)), "sampler")
+            self._task = start_task(self._run(max(0.2, seconds)), "sampler", lambda _: self._watch_again(seconds))
+
+    def _watch_again(self, seconds: float) -> None:
+        """Sample again after an error, as without descriptors: the page that shows it has not left."""
+        failed = self._task
+        asyncio.get_running_loop().call_later(seconds, lambda: self.watch(seconds) if self._task is failed else None)
 
     async def _run(self, seconds: float) -> None:
         ticks = IDLE_TICKS

@@ -352,6 +352,7 @@ class FollowedGroup:
 
     def _on_group(self, header: Header, payload: bytes) -> None:
         before, self.status.fields = self.status.fields.get("disk"), header["group"]
+        self.directory.keep()
         disk = self.status.fields.get("disk")
         if disk and _DIGITS.sub("", disk) != _DIGITS.sub("", before or ""):  # its numbers change all the time
             log.warning("jupyter_dist: group '%s': %s", self.name, disk)

@@ -233,6 +233,21 @@ class GroupDirectory:
                 os.ftruncate(self._lock_fd, 0)
                 os.pwrite(self._lock_fd, text.encode(), 0)
 
+    def keep(self) -> None:
+        """Take the lock again if the folder was removed, and its agent has made it again."""
+        held = self._lock_fd
+        if held is None:
+            return
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(held), os.stat(self.path / "server.lock")):
+                return
+        self._lock_fd = None
+        with contextlib.suppress(OSError):  # not there yet
+            if self.hold():
+                os.close(held)
+                return
+        self._lock_fd = held
+
     def release(self) -> None:
         """Release the lock, so that another server can take the group."""
         if self._lock_fd is not None:

@@ -187,7 +187,8 @@ class LocalSpawner(Spawner):
         try:
             return self._code.boot_script()
         except OSError as err:
-            message = f"The code that a group runs cannot be written: {err.strerror}: {err.filename}."
+            where = f": {err.filename}" if err.filename else ""
+            message = f"The code that a group runs cannot be written: {err.strerror}{where}."
             hint = "Free some space there, or set JUPYTER_RUNTIME_DIR."
             raise JupyterDistError("bad_directory", message, hint) from err
 

@@ -129,8 +129,8 @@ class InterruptHandler(DistHandler):
         self.answer(await self.group(name).interrupt(self.body.get("ranks", "all")), 202)
 
 
-def _renewal(summary: str, answer: str) -> Operation:
-    errors = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out")
+def _renewal(summary: str, answer: str, *more_errors: str) -> Operation:
+    errors = ("unknown_group", "group_not_ready", "agent_unreachable", "timed_out", *more_errors)
     return Operation(
         summary,
         "execute",
@@ -144,7 +144,7 @@ def _renewal(summary: str, answer: str) -> Operation:
 class RestartHandler(DistHandler):
     """Restarts a group."""
 
-    @operation(_renewal("Restart all ranks", "The group; its ranks are restarting"))
+    @operation(_renewal("Restart all ranks", "The group; its ranks are restarting", "name_taken"))
     async def post(self, name: str) -> None:
         """End all ranks and start new ones."""
         group = self.group(name)

@@ -1,0 +1,46 @@
+"""group.json in a group's folder: what a server shows of the group until its agent answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
+
+if TYPE_CHECKING:
+    from jupyter_dist.protocol import models
+
+
+def write_group_json(
+    directory: Path, spec: GroupSpec | None, environment: models.GroupEnvironment, created_at: float
+) -> None:
+    """Write it for an agent of this process; `spec` is None while it waits for a group. Raises OSError."""
+    shown = spec.to_dict() if spec is not None else None
+    if shown is not None:
+        shown["env"] = sorted(shown["env"])  # names only: values may be secrets
+    content = {
+        "protocol": PROTOCOL_VERSION,
+        "version": _version(),
+        "group_id": shown["group_id"] if shown else None,
+        "name": shown["name"] if shown else None,
+        "agent_pid": os.getpid(),
+        "python": sys.executable,
+        "created_at": created_at,
+        "environment": environment,
+        "spec": shown,
+    }
+    temporary = directory / "group.json.new"
+    temporary.write_text(json.dumps(content, indent=1))
+    temporary.replace(directory / "group.json")
+
+
+def _version() -> str | None:
+    """Return the version of the code in this process; the server's may differ."""
+    try:
+        from jupyter_dist._version import __version__  # noqa: PLC0415
+    except ImportError:  # not installed: run from a source tree
+        return None
+    return str(__version__)
