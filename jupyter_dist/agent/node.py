@@ -11,9 +11,12 @@ import asyncio
 import contextlib
 import os
 import secrets
+import shutil
 import signal
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.inherited import without_credentials
@@ -82,11 +85,11 @@ def _watch_over(join: JoinFile, node: int | None) -> int:
     check_usable()
     if torch_is_missing():
         raise JupyterDistError("bad_environment", f"{sys.executable} has no torch.", "Join with a Python that has it.")
-    session, watcher = secrets.token_hex(8), os.getpid()
+    session, watcher, folder = secrets.token_hex(8), os.getpid(), tempfile.mkdtemp(prefix="jupyter-dist-node-")
     adopt_orphans()
     agent = os.fork()
     if agent == 0:
-        os._exit(_run_agent(join, node, session, watcher))
+        os._exit(_run_agent(join, node, session, watcher, Path(folder)))
     for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(signum, lambda *_: _pass_on(agent))
     # Reaped last: until then its pid cannot be reused, so signals cannot hit another process.
@@ -95,6 +98,7 @@ def _watch_over(join: JoinFile, node: int | None) -> int:
         signal.signal(signum, signal.SIG_IGN)
     code = os.waitstatus_to_exitcode(os.waitpid(agent, 0)[1])
     end_below(os.getpid(), reap_known=())
+    shutil.rmtree(folder, ignore_errors=True)  # an agent that was killed has not
     if code < 0:
         _say(f"the node agent was killed (signal {-code}), and its ranks with it.")
     if code:
@@ -108,7 +112,7 @@ def _pass_on(agent: int) -> None:
         os.kill(agent, signal.SIGTERM)
 
 
-def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int) -> int:
+def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, folder: Path) -> int:
     from jupyter_dist.agent.processes.environment import widen_open_files  # noqa: PLC0415
 
     from .nodes.member import NodeAgent  # noqa: PLC0415
@@ -125,7 +129,7 @@ def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int) -> 
             del os.environ[name]
 
         async def serve() -> str:
-            agent = NodeAgent(join, node, session)
+            agent = NodeAgent(join, node, session, folder=folder)
             for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(signum, agent.stop, "it was asked to end (a signal)")
             return await agent.run()

@@ -117,7 +117,9 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     add_shape_arguments(parser)
     parser.add_argument("--num-nodes", type=int, help="number of machines (default: this one alone)")
     parser.add_argument("--ranks-per-node", type=int, help="ranks on each of them")
-    parser.add_argument("--launcher", help="what starts the node agents: slurm; external = you do (jupyter dist join)")
+    parser.add_argument(
+        "--launcher", help="what starts the node agents: slurm, ray; external = you do (jupyter dist join)"
+    )
     parser.add_argument(
         "--launcher-option",
         action="append",

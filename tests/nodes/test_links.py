@@ -42,7 +42,8 @@ class Cuttable(TwoNodes):
         self.ready()
 
     def join_far(self):
-        self.far = self.join_with(self.far_file, "--node-rank", "1", **self.clocks[1])
+        files = {"TMPDIR": str(self.far_file.parent)}
+        self.far = self.join_with(self.far_file, "--node-rank", "1", **self.clocks[1], **files)
         return self.far
 
     def rank_pids(self) -> list[int]:
@@ -74,6 +75,10 @@ def patient(tmp_path_factory):
 def node_state(group, node, *states):
     group.client.wait(lambda: group.client.group["nodes"][node]["state"] in states)
     return group.client.group["nodes"][node]
+
+
+def files_of_far(group):
+    return list(group.far_file.parent.glob("jupyter-dist-node-*"))
 
 
 def replaced(group):
@@ -196,8 +201,10 @@ def test_a_killed_node_agent_takes_its_ranks_along_and_is_reported(group):
     client.run("import subprocess; child = subprocess.Popen(['sleep', '1000'], start_new_session=True).pid", ALL)
     execution = client.run("print(child)", ALL)
     pids = [*group.rank_pids()[2:], int(client.text(2, execution["id"])), int(client.text(3, execution["id"]))]
+    assert len(files_of_far(group)) == 1
     os.kill(group.far.agent, signal.SIGKILL)
     assert group.far.code() == 128 + signal.SIGKILL
+    assert files_of_far(group) == []
     assert "the node agent was killed (signal 9), and its ranks with it." in group.far.text()
     assert not any(map(read_process, pids))
     assert node_state(group, 1, "gone")["message"] == "its node agent was killed (signal 9)"

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 
 import pytest
@@ -12,7 +13,7 @@ from jupyter_dist.client.calls.exchange import exchange_folders
 from jupyter_dist.objects import files
 from jupyter_dist.system.processes import read_process
 
-from .twonodes import TwoNodes
+from .twonodes import NODE_VARIABLES, TwoNodes
 
 ALL = (0, 1, 2, 3)
 SUM = "t = torch.ones(1) * (rank + 1); dist.all_reduce(t); print(t.item())"
@@ -192,6 +193,25 @@ def test_a_cable_that_stays_out_frees_the_ranks_that_are_left(group, network):
     again = client.run(SUM, ALL)
     assert {client.text(rank, again["id"]) for rank in ALL} == {"10.0\n"}
     assert [rank["pid"] for rank in client.group["ranks"]][:2] == pids[:2]
+
+
+SECOND = """
+ip link set lo up
+ip addr add 10.9.0.1/24 dev lo
+ip addr add 10.9.0.2/24 dev lo
+ip addr add 10.9.7.3/24 dev lo label lo:x
+exec "$@"
+"""
+
+
+def test_second_addresses_of_an_interface_are_offered_to_nodes_and_known(network):
+    code = (
+        "from jupyter_dist.agent.nodes.joinfile import interface_of, own_addresses\n"
+        "print(*((address, interface_of(address)) for address in own_addresses() if address.startswith('10.9.')))"
+    )
+    command = ["unshare", "--net", "sh", "-c", SECOND, "sh", sys.executable, "-c", code]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **NODE_VARIABLES})
+    assert all(f"('{address}', 'lo')" in shown.stdout for address in ("10.9.0.1", "10.9.0.2", "10.9.7.3")), shown.stdout
 
 
 def test_nodes_that_have_only_ipv6_addresses(tmp_path, six):

@@ -1,5 +1,6 @@
 """One machine of two is not as it should be: another Python or torch, a full disk, the other's name, too few devices."""
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -7,9 +8,11 @@ import socket
 import subprocess
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from jupyter_dist.agent.nodes.head import Nodes
 from jupyter_dist.agent.processes.environment import node_devices, rank_spec
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -226,3 +229,23 @@ def test_other_vendors_have_variables_of_their_own():
     assert node_devices(spec_of([0, 1], "rocm")[0], {"HIP_VISIBLE_DEVICES": "2,3"}, 0) == {"HIP_VISIBLE_DEVICES": "2,3"}
     assert accelerators.given_devices("xpu", {"ZE_AFFINITY_MASK": "0.0,0.1"}) == ["0.0", "0.1"]
     assert accelerators.given_devices("cpu", {"CUDA_VISIBLE_DEVICES": "1"}) is None
+
+
+@pytest.mark.parametrize(
+    ("launcher", "words"),
+    [
+        ("external", "Start a node agent on that machine or another one: "),
+        ("slurm", "The launcher 'slurm' started it. If it does not start it again, as Slurm does with a job"),
+    ],
+)
+def test_a_missing_node_is_named_with_what_its_launcher_needs(tmp_path, launcher, words):
+    async def check():
+        spec = GroupSpec("g", "g", 2, "cpu", "gloo", "/", launcher=launcher, num_nodes=1)
+        nodes = Nodes(spec, tmp_path, lambda *_: None, SimpleNamespace(running_calls=list))
+        with pytest.raises(JupyterDistError) as refused:
+            nodes.check_complete()
+        assert refused.value.message == "Node 0 is missing."
+        assert refused.value.hint.startswith(words)
+        await nodes.stop()
+
+    asyncio.run(check())

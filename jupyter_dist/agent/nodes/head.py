@@ -170,8 +170,14 @@ class Nodes:
                 )
             if node.state != "joined":
                 label = f"{node.label[0].upper()}{node.label[1:]}"
-                hint = f"Start a node agent on that machine or another one: {join_command(self._path)}"
-                raise JupyterDistError("group_not_ready", f"{label} is {_SHORT[node.state]}.", hint)
+                raise JupyterDistError("group_not_ready", f"{label} is {_SHORT[node.state]}.", self._how_it_joins())
+
+    def _how_it_joins(self) -> str:
+        """Return what to do about a node that is missing."""
+        if self._spec.launcher == "external":
+            return f"Start a node agent on that machine or another one: {join_command(self._path)}"
+        again = "If it does not start it again, as Slurm does with a job that is requeued,"
+        return f"The launcher '{self._spec.launcher}' started it. {again} shut the group down and start it again."
 
     # -- the link -------------------------------------------------------------------------------------------
 

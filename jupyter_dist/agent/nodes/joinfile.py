@@ -10,6 +10,7 @@ import shlex
 import socket
 import struct
 import sys
+from array import array
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +20,9 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, Spec
 
 NAME = "join.json"
-_SIOCGIFADDR = 0x8915
+_SIOCGIFCONF = 0x8912  # all addresses; SIOCGIFADDR gives the first of an interface only
+_ENTRY_BYTES = 40 if sys.maxsize > 1 << 32 else 32  # struct ifreq
+_MAX_ADDRESSES = 1024
 _IPV6_ADDRESSES = Path("/proc/net/if_inet6")
 _LINK_LOCAL = 0x20
 
@@ -95,16 +98,25 @@ def endpoint_of(address: str, port: int) -> str:
 
 
 def _addresses() -> list[tuple[str, str]]:
-    """Return the network interfaces and their addresses."""
-    names = [name for _, name in socket.if_nameindex()]
-    return [(name, address) for name in names if (address := _ipv4_of(name)) is not None] + _ipv6()
+    """Return the network interfaces and their addresses, of which one may have several."""
+    return _ipv4() + _ipv6()
 
 
-def _ipv4_of(interface: str) -> str | None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
-        request = struct.pack("256s", interface.encode()[:15])
-        return socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
-    return None
+def _ipv4() -> list[tuple[str, str]]:
+    size = _MAX_ADDRESSES * _ENTRY_BYTES
+    entries = array("B", bytes(size))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            filled = fcntl.ioctl(sock, _SIOCGIFCONF, struct.pack("iP", size, entries.buffer_info()[0]))
+        except OSError:
+            return []
+    (size,) = struct.unpack_from("i", filled)
+    found = []
+    for start in range(0, size, _ENTRY_BYTES):
+        label = bytes(entries[start : start + 16]).partition(b"\0")[0].decode(errors="replace")
+        # A second address may have a label of its own: eth0:1.
+        found.append((label.partition(":")[0], socket.inet_ntoa(bytes(entries[start + 20 : start + 24]))))
+    return found
 
 
 def _ipv6() -> list[tuple[str, str]]:

@@ -60,13 +60,17 @@ class NodeAgent:
         node: int | None,
         session: str,
         start_method: Callable[[list[str], OnExit], Starters] = StartMethod,
+        folder: Path | None = None,
     ) -> None:
-        """`start_method` starts the ranks; made from the modules to preload, and what to call when a rank ends."""
+        """`start_method` starts the ranks; made from the modules to preload, and what to call when a rank ends.
+
+        `folder` is for its files, and removed at the end.
+        """
         check_usable()
         self._join = join
         self._node = node
         self._session = session
-        self._folder = Path(tempfile.mkdtemp(prefix="jupyter-dist-node-"))
+        self._folder = folder or Path(tempfile.mkdtemp(prefix="jupyter-dist-node-"))
         self._conversation = LinkConversation(MAX_KEPT_BYTES, self._listen_all)
         self._ranks: dict[int, LocalRank] = {}
         self._sayings = Sayings(self._conversation.send)  # in this turn of the event loop
