@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from jupyter_dist.agent.group.needs import find_need
+from jupyter_dist.agent.group.definitions import Definitions
+from jupyter_dist.agent.group.needs import MAX_CELL_BYTES, WORDS, find_need
 
 HAS = {"model": "model", "trainer": "trainer", "accelerator": "accelerator"}
 
@@ -100,11 +101,141 @@ def test_names_that_ranks_do_not_have_mean_nothing():
     assert [find_need(code, {}) for code in ("model(x)", "loss.backward()", "trainer.fit(net)")] == [None] * 3
 
 
-def test_a_long_cell_is_not_read():
+# What notebooks look like: imports and functions above, a call below. Cells that were run before, in order.
+ABOVE = [
+    "import torch, torch.distributed as td\nfrom torch.distributed import all_reduce, barrier as meet",
+    "from torch.nn.parallel import DistributedDataParallel as DDP\nimport torch.distributed.checkpoint as dcp",
+    "def sync(tensor):\n    td.all_reduce(tensor)\n    return tensor",
+    "def train_one_epoch(net, batches):\n    for batch in batches:\n        loss = net(batch).sum()\n        loss.backward()",
+    "def evaluate(net):\n    with torch.no_grad():\n        return net(1)",
+    "def outer():\n    return inner()\n\ndef inner():\n    meet()",
+    "def in_pair(tensor, group):\n    dist.all_reduce(tensor, group=group)",
+    "def only_first():\n    if rank != 0:\n        return\n    td.barrier()",
+    "def log(text):\n    print(text)",
+    "step = lambda: dist.barrier()",
+    "class Loop:\n    def __init__(self, model):\n        self.model = model\n    def run(self):\n        self.one()\n    def one(self):\n        self.model(1).backward()\n    def save(self):\n        dist.barrier()\n    def name(self):\n        return 'loop'",
+    "loop = Loop(wrapped)",
+    "def replaced():\n    dist.barrier()",
+    "def replaced():\n    pass",
+    "@torch.no_grad()\ndef decorated():\n    all_reduce(x)",
+    "def recursive(n):\n    recursive(n - 1)\n    dist.barrier()",
+]
+HOLDS = {**HAS, "wrapped": "ddp", "models[]": "model", "loop.model": "ddp", "big.net": "model"}
+
+NEEDS_MORE = [
+    ("train_one_epoch(wrapped, batches)", "net"),
+    ("train_one_epoch(model, batches)", "net"),
+    ("train_one_epoch(batches=b, net=model)", "net"),
+    ("sync(x)", "all_reduce"),
+    ("y = sync(x).mean()", "all_reduce"),
+    ("all_reduce(x)", "all_reduce"),
+    ("meet()", "barrier"),
+    ("td.barrier()", "barrier"),
+    ("outer()", "barrier"),
+    ("decorated()", "all_reduce"),
+    ("recursive(3)", "barrier"),
+    ("step()", "barrier"),
+    ("m = DDP(net)", "DistributedDataParallel"),
+    ("if rank == 0:\n    print('begin')\ndist.barrier()", "barrier"),
+    ("if dist.get_rank() == 0: log('x')\nsync(x)", "all_reduce"),
+    ("print('a') if rank == 0 else None\ndist.barrier()", "barrier"),
+    ("for i in range(2):\n    if rank == 0:\n        print(i)\n    all_reduce(x)", "all_reduce"),
+    ("models['a'](x)", "models['a']"),
+    ("big.net(x)", "big.net"),
+    ("loop.run()", "self.model"),
+    ("loop.save()", "barrier"),
+    ("tensor.full_tensor()", "tensor.full_tensor"),
+    ("print(weights['w'].full_tensor())", "weights['w'].full_tensor"),
+    ("dcp.save(state, checkpoint_id='a')", "dcp.save"),
+    ("dcp.async_save(state)", "dcp.async_save"),
+    ("torch.distributed.checkpoint.load(state)", "torch.distributed.checkpoint.load"),
+    ("getattr(dist, 'barrier')()", "barrier"),
+    ("wrapped(x).sum().backward()", "wrapped"),
+    ("loss = wrapped(x).sum()\nloss.backward()", "wrapped"),
+    ("if dist.get_world_size() > 1:\n    dist.barrier()", "barrier"),
+    ("if world_size == 1:\n    pass\nelse:\n    dist.barrier()", "barrier"),
+    ("x = 1  # a long cell\n" * 300 + "sync(x)", "all_reduce"),
+]
+NEEDS_NO_MORE = [
+    "wrapped(x)",
+    "out = wrapped(x)\nprint(out.sum())",
+    "with torch.no_grad():\n    wrapped(x)",
+    "evaluate(wrapped)",
+    "evaluate(model)",
+    "if False:\n    dist.barrier()",
+    "while 0:\n    dist.barrier()",
+    "if dist.get_world_size() > 8:\n    dist.barrier()",
+    "if world_size < 4:\n    all_reduce(x)",
+    "if world_size > limit:\n    all_reduce(x)",
+    "in_pair(x, pair)",
+    "only_first()",
+    "log('dist.barrier')",
+    "replaced()",
+    "loop.name()",
+    "sync",
+    "def sync(x): pass\nsync(x)",
+    "all_reduce = print\nall_reduce(x)",
+    "if rank == 0:\n    raise SystemExit\ndist.barrier()",
+    "for i in range(3):\n    if rank == i: continue\n    dist.barrier()",
+    "dcp.save(state, process_group=pair)",
+    "models['a']; models.keys(); torch.save(model.state_dict(), 'a')",
+    "big.name(x); loop.model",
+    "other.run(); file.save(); yaml.load(x)",
+    "getattr(pool, 'barrier')()",
+    "train = train_one_epoch",
+]
+
+
+def above(ranks=(0, 1, 2, 3), cells=ABOVE):
+    definitions = Definitions()
+    for cell in cells:
+        definitions.note(cell, ranks)
+    return definitions
+
+
+def need_below(code, definitions, ranks=(0,)):
+    return find_need(code, HOLDS, definitions.about(WORDS.union(HOLDS), ranks), 4)
+
+
+@pytest.mark.parametrize(("code", "need"), NEEDS_MORE)
+def test_a_cell_is_read_with_what_cells_above_have_defined(code, need):
+    assert need_below(code, above()) == need
+
+
+@pytest.mark.parametrize("code", NEEDS_NO_MORE)
+def test_no_other_cell_below_does(code):
+    assert need_below(code, above()) is None
+
+
+def test_a_definition_counts_on_the_ranks_that_have_it_until_its_name_is_bound_again():
+    definitions = above(ranks=[2, 3])
+    assert need_below("sync(x)", definitions) is None
+    assert need_below("sync(x)", definitions, [3]) == "all_reduce"
+    definitions.note("sync = make()", [3])
+    assert need_below("sync(x)", definitions, [3]) is None
+    definitions.clear()
+    assert need_below("outer()", definitions, [3]) is None
+
+
+def test_many_definitions_are_kept_within_bounds_and_read_in_little_time():
+    padding = "    # what it does\n" * 100
+    definitions = above(cells=[f"def f{number}():\n{padding}    f{number + 1}()" for number in range(500)])
+    assert definitions._num_chars <= 64_000
+    definitions.note("def f500():\n    dist.barrier()", [0])
+    began = time.process_time()
+    assert need_below("f499()", definitions) == "barrier"
+    need_below("f480()", definitions)  # deeper than what is parsed for one cell
+    print(f"{(time.process_time() - began) * 1000:.1f} ms")
+
+
+def test_of_a_long_cell_what_matters_is_read():
     line = "x = [value * 2 for value in range(10)]\n"
     began = time.process_time()
     find_need(line * 100 + "dist.barrier()", HAS)
     print(f"{(time.process_time() - began) * 1000:.1f} ms")
-    assert find_need(line * 110 + "dist.barrier()", HAS) is None
-    assert find_need("a=f(b,c)+g(d)\n" * 250 + "dist.barrier()", HAS) is None  # short, but of many words
+    assert find_need(line * 110 + "dist.barrier()", HAS) == "barrier"
+    assert find_need(line * 110 + "def step():\n    dist.barrier()", HAS) is None
+    assert find_need("a=f(b,c)+g(d)\n" * 250 + "dist.barrier()", HAS) == "barrier"  # short, but of many words
+    assert find_need("rank=f(b,c)+g(d)\n" * 400 + "dist.barrier()", HAS) is None  # much that matters
+    assert find_need(line * (MAX_CELL_BYTES // len(line) + 1) + "dist.barrier()", HAS) is None
     assert find_need("a=f(b,c)+g(d)\n" * 150 + "dist.barrier()", HAS) == "barrier"

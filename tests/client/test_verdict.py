@@ -59,5 +59,10 @@ def test_a_wrapped_model_of_the_ranks_needs_all_of_them(group):
     assert execution.result(PATIENCE).ok
     assert group.submit(step, ask_first=True).result(PATIENCE).ok
     assert group.submit("plain(torch.ones(1, 2))", "0", ask_first=True).result(PATIENCE).ok
+    assert group.submit("ddp(torch.ones(1, 2)).sum()", "0", ask_first=True).result(PATIENCE).ok  # has no buffers
+    group.run("def one_step(model, batch):\n    model(batch).sum().backward()").raise_for_error()
+    with pytest.raises(JupyterDistError, match="needs all 2 ranks"):
+        group.submit("one_step(ddp, torch.ones(1, 2))", "0", ask_first=True)
+    assert group.submit("one_step(plain, torch.ones(1, 2))", "0", ask_first=True).result(PATIENCE).ok
     group.run("del ddp").raise_for_error()
     assert "NameError" in group.submit("ddp(1)", "0", ask_first=True).result(PATIENCE).text

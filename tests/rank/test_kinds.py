@@ -42,13 +42,22 @@ def test_kinds_are_found_by_type_alone():
     names = {"model": DistributedDataParallel.__new__(DistributedDataParallel), "derived": Derived.__new__(Derived)}
     others = {"hostile": hostile(), "odd": Odd(), "number": 3, 7: "no name", "_hidden": names["model"]}
     long = {"m" * 1_000_000: names["model"]}  # a reply has the names in its header, whose size is limited
-    assert kinds_of({**names, **others, **long}) == {"model": "model", "derived": "model"}
+    assert kinds_of({**names, **others, **long}) == {"model": "ddp", "derived": "ddp"}
+
+
+def test_what_a_dictionary_or_an_object_of_the_cells_holds_has_a_kind_too():
+    model, own = Derived.__new__(Derived), type("Own", (), {"__module__": "__main__"})()
+    with_buffers = Derived.__new__(Derived)
+    with_buffers.__dict__["modules_buffers"] = [1]
+    own.model = model
+    names = {"models": {"a": model}, "trainer": own, "other": {"a": 1}, "m": with_buffers}
+    assert kinds_of(names) == {"models[]": "ddp", "trainer.model": "ddp", "m": "model"}
 
 
 def test_a_type_that_has_the_id_of_one_that_is_gone_is_looked_at_again():
     for _ in range(200):  # ids are used again at once
         passing = type("Passing", (DistributedDataParallel,), {})
-        assert kinds_of({"one": passing.__new__(passing)}) == {"one": "model"}
+        assert kinds_of({"one": passing.__new__(passing)}) == {"one": "ddp"}
         del passing
         passing = type("Passing", (), {})
         assert kinds_of({"one": passing()}) == {}

@@ -17,8 +17,9 @@ from jupyter_dist.protocol.states import ExecutionState
 from jupyter_dist.transport.frames import Header, encode_frame
 
 from .asking import not_asking
+from .definitions import Definitions
 from .execution import Execution, ExecutionQueue
-from .needs import find_need
+from .needs import WORDS, find_need
 from .process_group import ProcessGroup
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class Dispatcher:
         self, journal: JournalWriter, process_group: ProcessGroup, on_change: Callable[[Execution], None]
     ) -> None:
         self.queue = ExecutionQueue()
+        self._definitions = Definitions()
         self._process_group = process_group
         self._ranks: dict[int, RankProcess] = {}
         self._journal = journal
@@ -41,6 +43,7 @@ class Dispatcher:
     def take_ranks(self, ranks: list[RankProcess]) -> None:
         """Dispatch to these ranks from now on; a new generation counts its cells from 1."""
         self.replace_ranks(ranks)
+        self._definitions.clear()
         self._execution_count = 0
 
     def replace_ranks(self, ranks: list[RankProcess]) -> None:
@@ -65,6 +68,7 @@ class Dispatcher:
             hint = "Wait until the link is back, or run on the other ranks."
             raise JupyterDistError("node_unreachable", reason, hint)
         self._check_need(execution)
+        self._note_definitions(execution)
         self.queue.add(execution)
         before = self.queue.find(execution.spec.after)
         if before is not None and before.is_final and before.stops_others:
@@ -74,13 +78,19 @@ class Dispatcher:
         self.pump()
         return execution
 
+    def _note_definitions(self, execution: Execution) -> None:
+        if execution.spec.call is None:
+            self._definitions.note((execution.code or b"").decode("utf-8", "replace"), execution.spec.ranks)
+
     def _check_need(self, execution: Execution) -> None:
         """Note, or refuse if its client asks first, that a cell for some ranks calls what all must call."""
         spec = execution.spec
         if spec.call is not None or spec.silent or not 0 < len(spec.ranks) < len(self._ranks):
             return
         kinds = {name: kind for rank in spec.ranks for name, kind in self._ranks[rank].kinds.items()}
-        need = find_need((execution.code or b"").decode("utf-8", "replace"), kinds)
+        code = (execution.code or b"").decode("utf-8", "replace")
+        earlier = self._definitions.about(WORDS.union(kinds), spec.ranks)
+        need = find_need(code, kinds, earlier, len(self._ranks))
         if need is None:
             return
         chosen = f"{len(spec.ranks)} {'are' if len(spec.ranks) > 1 else 'is'} chosen"

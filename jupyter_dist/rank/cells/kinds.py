@@ -10,10 +10,12 @@ from typing import Any
 from weakref import ref
 
 MAX_NAMES = 200
+MAX_HELD = 32
 MAX_NAME_CHARS = 200  # the header of a reply has them
-# The kind of a class, by its name and the package that it is from; also of classes derived from it.
+# The kind of a class, by its name and the package that it is from; also of classes derived from it. A `ddp` with
+# buffers is a `model`.
 KINDS = {
-    ("DistributedDataParallel", "torch"): "model",
+    ("DistributedDataParallel", "torch"): "ddp",
     ("FullyShardedDataParallel", "torch"): "model",
     ("FSDPModule", "torch"): "model",
     ("Trainer", "lightning"): "trainer",
@@ -29,22 +31,40 @@ _get_module = type.__dict__["__module__"].__get__
 
 
 def kinds_of(namespace: dict[Any, Any]) -> dict[str, str]:
-    """Return the kind by name. No code of the values, their classes or metaclasses runs.
+    """Return the kind by name, also of what dictionaries and objects of the cells' own classes hold.
 
-    It runs after every cell, and each cell of the past has left names of IPython's (`_i1`). Most ranks have no such
-    class, which one look at the types of all values tells.
+    These are `models[]` and `trainer.model`. No code of the values, their classes or metaclasses runs. It runs after
+    every cell, and each cell of the past has left names of IPython's (`_i1`), which are passed over.
     """
-    values = list(namespace.values())  # holds the types, too, so that an id means one type
-    ids = set(map(id, map(type, values)))
-    if not ids <= _known.keys():
-        for value in values:
-            _learn(type(value))
-    if all(_known[key][1] is None for key in ids):
-        return {}
     items = ((name, value) for name, value in list(namespace.items()) if type(name) is str)
     names = ((name, value) for name, value in items if len(name) <= MAX_NAME_CHARS and not name.startswith("_"))
-    found = ((name, _learn(type(value))) for name, value in names)
-    return dict(islice(((name, kind) for name, kind in found if kind is not None), MAX_NAMES))
+    found = (pair for name, value in names for pair in ((name, value), *_held(name, value)))
+    kinds = ((name, _kind(value)) for name, value in found)
+    return dict(islice(((name, kind) for name, kind in kinds if kind is not None), MAX_NAMES))
+
+
+def _held(name: str, value: Any) -> list[tuple[str, Any]]:
+    """Return what a small dictionary, or an object of a class of the cells, holds, with the names to look for."""
+    if type(value) is dict:
+        return [(f"{name}[]", held) for held in list(value.values())[:MAX_HELD]] if len(value) <= MAX_HELD else []
+    if _get_module(type(value)) != "__main__":
+        return []
+    attributes = _attributes(value)
+    return [(f"{name}.{key}", held) for key, held in list(attributes.items())[:MAX_HELD] if type(key) is str]
+
+
+def _attributes(value: Any) -> dict[Any, Any]:
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:  # it has slots
+        return {}
+    return found if type(found) is dict else {}
+
+
+def _kind(value: Any) -> str | None:
+    kind = _learn(type(value))
+    # Without buffers, the forward of DDP alone exchanges nothing.
+    return "model" if kind == "ddp" and _attributes(value).get("modules_buffers") else kind
 
 
 def _learn(cls: type) -> str | None:

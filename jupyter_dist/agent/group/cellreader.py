@@ -1,0 +1,390 @@
+"""Reads the statements that a cell executes, in order, also those of functions and classes of earlier cells. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+# Which argument of a collective is its process group.
+GROUP_POSITIONS = {
+    "all_reduce": 2,
+    "broadcast": 2,
+    "reduce": 3,
+    "all_gather": 2,
+    "gather": 3,
+    "scatter": 3,
+    "reduce_scatter": 3,
+    "all_to_all": 2,
+    "all_to_all_single": 4,
+    "all_gather_into_tensor": 2,
+    "reduce_scatter_tensor": 3,
+    "all_gather_object": 2,
+    "gather_object": 3,
+    "broadcast_object_list": 2,
+    "scatter_object_list": 3,
+    "barrier": 0,
+    "monitored_barrier": 0,
+}
+# The constructors of wrapped models, and which argument is their process group.
+WRAPPERS = {"DistributedDataParallel": 6, "FullyShardedDataParallel": 1}
+# What ranks may have under a name: its kind (rank/cells/kinds.py), and the methods that all ranks must call. A `ddp`
+# has no buffers, so that its forward alone needs no other rank.
+METHODS = {
+    "model": frozenset({"__call__", "forward"}),
+    "ddp": frozenset[str](),
+    "trainer": frozenset({"fit", "train", "validate", "test", "predict", "evaluate"}),
+    "accelerator": frozenset({"prepare", "wait_for_everyone", "gather", "reduce", "backward"}),
+}
+_FORWARD = METHODS["model"]
+_MODELS = frozenset({"model", "ddp"})
+TENSOR_METHODS = frozenset({"full_tensor"})  # DTensor alone has it
+CHECKPOINT = frozenset({"save", "load", "async_save"})  # of torch.distributed.checkpoint
+_OWN_GROUP = frozenset({None, "group", "process_group", "device_mesh", "no_dist"})
+_QUIET = frozenset({"no_sync", "no_grad", "inference_mode"})  # DDP synchronizes nothing there
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_EXITS = frozenset({"exit", "quit", "_exit"})
+MAX_EARLIER_CHARS = 8_000  # that are parsed for one cell
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass
+class _Scope:
+    """The names of a cell, or of a function that it calls."""
+
+    kinds: dict[str, str]
+    assigned: set[str]
+    is_quiet: bool = False
+    instance: tuple[str, str] | None = None  # in a method: what `self` is called there, and outside
+    cls: ast.ClassDef | None = None
+
+
+@dataclass
+class Reader:
+    """Reads a cell once."""
+
+    body: Sequence[ast.stmt]
+    kinds: Mapping[str, str]
+    earlier: Mapping[str, str]
+    world_size: int | None = None
+    _modules: set[str] = field(default_factory=lambda: {"dist"})  # names of torch.distributed
+    _checkpoint: set[str] = field(default_factory=set)  # and of torch.distributed.checkpoint
+    _imported: dict[str, str] = field(default_factory=dict)  # collectives and wrappers by their name here
+    _functions: dict[str, Function] = field(default_factory=dict)
+    _classes: dict[str, ast.ClassDef] = field(default_factory=dict)
+    _instances: dict[str, str] = field(default_factory=dict)  # the class of a name
+    _loaded: set[str] = field(default_factory=set)
+    _num_chars: int = 0
+    _entered: set[int] = field(default_factory=set)  # functions, once each: they may call themselves
+    _forwards: list[str] = field(default_factory=list)  # models whose backward will need all ranks
+
+    def __post_init__(self) -> None:
+        stored: set[str] = set()
+        for node in (inner for statement in self.body for inner in ast.walk(statement)):
+            self._note_import(node)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                stored.add(node.id)
+        self._top = _Scope({name: kind for name, kind in self.kinds.items() if _owner(name) not in stored}, stored)
+
+    def needs(self, body: Sequence[ast.AST], scope: _Scope | None = None) -> Iterator[str]:
+        """Yield what these statements need, as far as they are executed by every rank that runs them."""
+        scope = scope or self._top
+        for node in body:
+            if isinstance(node, ast.If | ast.While | ast.IfExp):
+                if _depends_on_rank(node.test):
+                    if _leaves(node):
+                        return  # what follows is meant for some ranks
+                    continue
+                yield from self.needs(self._taken(node), scope)
+            elif isinstance(node, ast.With | ast.AsyncWith):
+                contexts = [item.context_expr for item in node.items]
+                yield from self.needs(contexts, scope)
+                yield from self._within(node.body, scope, scope.is_quiet or any(map(_is_quiet, contexts)))
+            elif not self._defines(node):
+                yield from self.needs(list(ast.iter_child_nodes(node)), scope)
+                if isinstance(node, ast.Call):
+                    yield from self._call(node, scope)
+
+    def _within(self, body: Sequence[ast.AST], scope: _Scope, is_quiet: bool) -> Iterator[str]:
+        was_quiet, scope.is_quiet = scope.is_quiet, is_quiet
+        yield from self.needs(body, scope)
+        scope.is_quiet = was_quiet
+
+    def _defines(self, node: ast.AST) -> bool:
+        """Note a function or class, which is executed when it is called."""
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            self._functions[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            self._classes[node.name] = node
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name, value = node.targets[0].id, node.value
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+                self._instances[name] = value.func.id
+            if isinstance(value, ast.Lambda):
+                self._functions[name] = value
+            return isinstance(value, ast.Lambda)
+        return isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+
+    def _taken(self, node: ast.If | ast.While | ast.IfExp) -> list[ast.AST]:
+        """Return the branches that may be taken."""
+        bodies = [node.body if isinstance(node.body, list) else [node.body]]
+        others = [node.orelse if isinstance(node.orelse, list) else [node.orelse]]
+        value = _value(node.test, self.world_size)
+        if value is None:
+            of_size = "world_size" in ast.unparse(node.test)  # it is not known which way
+            return [] if of_size else [node.test, *(each for body in [*bodies, *others] for each in body)]
+        return [each for body in (bodies if value else others) for each in body]
+
+    # -- names ------------------------------------------------------------------------------------
+
+    def _note_import(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name
+                if alias.name == "torch.distributed" and alias.asname:
+                    self._modules.add(name)
+                elif alias.name == "torch.distributed.checkpoint" and alias.asname:
+                    self._checkpoint.add(name)
+                elif name == "dist":
+                    self._modules.discard("dist")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
+            for alias in node.names:
+                self._note_from(f"{node.module}.{alias.name}", alias.name, alias.asname or alias.name)
+
+    def _note_from(self, path: str, name: str, known_as: str) -> None:
+        if path == "torch.distributed":
+            self._modules.add(known_as)
+        elif path == "torch.distributed.checkpoint":
+            self._checkpoint.add(known_as)
+        elif name in GROUP_POSITIONS or name in WRAPPERS:
+            self._imported[known_as] = name
+
+    def _load(self, name: str) -> None:
+        """Read the definition of a name in an earlier cell."""
+        text = self.earlier.get(name)
+        if text is None or name in self._loaded or name in self._top.assigned or name in self._functions:
+            return
+        self._loaded.add(name)
+        self._num_chars += len(text)
+        if self._num_chars <= MAX_EARLIER_CHARS:
+            for node in ast.parse(text).body:
+                self._note_import(node)
+                self._defines(node)
+
+    def _distributed(self, func: ast.expr, scope: _Scope) -> str | None:
+        """Return the name of the collective or wrapper that is called."""
+        if isinstance(func, ast.Name):
+            is_ours = func.id not in scope.assigned and func.id not in self._functions
+            return self._imported.get(func.id) if is_ours else None
+        if not isinstance(func, ast.Attribute):
+            return None
+        if func.attr in WRAPPERS:
+            return func.attr
+        module = ast.unparse(func.value)
+        is_module = module == "torch.distributed" or (module in self._modules and module not in scope.assigned)
+        return func.attr if func.attr in GROUP_POSITIONS and is_module else None
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call, scope: _Scope) -> Iterator[str]:
+        func = _looked_up(node.func)
+        self._load(_owner_of(func))
+        name = self._distributed(func, scope)
+        if name is not None:
+            if not _has_own_group(node, GROUP_POSITIONS.get(name, WRAPPERS.get(name, 0))):
+                yield name
+            return
+        function, inner = self._function(func, node, scope)
+        if function is not None and id(function) not in self._entered:
+            self._entered.add(id(function))
+            yield from self.needs(function.body if isinstance(function.body, list) else [function.body], inner)
+        elif function is None:
+            yield from self._of_torch(node, func)
+            if not scope.is_quiet:
+                yield from self._method(func, scope)
+
+    def _of_torch(self, node: ast.Call, func: ast.expr) -> Iterator[str]:
+        """Yield a method of a DTensor, or a function of torch.distributed.checkpoint."""
+        if isinstance(func, ast.Attribute) and not _has_own_group(node, len(node.args)):
+            owner = ast.unparse(func.value)
+            is_checkpoint = owner in self._checkpoint or owner == "torch.distributed.checkpoint"
+            if func.attr in TENSOR_METHODS or (func.attr in CHECKPOINT and is_checkpoint):
+                yield f"{owner}.{func.attr}"
+
+    def _function(self, func: ast.expr, node: ast.Call, scope: _Scope) -> tuple[Function | None, _Scope]:
+        """Return the function of the user that is called, and its scope."""
+        if isinstance(func, ast.Name):
+            function = self._functions.get(func.id)
+            cls = self._classes.get(func.id)
+            if function is None and cls is not None:
+                function = _method_of(cls, "__init__")
+                return function, self._inner(function, node, scope, ("", cls))
+            return function, self._inner(function, node, scope, None)
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+            owner = func.value.id
+            is_self = scope.instance is not None and owner == scope.instance[0]
+            cls = scope.cls if is_self else self._class_of(owner)
+            function = _method_of(cls, func.attr) if cls is not None else None
+            outside = scope.instance[1] if is_self and scope.instance is not None else owner
+            return function, self._inner(function, node, scope, (outside, cls) if cls is not None else None)
+        return None, scope
+
+    def _class_of(self, name: str) -> ast.ClassDef | None:
+        cls = self._instances.get(name)
+        if cls is not None:
+            self._load(cls)
+        return self._classes.get(cls or "")
+
+    def _inner(
+        self, function: Function | None, node: ast.Call, scope: _Scope, bound: tuple[str, ast.ClassDef] | None
+    ) -> _Scope:
+        """Return the scope of a function: its parameters are what it is called with."""
+        if function is None:
+            return scope
+        params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+        own = {*params, *(arg.arg for arg in function.args.kwonlyargs)}
+        own |= {
+            inner.id for inner in ast.walk(function) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+        }
+        instance = (params.pop(0), bound[0]) if bound is not None and params else None
+        given = [
+            *zip(params, node.args, strict=False),
+            *((keyword.arg or "", keyword.value) for keyword in node.keywords),
+        ]
+        kinds = {name: kind for name, kind in scope.kinds.items() if _owner(name) not in own}
+        kinds |= {
+            name: scope.kinds[value.id]
+            for name, value in given
+            if isinstance(value, ast.Name) and value.id in scope.kinds
+        }
+        return _Scope(kinds, scope.assigned | own, scope.is_quiet, instance, bound[1] if bound is not None else None)
+
+    def _method(self, func: ast.expr, scope: _Scope) -> Iterator[str]:
+        """Yield the method of what a name of the ranks stands for."""
+        for method, owner in _readings(func):
+            kind = scope.kinds.get(_name(owner, scope), "")
+            label = ast.unparse(owner)
+            if kind == "ddp" and method in _FORWARD:
+                self._forwards.append(label)
+            elif method in METHODS.get(kind, ()):
+                yield label if method == "__call__" else f"{label}.{method}"
+            elif method == "backward" and not kind:
+                is_earlier = isinstance(owner, ast.Name) and owner.id not in scope.assigned
+                if self._forwards:
+                    yield self._forwards[0]
+                elif is_earlier and not _MODELS.isdisjoint(scope.kinds.values()):
+                    yield f"{label}.backward"  # computed by a cell before
+
+
+def _readings(func: ast.expr) -> list[tuple[str, ast.expr]]:
+    """Return how a call can be read: a method of something, or something called itself."""
+    as_method = [(func.attr, func.value)] if isinstance(func, ast.Attribute) else []
+    return [*as_method, ("__call__", func)]
+
+
+def _name(owner: ast.expr, scope: _Scope) -> str:
+    """Return under which name ranks have something: `model`, `trainer.model`, `models[]`."""
+    if isinstance(owner, ast.Name):
+        return owner.id
+    if isinstance(owner, ast.Subscript) and isinstance(owner.value, ast.Name):
+        return f"{owner.value.id}[]"
+    if isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name):
+        is_self = scope.instance is not None and owner.value.id == scope.instance[0]
+        outside = scope.instance[1] if is_self and scope.instance is not None else owner.value.id
+        return f"{outside}.{owner.attr}"
+    return ""
+
+
+def _owner(name: str) -> str:
+    return name.partition(".")[0].partition("[")[0]
+
+
+def _owner_of(func: ast.expr) -> str:
+    while isinstance(func, ast.Attribute | ast.Subscript):
+        func = func.value
+    return func.id if isinstance(func, ast.Name) else ""
+
+
+def _looked_up(func: ast.expr) -> ast.expr:
+    """Return what `getattr(dist, "barrier")` stands for."""
+    if (
+        isinstance(func, ast.Call)
+        and isinstance(func.func, ast.Name)
+        and func.func.id == "getattr"
+        and len(func.args) > 1
+    ):
+        owner, name = func.args[:2]
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            return ast.Attribute(owner, name.value, ast.Load())
+    return func
+
+
+def _method_of(cls: ast.ClassDef, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    found = (node for node in cls.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return next((node for node in found if node.name == name), None)
+
+
+def _value(test: ast.expr, world_size: int | None) -> bool | None:
+    """Return what a condition is: a constant, or a comparison of the world size with one; None if that is not known."""
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or world_size is None:
+        return None
+    left, right = (_number(side, world_size) for side in (test.left, test.comparators[0]))
+    if left is None or right is None or "world_size" not in ast.unparse(test):
+        return None
+    compare = _COMPARE.get(type(test.ops[0]))
+    return compare(left, right) if compare is not None else None
+
+
+_COMPARE = {
+    ast.Gt: int.__gt__,
+    ast.GtE: int.__ge__,
+    ast.Lt: int.__lt__,
+    ast.LtE: int.__le__,
+    ast.Eq: int.__eq__,
+    ast.NotEq: int.__ne__,
+}
+
+
+def _number(side: ast.expr, world_size: int) -> int | None:
+    if isinstance(side, ast.Constant):
+        return side.value if type(side.value) is int else None
+    return world_size if ast.unparse(side).removesuffix("()").endswith("world_size") else None
+
+
+def _depends_on_rank(test: ast.expr) -> bool:
+    names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    attributes = {node.attr for node in ast.walk(test) if isinstance(node, ast.Attribute)}
+    words = {node.value for node in ast.walk(test) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return any("rank" in name.lower() or "main_process" in name for name in names | attributes | words)
+
+
+def _leaves(node: ast.AST) -> bool:
+    """Whether ranks may leave the code that follows."""
+    inner = list(ast.walk(node))
+    called = {_owner_of(call.func) for call in inner if isinstance(call, ast.Call)}
+    called |= {call.func.attr for call in inner if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)}
+    jumps = ast.Return | ast.Raise | ast.Break | ast.Continue
+    return not _EXITS.isdisjoint(called) or any(isinstance(each, jumps) for each in inner)
+
+
+def _is_quiet(context: ast.expr) -> bool:
+    func = context.func if isinstance(context, ast.Call) else context
+    return isinstance(func, ast.Attribute) and func.attr in _QUIET
+
+
+def _has_own_group(node: ast.Call, position: int) -> bool:
+    """Whether the call names a process group, or may do so."""
+    if any(isinstance(argument, ast.Starred) for argument in node.args):
+        return True
+    for keyword in node.keywords:
+        if keyword.arg in _OWN_GROUP:
+            return not _is_default(keyword.value)
+    return len(node.args) > position and not _is_default(node.args[position])
+
+
+def _is_default(value: ast.expr) -> bool:
+    is_none = isinstance(value, ast.Constant) and value.value is None
+    return is_none or (isinstance(value, ast.Attribute) and value.attr == "WORLD")

@@ -1,0 +1,118 @@
+"""What earlier cells have defined, in the cells' own words: functions, classes, imports, and names of their instances.
+
+Kept as text, because nearly no cell is sent to some ranks; what is needed of it is parsed when one is (needs.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+MAX_CHARS = 64_000  # of all together; the oldest are forgotten
+MAX_CELL_CHARS = 40_000
+MAX_STATEMENT_CHARS = 4_000
+_WORD = re.compile(r"\w+")
+_BINDS = re.compile(
+    r"(?m)^[ \t]*(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=)|"
+    r"(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\n]+))"
+)
+_CONTINUES = re.compile(r"[ \t)\]}#]|$")  # how a line begins that belongs to the statement above
+_DEFINES = re.compile(r"(?:@[^\n]*\n)*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)")
+_MAKES = re.compile(r"(\w+)[ \t]*=[ \t]*(?:lambda\b|[A-Z]\w*\()")
+
+
+class Definition(NamedTuple):
+    """A statement of an earlier cell, its words, and the ranks that have run it."""
+
+    text: str
+    words: frozenset[str]
+    ranks: frozenset[int]
+
+
+class Definitions:
+    """The last definition of each name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Definition] = {}
+        self._num_chars = 0
+
+    def clear(self) -> None:
+        """Forget all: the ranks are new."""
+        self._by_name.clear()
+        self._num_chars = 0
+
+    def note(self, code: str, ranks: Iterable[int]) -> None:
+        """Note what a cell defines, and that the names which it binds stand for something else from now on."""
+        if len(code) > MAX_CELL_CHARS:
+            return
+        for name in set(_bound(code)):
+            self._forget(name)
+        here = frozenset(ranks)
+        for text in statements(code):
+            if len(text) <= MAX_STATEMENT_CHARS:
+                for name in _defined(text):
+                    self._forget(name)
+                    self._by_name[name] = Definition(text, frozenset(_WORD.findall(text)), here)
+                    self._num_chars += len(text)
+        while self._num_chars > MAX_CHARS:
+            self._forget(next(iter(self._by_name)))
+
+    def _forget(self, name: str) -> None:
+        known = self._by_name.pop(name, None)
+        self._num_chars -= len(known.text) if known is not None else 0
+
+    def about(self, words: frozenset[str], ranks: Sequence[int]) -> dict[str, str]:
+        """Return the definitions on these ranks that have one of these words, or use one that has, by name."""
+        here = {name: known for name, known in self._by_name.items() if not known.ranks.isdisjoint(ranks)}
+        found: set[str] = set()
+        grown = True
+        while grown:
+            more = {name for name, known in here.items() if not known.words.isdisjoint(words | found)} - found
+            found |= more
+            grown = bool(more)
+        return {name: here[name].text for name in found}
+
+
+def statements(code: str) -> Iterator[str]:
+    """Yield the statements at the top level of code, by how their lines begin."""
+    begun: list[str] = []
+    for line in code.splitlines():
+        belongs = _CONTINUES.match(line) or (begun and begun[-1].startswith("@")) or line.startswith(_CLAUSES)
+        if begun and not belongs:
+            yield "\n".join(begun)
+            begun = []
+        begun.append(line)
+    if begun:
+        yield "\n".join(begun)
+
+
+_CLAUSES = ("else:", "elif ", "except:", "except ", "except*", "finally:")
+
+
+def _bound(code: str) -> Iterator[str]:
+    for defined, assigned, imported in _BINDS.findall(code):
+        if imported:
+            for part in imported.strip("()").split(","):
+                yield part.split(" as ")[-1].strip().partition(".")[0]
+        else:
+            yield defined or assigned
+
+
+def _defined(text: str) -> list[str]:
+    """Return the names that a statement defines, if what they stand for can be read there."""
+    if (found := _DEFINES.match(text) or _MAKES.match(text)) is not None:
+        return [found[1]]
+    if text.startswith(("import ", "from ")) and "torch" in text:
+        try:
+            aliases = [
+                alias
+                for node in ast.parse(text).body
+                if isinstance(node, ast.Import | ast.ImportFrom)
+                for alias in node.names
+            ]
+        except (SyntaxError, ValueError):
+            return []
+        return [(alias.asname or alias.name).partition(".")[0] for alias in aliases]
+    return []
