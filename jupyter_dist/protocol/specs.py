@@ -114,6 +114,7 @@ class RankSpec(Spec):
     node: int | None = None  # which of the group's machines; None: it has only one
     device_index: int | None = None  # of the machine, if the variable of visible devices has names
     store_socket: str = ""  # where the node agent takes the requests to stores `link:NAME`
+    replaces: bool = False  # the other ranks are there already, with process groups of their own
 
 
 @dataclass(frozen=True)

@@ -222,8 +222,8 @@ class Control:
     def _on_rejoin(self, header: Header, _: bytes) -> None:
         def rejoin() -> None:
             self.interrupter.peer_news.all_live()
-            models = self.rejoin(header["store_path"])
-            self._answer(header, revived=models.moved, left=models.left)
+            revived = self.rejoin(header["store_path"])
+            self._answer(header, num_subgroups=revived.num_subgroups, left=revived.left)
 
         self._in_main_thread(header, rejoin)
 

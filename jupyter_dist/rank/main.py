@@ -112,7 +112,7 @@ class Rank:
             comms=comms,
             memory=self._runner.memory,
             namespace=namespace,
-            rejoin=lambda store_path: self._membership.rejoin(store_path, namespace),
+            rejoin=self._membership.rejoin,
             leave=self._leave,
             peer_lost=self._membership.peer_lost,
         )
@@ -128,7 +128,7 @@ class Rank:
         phase = "joining"
         try:
             self._outbox.send({"t": "phase", "phase": phase})
-            self._membership.join(self._spec.store_path)
+            self._membership.join_first()
             phase = "shell"
             self._begin_shell()
             _take_umask()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_dist.agent.group.execution import Execution
-from jupyter_dist.agent.group.process_group import Models, ProcessGroup
+from jupyter_dist.agent.group.process_group import ProcessGroup, Revived
 from jupyter_dist.protocol import states
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import ExecutionSpec
@@ -105,8 +105,9 @@ def test_a_broken_process_group_is_re_created_when_no_cell_runs():
     assert group.settle([Rank(0), Rank(1)], 2, is_running=True) == group.settle([], 2, is_running=True)
     todo = group.settle([Rank(0), Rank(1)], 2, is_running=False)
     assert (todo.rejoin, todo.pump, group.state) == (True, False, "rejoining")
-    todo = group.rejoined(Models(1, 2))
-    assert "1 DistributedDataParallel models were moved to it. 2 DistributedDataParallel models of subg" in todo.tell[0]
+    todo = group.rejoined(Revived(3, ("7",)))
+    assert "So were its 3 subgroups: " in todo.tell[0]
+    assert "ranks do not know them alike: 7." in todo.tell[0]
     assert todo.pump
     assert group.may_begin
 
@@ -148,7 +149,7 @@ def test_who_left_is_told_once_and_who_came_back_too():
 
 def test_a_restart_while_ranks_rejoin_opens_nothing_for_the_old_ranks():
     for outcome in (
-        lambda group: group.rejoined(Models(0, 0)),
+        lambda group: group.rejoined(Revived(0, ())),
         lambda group: group.not_rejoined("died", is_whole=False),
     ):
         group = formed()
@@ -170,7 +171,7 @@ EVENTS = {
     "ended on some": lambda group: group.settle(RANKS, 2, is_running=True),
     "died": lambda group: group.settle(RANKS[:1], 2, is_running=False),
     "requested": lambda group: group.is_formed and group.requested(is_running=False),
-    "rejoined": lambda group: group.rejoined(Models(0, 0)),
+    "rejoined": lambda group: group.rejoined(Revived(0, ())),
     "not rejoined": lambda group: group.not_rejoined("why", is_whole=True),
 }
 

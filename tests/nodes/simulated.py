@@ -109,7 +109,7 @@ class SimulatedRank:
         if kind == "stack":
             nothing = dict.fromkeys(("call", "collective", "wait"))
             return {"stack": [], "begun": 0, "cpu_seconds": time.process_time(), "comes": None, **nothing}
-        return {"found": False, "data": {}, "busy": False, "revived": 0, "freed_bytes": 0}
+        return {"found": False, "data": {}, "busy": False, "num_subgroups": 0, "left": [], "freed_bytes": 0}
 
     def _run(self, header: Header, code: bytes) -> None:
         execution = {"execution_id": header["execution_id"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +19,7 @@ records_gloo = pytest.mark.skipif(
 names_threads = pytest.mark.skipif(TORCH < (2, 13), reason="the thread that gloo of this torch polls in has no name")
 
 MakeGroup = Callable[..., list[RankClient]]
+_numbers = itertools.count()
 
 
 def run_all(group: list[RankClient], code: str) -> list[str]:
@@ -28,17 +30,12 @@ def run_all(group: list[RankClient], code: str) -> list[str]:
 
 
 def rejoin(group: list[RankClient], tmp_path: Path) -> list[int]:
-    """Re-create the process group; return how many models each rank has moved to it."""
-    return [moved for moved, _ in rejoined(group, tmp_path)]
-
-
-def rejoined(group: list[RankClient], tmp_path: Path) -> list[tuple[int, int]]:
-    """The same; with how many it has left."""
-    store = str(tmp_path / "rejoined")
+    """Re-create the process group; return how many subgroups each rank re-created with it."""
+    store = str(tmp_path / f"rejoined{next(_numbers)}")
     numbers = [rank.post("rejoin", store_path=store) for rank in group]
     answers = [rank.answer(number) for rank, number in zip(group, numbers)]
-    assert all(answer["ok"] for answer in answers), answers
-    return [(answer["revived"], answer["left"]) for answer in answers]
+    assert all(answer["ok"] and answer["left"] == [] for answer in answers), answers
+    return [answer["num_subgroups"] for answer in answers]
 
 
 def test_all_reduce(make_group: MakeGroup) -> None:
@@ -83,7 +80,7 @@ def test_hung_collective_is_ended_and_the_group_formed_anew(make_group: MakeGrou
     assert result.error["ename"] == "KeyboardInterrupt"
     assert "GLHF" not in result.traceback
     assert "never completed" in result.traceback
-    assert rejoin(group, tmp_path) == [int(what == "backward")] * 2
+    assert rejoin(group, tmp_path) == [0, 0]
     assert run_all(group, "t = torch.ones(1)\ndist.all_reduce(t)\nprint(kept == rank, t.item())") == ["True 2.0\n"] * 2
     if what == "backward":
         run_all(group, "net(torch.ones(2, 2)).sum().backward()")
@@ -92,23 +89,45 @@ def test_hung_collective_is_ended_and_the_group_formed_anew(make_group: MakeGrou
 SUBGROUPS = """
 from torch.nn.parallel import DistributedDataParallel as DDP
 pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
-all_again = dist.new_group([0, 1, 2, 3])
+all_again = dist.new_group([0, 1, 2, 3], group_desc="all again")
+cross = dist.new_group([0, 2], use_local_synchronization=True)  # the other ranks know nothing of it
+gone = dist.new_group([0, 1])
+if rank == 1: dist.destroy_process_group(gone)
 of_pair = DDP(torch.nn.Linear(2, 2), process_group=pairs[rank // 2])
 of_world, of_all = DDP(torch.nn.Linear(2, 2)), DDP(torch.nn.Linear(2, 2), process_group=all_again)
+before = [dist.group.WORLD, pairs[rank // 2], all_again]
+names = [(g.group_name, g.group_desc, dist.get_process_group_ranks(g)) for g in before]
 """
+STILL = """
+assert [dist.group.WORLD, pairs[rank // 2], all_again] == before
+assert [(g.group_name, g.group_desc, dist.get_process_group_ranks(g)) for g in before] == names
+for model, size in ((of_pair, 2), (of_world, 4), (of_all, 4)):
+    model.zero_grad()
+    model(torch.ones(1, 2) * (rank + 1)).sum().backward()
+if rank in (0, 2):
+    t = torch.ones(1)
+    dist.all_reduce(t, group=cross)
+    assert t.item() == 2
+print(of_pair.module.weight.grad[0, 0].item(), of_all.module.weight.grad[0, 0].item(), of_world.module.weight.grad[0, 0].item())
+"""
+USE = "import os\nthreads, files = len(os.listdir('/proc/self/task')), len(os.listdir('/proc/self/fd'))\n"
 
 
-def test_models_of_subgroups_are_not_moved_to_all_ranks(make_group: MakeGroup, tmp_path: Path) -> None:
+def test_subgroups_are_recreated_under_the_same_objects_again_and_again(make_group: MakeGroup, tmp_path: Path) -> None:
     group = make_group(4)
     run_all(group, SUBGROUPS)
-    assert rejoined(group, tmp_path) == [(2, 1)] * 4
-    assert run_all(group, "print(of_pair.process_group.size(), of_world.process_group.size())") == ["2 4\n"] * 4
-    trained = "{0}.zero_grad()\n{0}(torch.ones(1, 2) * (rank + 1)).sum().backward()\n"
-    for name in ("of_world", "of_all"):
-        code = trained.format(name) + f"print({name}.module.weight.grad.tolist())"
-        assert run_all(group, code) == ["[[2.5, 2.5], [2.5, 2.5]]\n"] * 4
-    started = [rank.start(trained.format("of_pair")) for rank in group]
-    assert [rank.result(execution_id).status for rank, execution_id in zip(group, started)] == ["error"] * 4
+    right = [f"{pair} 2.5 2.5\n" for pair in (1.5, 1.5, 3.5, 3.5)]
+    assert run_all(group, STILL) == right
+    for number in range(4):
+        if number == 1:
+            run_all(group, USE + "first = threads, files")
+        assert rejoin(group, tmp_path) == [5] * 4
+        assert run_all(group, STILL) == right
+        run_all(group, "another = dist.new_group([1, 2])\nif rank in (1, 2): dist.destroy_process_group(another)")
+    assert (
+        run_all(group, USE + "print(threads <= first[0] + 3 * (rank == 1), files <= first[1] + 9)")
+        == ["True True\n"] * 4
+    )
 
 
 def test_the_search_for_models_runs_no_code_of_variables(make_group: MakeGroup, tmp_path: Path) -> None:

@@ -369,12 +369,12 @@ class Group:
 
     async def _rejoin(self) -> None:
         try:
-            models = await rejoin(self.living(), self.stores.new())
+            revived = await rejoin(self.living(), self.stores.new())
         except JupyterDistError as err:
             is_whole = len(self.living()) == self.spec.world_size
             self._do(self.process_group.not_rejoined(err.message, is_whole))
         else:
-            self._do(self.process_group.rejoined(models))
+            self._do(self.process_group.rejoined(revived))
 
     def _rejoin_failed(self, error: BaseException) -> None:
         """Handle an internal error: cells must not wait forever for a new process group."""

@@ -42,11 +42,11 @@ class Todo:
     pump: bool = False  # start the cells that can start
 
 
-class Models(NamedTuple):
-    """Numbers of DistributedDataParallel models, of all ranks, after the process group was re-created."""
+class Revived(NamedTuple):
+    """What was re-created with the default process group, under the same objects."""
 
-    moved: int  # to the new process group
-    left: int  # those of subgroups, which are gone
+    num_subgroups: int
+    left: tuple[str, ...]  # names of process groups that ranks do not know alike
 
 
 class ProcessGroup:
@@ -122,12 +122,9 @@ class ProcessGroup:
         self._enter("rejoining")
         return Todo(rejoin=True)
 
-    def rejoined(self, models: Models) -> Todo:
-        """Handle that all ranks have joined the new process group, and the state of their DDP models."""
-        kind = "DistributedDataParallel models"
-        moved = f" {models.moved} {kind} were moved to it." if models.moved else ""
-        left = f" {models.left} {kind} of subgroups must be wrapped again." if models.left else ""
-        return self._go_on(f"The process group was re-created; all variables are kept.{moved}{left}")
+    def rejoined(self, revived: Revived) -> Todo:
+        """Handle that all ranks have joined again."""
+        return self._go_on(f"The process group was re-created; all variables are kept.{_subgroups(revived)}")
 
     def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
         """Handle that ranks could not join: cells continue without collectives."""
@@ -158,3 +155,15 @@ class ProcessGroup:
 def _is_uneven(members: Iterable[Member]) -> bool:
     """Whether they began different numbers of collectives: they would mismatch the next one, or wait forever."""
     return len({member.collective_seq for member in members}) > 1
+
+
+def _subgroups(revived: Revived) -> str:
+    """Return what users must know of them, as further sentences."""
+    number, text = revived.num_subgroups, ""
+    if number:
+        groups = f"{number} subgroup{'s' if number > 1 else ''}"
+        text = f" So were its {groups}: models, meshes and optimizers that use them continue."
+    if revived.left:
+        names = ", ".join(revived.left)
+        text += f" Not re-created, because ranks do not know them alike: {names}. Create them again on all ranks."
+    return text

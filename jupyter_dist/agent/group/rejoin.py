@@ -10,7 +10,7 @@ from typing import Protocol
 
 from jupyter_dist.agent.processes.rank_process import RankProcess
 
-from .process_group import Models
+from .process_group import Revived
 
 REJOIN_SECONDS = 60.0
 POLL_SECONDS = 0.01
@@ -55,8 +55,8 @@ class FileStores:
         return self._directory / f"store-{self._number}"
 
 
-async def rejoin(ranks: list[RankProcess], store_path: str) -> Models:
-    """Make these ranks join over this store; return the state of their DDP models.
+async def rejoin(ranks: list[RankProcess], store_path: str) -> Revived:
+    """Make these ranks join over this store; return what was re-created with it.
 
     Raises:
         JupyterDistError: the error of the first rank that could not join.
@@ -68,8 +68,8 @@ async def rejoin(ranks: list[RankProcess], store_path: str) -> Models:
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
-    models = [outcome for outcome in outcomes if isinstance(outcome, Models)]
-    return Models(sum(one.moved for one in models), sum(one.left for one in models))
+    revived = [outcome for outcome in outcomes if isinstance(outcome, Revived)]  # of each rank, alike
+    return revived[0] if revived else Revived(0, ())
 
 
 async def rejoin_with(new: list[RankProcess], ranks: list[RankProcess], store_path: str) -> None:
@@ -91,7 +91,7 @@ def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], stores
     stores.break_current()
 
 
-async def _rejoin_one(rank: RankProcess, store_path: str) -> Models:
+async def _rejoin_one(rank: RankProcess, store_path: str) -> Revived:
     rank.collective_seq, rank.process_group = 0, "broken"  # until it has joined the new one
     try:
         answer = await rank.request("rejoin", REJOIN_SECONDS, store_path=store_path)
@@ -99,4 +99,4 @@ async def _rejoin_one(rank: RankProcess, store_path: str) -> Models:
     finally:
         if not rank.gone.is_set():
             rank.set_state("idle")
-    return Models(int(answer["revived"]), int(answer.get("left", 0)))
+    return Revived(int(answer["num_subgroups"]), tuple(map(str, answer["left"])))

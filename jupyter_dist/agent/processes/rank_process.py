@@ -303,7 +303,9 @@ class RankProcess:
     def successor(self, store_path: str) -> RankProcess:
         """Return a new one without a process, to take the place of this one, which is dead."""
         absences = [*self.absences, [self.state_at, time.time()]][-MAX_ABSENCES:]
-        return RankProcess(replace(self.spec, store_path=store_path), self.journal, self.listener, absences)
+        return RankProcess(
+            replace(self.spec, store_path=store_path, replaces=True), self.journal, self.listener, absences
+        )
 
     # -- receiving ------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ def counts() -> dict[str, int]:
         backends = torch_compat.backends_of(group)
         several = {counter_of(str(name), backend): counting for backend, counting in backends.items()}
         for counter, counting in (several if len(several) > 1 else {str(name): group}).items():
-            number = torch_compat.number_of(counting)
+            number = _number_of(counting)
             if number is not None:
                 found[counter] = number
     return found
@@ -30,9 +30,19 @@ def collective_seq() -> int | None:
     world = torch_compat.group_of(None)
     backends = torch_compat.backends_of(world)
     numbers = [torch_compat.number_of(backend) for backend in backends.values()]
-    if len(numbers) < 2 or None in numbers:  # before torch 2.9 only a group of one backend counts
+    if not numbers or None in numbers:  # before torch 2.9 only a group of one backend counts
         return torch_compat.number_of(world)
     return sum(number for number in numbers if number is not None)
+
+
+def _number_of(counting: Any) -> int | None:
+    """Return the number of a backend, or of a group of one backend.
+
+    A group's own number is that of the first backend that it had; another one takes its place when it is re-created.
+    """
+    backends = list(torch_compat.backends_of(counting).values())
+    number = torch_compat.number_of(backends[0]) if backends else None
+    return torch_compat.number_of(counting) if number is None else number
 
 
 def counter_of(name: str, backend: str) -> str:

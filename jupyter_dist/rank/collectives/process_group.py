@@ -1,4 +1,4 @@
-"""torch's process group: created at the start, and re-created with the user's DDP models after it broke."""
+"""torch's process group: created at the start, and re-created under the same objects after it broke."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from jupyter_dist.rank.guard.own import os, time
 
 from . import counters, failures, flight, linkstore, nccl, records, torch_compat, unhang, waits
 from .gloo_sockets import GlooSockets
+from .revival import models
+from .revival.groups import KeptGroups
 
 REJOIN_SECONDS = 10.0
 REJOIN_SECONDS_PER_RANK = 0.5
@@ -27,10 +29,10 @@ _POLL_SECONDS = 0.005
 
 
 class Revived(NamedTuple):
-    """Numbers of DistributedDataParallel models after the process group was re-created."""
+    """What was re-created with the default process group."""
 
-    moved: int
-    left: int  # of subgroups, which are gone: all ranks together would average their gradients
+    num_subgroups: int
+    left: list[str]  # names of process groups that mean several: ranks do not agree on them
 
 
 class Mesh(NamedTuple):
@@ -53,7 +55,7 @@ class Membership:
         self._knows_records = False  # whether the recorders were found to have this group's collectives
         self._has_aborted = False  # communicators on devices
         self._meets = False  # user code is creating the process group
-        self._abandoned: list[Any] = []  # process groups that cannot be closed
+        self._abandoned: list[Any] = []  # backends that cannot be closed
         self._sockets = GlooSockets()
         self._sockets.install()
         self._timeout: datetime.timedelta | None = None  # that user code asked for
@@ -61,12 +63,17 @@ class Membership:
         self._mesh: Mesh | None = None
         self._before: frozenset[int] = frozenset()  # gloo's devices before user code began to create the process group
 
-    def join(self, store_path: str, timeout_seconds: float | None = None) -> None:
+    def join_first(self) -> None:
+        """Join when this process starts: with other new ranks, or with those that have process groups already."""
+        self.join(self._spec.store_path, kept=KeptGroups() if self._spec.replaces else None)
+
+    def join(self, store_path: str, timeout_seconds: float | None = None, kept: KeptGroups | None = None) -> None:
         """Join the other ranks; blocks until all have joined. Raises what torch raises.
 
         Args:
             store_path: a store that no process group has used (linkstore.py).
             timeout_seconds: how long to wait for the others; the spec's by default.
+            kept: the process groups to create again, if other ranks do the same.
         """
         linkstore.check_reachable(store_path)
         self._store_path = store_path
@@ -76,6 +83,8 @@ class Membership:
         store = linkstore.store_at(store_path, self._spec)
         if timeout_seconds is not None:
             store.set_timeout(datetime.timedelta(seconds=timeout_seconds))
+        if kept is not None:
+            kept.publish(store, self._spec.rank)
         backend = BACKENDS[self._spec.backend]
         can_change = torch_compat.can_change_timeout(backend.joined_as)
         if backend.is_eager or not can_change:  # what connects at once waits for ranks that are not there
@@ -90,6 +99,10 @@ class Membership:
         before = self._sockets.listeners()
         dist.init_process_group(backend.joined_as, store=store, timeout=timeout, **world)
         self._look_at_mesh(before)
+        if kept is not None:
+            kept.recreate(store, self._spec.world_size, timeout if can_change else None)
+            if self._mesh is not None:  # the same connections, under the object of before
+                self._mesh = self._mesh._replace(world=weakref.ref(dist.group.WORLD))
         # That timeout was for joining; collectives of cells get torch's default, or what user code has asked for.
         torch_compat.set_timeout(self._timeout or torch_compat.default_timeout(backend.joined_as))
         for sentence in backend.changed_by(os.environ):
@@ -132,31 +145,41 @@ class Membership:
         has_gloo = "gloo" in BACKENDS[self._spec.backend].joined_as
         return rejoin_seconds / _NUM_TRIES if has_gloo else rejoin_seconds
 
-    def rejoin(self, store_path: str, namespace: dict[str, Any]) -> Revived:
-        """Leave the broken group, join a new one and move the DDP models of all ranks to it."""
-        models = _models(namespace)
-        of_all = [model for model in models if torch_compat.size_of_group(model) == self._spec.world_size]
+    def rejoin(self, store_path: str) -> Revived:
+        """Leave the broken group and join a new one, with all process groups that any rank has."""
+        kept = KeptGroups()
         if dist.is_initialized():
-            # Closing a group whose connections are gone may fail; drop it anyway.
-            with contextlib.suppress(RuntimeError):
-                self._close()
-            flight.forget()
+            self._close(kept)
         self.begin_cell()
         # All ranks join at the same time. gloo waits for one that dies after it published its address, and that wait
         # cannot be broken: this limits how long its death delays the others.
-        self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK))
-        return Revived(sum(map(torch_compat.revive, of_all)), len(models) - len(of_all))
+        try:
+            self.join(store_path, max(REJOIN_SECONDS, self._spec.world_size * REJOIN_SECONDS_PER_RANK), kept)
+        except BaseException:
+            kept.put_back()
+            raise
+        flight.forget()
+        for sentence in models.end_half_done_steps():
+            self._log(f"jupyter_dist: {sentence}\n")
+        return Revived(kept.num_subgroups, kept.left)
 
-    def _close(self) -> None:
+    def _close(self, kept: KeptGroups) -> None:
+        self._break()
         # An interrupted collective may still wait in gloo's own thread, and closing would wait for it.
         self._break_collectives()
         if torch_compat.device_groups():
-            failure = nccl.forget()
+            failure = nccl.abort()
             self._tell_failure(failure)
             if failure is not None:
                 raise TimeoutError(f"Its communicators cannot be closed: {failure}")
-        else:
-            dist.destroy_process_group()
+        if kept.hide():
+            return
+        # Closing a group whose connections are gone may fail; drop it anyway.
+        with contextlib.suppress(RuntimeError):
+            if torch_compat.device_groups():
+                torch_compat.drop_process_groups()
+            else:
+                dist.destroy_process_group()
 
     def begin_cell(self) -> None:
         """Avoid a pitfall of torch: after a failed init, ranks disagree on the next group's name and hang."""
@@ -228,9 +251,8 @@ class Membership:
         deadline = time.monotonic() + waits.GRACE_SECONDS
         while not is_complete():
             if time.monotonic() > deadline:
-                # gloo's thread keeps waiting, and closing would wait for it. Keep these groups and create new ones
-                # beside them.
-                self._abandoned += torch_compat.process_groups()
+                # gloo's thread keeps waiting, and closing would wait for it. Keep them and create new ones beside them.
+                self._abandoned += torch_compat.backends()
                 flight.forget()
                 return
             time.sleep(_POLL_SECONDS)
@@ -323,15 +345,6 @@ class Membership:
     def _break(self) -> None:
         if self._broken_since is None:
             self._broken_since = time.monotonic()
-
-
-def _models(namespace: dict[str, Any]) -> list[Any]:
-    from torch.nn.parallel import DistributedDataParallel
-
-    # Not isinstance(), which would run code of the user's classes: it asks a value for its __class__.
-    values = list(namespace.values())
-    models = {id(value): value for value in values if issubclass(type(value), DistributedDataParallel)}
-    return list(models.values())
 
 
 def reseed(accelerator: str) -> None:

@@ -69,7 +69,13 @@ PARTS = [
     Part(c10d._world, ("pg_group_ranks",), "the ranks of the process group that a rank waits in"),
     Part(dist.ProcessGroup, ("_get_sequence_number_for_group",), "the number of a rank's collectives"),
     Part(dist.ProcessGroup, ("_get_backend",), "ending a collective that hangs on a device"),
-    Part(DistributedDataParallel, ("_update_process_group",), "DDP models after the process group was re-created"),
+    Part(DistributedDataParallel, ("_update_process_group",), "DDP models whose backward() was interrupted"),
+    Part(dist.ProcessGroup, ("_register_backend",), "subgroups and meshes after the process group was re-created"),
+    Part(c10d, ("_update_default_pg",), "subgroups and meshes after the process group was re-created"),
+    Part(c10d, ("_process_group_name",), "subgroups and meshes after the process group was re-created"),
+    Part(bindings, ("_register_process_group",), "subgroups and meshes after the process group was re-created"),
+    Part(bindings, ("_unregister_all_process_groups",), "subgroups and meshes after the process group was re-created"),
+    Part(dist.ProcessGroup, ("_id",), "the threads of gloo's connections that were replaced"),
     Part(bindings.Work, ("_get_duration",), "interrupts of gloo's collectives in a group that has NCCL, too"),
     Part(bindings.Work, ("_get_op_type",), "the end of a collective whose end gloo lost"),
     Part(bindings, ("OpType",), "the end of a collective whose end gloo lost"),
@@ -236,6 +242,11 @@ def process_groups() -> list[dist.ProcessGroup]:
     return sorted(names, key=names.__getitem__, reverse=True)
 
 
+def backends() -> list[Any]:
+    """Return the backends of all process groups."""
+    return [backend for group in process_groups() for backend in backends_of(group).values()]
+
+
 class GroupOf(NamedTuple):
     """A process group: how to call it, and the ranks in it."""
 
@@ -299,20 +310,6 @@ def _parsed(config: str) -> dict[str, str]:
 def keeps_records(backend: str) -> bool:
     """Whether this torch is known to record the collectives of a backend (docs/compatibility.md)."""
     return backend == "nccl" or (backend == "gloo" and _version() >= (2, 12))
-
-
-def size_of_group(model: DistributedDataParallel) -> int:
-    """Return how many ranks a DDP model averages its gradients over; 0 if that is not known."""
-    group = vars(model).get("process_group")
-    return int(group.size()) if isinstance(group, dist.ProcessGroup) else 0
-
-
-def revive(model: DistributedDataParallel) -> bool:
-    """Move a DDP model to the new default process group; return False if this torch cannot."""
-    update = getattr(model, "_update_process_group", None)
-    if update is not None:
-        update(dist.group.WORLD)
-    return update is not None
 
 
 def gloo_class() -> Any:

@@ -1,0 +1,97 @@
+"""All process groups of a rank, re-created under the same objects: the ranks agree on which ones over their store."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import torch.distributed as dist
+
+from jupyter_dist.rank.guard.own import json
+
+from . import compat
+
+INTERRUPTIBLE = True  # ranks wait here for each other, as in the rest of a join
+
+
+class KeptGroups:
+    """The process groups of before, out of torch's sight while the default one is created again."""
+
+    def __init__(self) -> None:
+        self._before = compat.current() if compat.can_keep() else None
+        self.num_subgroups = 0
+        self.left: list[str] = []  # process groups that ranks know under one name, and not alike
+
+    def hide(self) -> bool:
+        """Make torch forget them, without closing them; return False if this torch cannot."""
+        if self._before is not None:
+            compat.clear()
+        return self._before is not None
+
+    def put_back(self) -> None:
+        """Undo it: joining has failed, and the next time they are to be there."""
+        if self._before is not None:
+            compat.restore(self._before)
+
+    def publish(self, store: dist.Store, rank: int) -> None:
+        """Tell the other ranks which ones this rank has, before the default one is created."""
+        before = self._before
+        groups = [] if before is None else [group for group in before.names if group is not before.default]
+        mine = {
+            "count": 0 if before is None else before.num_named,
+            "groups": [] if before is None else [compat.wanted(before, group) for group in groups],
+        }
+        _own(store).set(str(rank), json.dumps(mine))
+
+    def recreate(self, store: dist.Store, world_size: int, connect: datetime.timedelta | None) -> None:
+        """Create all that any rank has, and give their connections to the objects of before.
+
+        A rank that lacks one (a new process) gets it too, under its name: the others can use theirs only with it.
+        """
+        said = [json.loads(_own(store).get(str(rank))) for rank in range(world_size)]
+        wanted, self.left = _agreed([group for one in said for group in one["groups"]])
+        fresh = {group.name: compat.create(group, connect) for group in wanted}
+        self.num_subgroups = len(wanted)
+        now = compat.current()
+        assert now is not None  # the default one has been created
+        count = max(now.num_named, *(one["count"] for one in said))
+        compat.restore(_merged(self._before, now, fresh)._replace(num_named=count))
+
+
+def _own(store: dist.Store) -> dist.Store:
+    return dist.PrefixStore("jupyter_dist_groups", store)
+
+
+def _agreed(said: list[list[Any]]) -> tuple[list[compat.Wanted], list[str]]:
+    """Return the process groups of all ranks, ordered alike on all, and the names that mean several."""
+    found: dict[str, compat.Wanted] = {}
+    conflicts: dict[str, str] = {}
+    for fields in said:
+        group = compat.Wanted(*fields)
+        known = found.setdefault(group.name, group)
+        if known[:3] != group[:3]:
+            conflicts[group.name] = group.description
+    order = sorted(found, key=lambda name: (len(name), name))  # "10" after "9"
+    return [found[name] for name in order if name not in conflicts], sorted(conflicts)
+
+
+def _merged(before: compat.World | None, now: compat.World, fresh: dict[str, Any]) -> compat.World:
+    """Return what torch is to know: the objects of before with new backends, and new ones that this rank had not."""
+    if before is None:
+        return now
+    same: dict[Any, Any] = {now.default: before.default}
+    for group, name in before.names.items():
+        if group is not before.default and fresh.get(name) is not None:
+            same[fresh[name]] = group
+    for new, old in same.items():
+        compat.move_backends(new, old)
+    kept = set(map(id, same.values()))
+    maps = {
+        name: {same.get(group, group): value for group, value in values.items()} for name, values in now.maps.items()
+    }
+    for name in ("pg_names", "pg_to_tag"):
+        maps[name].update({group: value for group, value in before.maps[name].items() if id(group) in kept})
+    tags = {tag: [group for group in groups if id(group) in kept] for tag, groups in before.tags.items()}
+    for tag, groups in now.tags.items():
+        tags.setdefault(tag, []).extend(group for group in groups if group not in same)
+    return now._replace(default=before.default, maps=maps, tags={tag: groups for tag, groups in tags.items() if groups})
