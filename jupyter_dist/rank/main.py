@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import faulthandler
 import fcntl
+import logging
 import platform
 import re
 import sys
@@ -81,6 +82,7 @@ class Rank:
         _prepare_process(spec)
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
+        logging.getLogger("asyncio").addFilter(_is_not_about_cells)
         self._shell = RankShell.prepare()
         namespace = self._shell.user_ns
         self._wire = Wire(_private_socket(channel_fd))
@@ -247,6 +249,12 @@ class Rank:
         while self._wire.is_blocked and time.monotonic() < deadline:
             self._wire.send()
             time.sleep(0.002)
+
+
+def _is_not_about_cells(record: logging.LogRecord) -> bool:
+    """Whether a message of a loop in debug mode is not that a cell, which is a callback to it, took long."""
+    said = record.getMessage()
+    return not (said.startswith("Executing <") and ("Runner._next()" in said or "/rank/cells/context.py" in said))
 
 
 def gpu_id(spec: RankSpec) -> int | str | None:

@@ -25,6 +25,8 @@ def test_outputs_values_and_text_by_rank(group):
     assert result.ok
     assert result.ranks == (0, 1)
     assert result.values == {0: "0", 1: "10"}
+    assert list(result) == result.keys() == [0, 1]
+    assert dict(result)[1] == result[1]
     assert result[1].text == "hello\nI am 1\n10"
     assert result[1].status == "ok"
     assert [output["output_type"] for output in result[0].outputs] == ["stream", "execute_result"]

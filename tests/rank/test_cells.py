@@ -120,6 +120,37 @@ def test_an_update_belongs_to_every_cell_that_shows_the_display(shared: RankClie
     assert shared.run("update = display('none', display_id='unknown', update=True)").outputs("update_display_data")
 
 
+def test_libraries_that_show_errors_themselves_are_asked(rank: RankClient) -> None:
+    pytest.importorskip("rich")
+    rank.run("import rich.traceback\nrich.traceback.install()")
+    for code in ("def fails(): 1 / 0\nfails()", "1 / 0"):
+        failed = rank.run(code)
+        (shown,) = failed.outputs("display_data")
+        assert "╭─" in shown["data"]["text/plain"]  # a frame of rich
+        assert (failed.status, len(failed.error["traceback"])) == ("error", 1)
+    rank.run("def broken(*_): raise KeyError\nget_ipython()._showtraceback = broken")
+    assert "1 / 0" in re.sub(r"\x1b\[[\d;]*m", "", rank.run("1 / 0").traceback)
+
+
+def test_a_stream_of_the_users_is_flushed_at_the_end_of_its_cell(rank: RankClient) -> None:
+    rank.run("import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.detach())")
+    for number in range(2):
+        assert rank.run(f"sys.stdout.write('text of {number}')").text().startswith(f"text of {number}")
+    rank.run("class Broken:\n    write = lambda *_: 0\n    def flush(self): raise OSError\nsys.stdout = Broken()")
+    assert rank.run("1").status == "ok"
+
+
+def test_a_loop_in_debug_mode_reports_slow_callbacks_but_not_cells(rank: RankClient) -> None:
+    assert rank.run("import asyncio, time\nloop = asyncio.get_running_loop(); loop.set_debug(True)").status == "ok"
+    slow = "loop.slow_callback_duration = 0.001; time.sleep(0.01)"
+    assert rank.run(f"{slow}; await asyncio.sleep(0); time.sleep(0.01)").status == "ok"
+    assert rank.run("time.sleep(0.01)").status == "ok"
+    rank.run("def of_the_user(): time.sleep(0.01)\nloop.call_soon(of_the_user)")
+    rank.wait_text("of_the_user() ", "stderr")
+    slow_ones = [line for line in rank.text_of_all("stderr").splitlines() if "Executing <" in line]
+    assert all("of_the_user()" in line for line in slow_ones), slow_ones
+
+
 def test_displays_are_strict_json(shared: RankClient) -> None:
     code = "display({'application/json': {'a': float('nan'), 1: b'x', 's': {1}}, 'text/plain': 'p'}, raw=True)"
     (content,) = shared.run(code).outputs("display_data")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,6 +158,14 @@ class Result:
 
     def __len__(self) -> int:
         return len(self.ranks)
+
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over the ranks, as over the keys of a dict."""
+        return iter(self.ranks)
+
+    def keys(self) -> list[int]:
+        """Return the ranks, in order."""
+        return list(self.ranks)
 
     def items(self) -> list[tuple[int, RankResult]]:
         """Return pairs of rank and its result, in order."""

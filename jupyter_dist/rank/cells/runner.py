@@ -243,6 +243,7 @@ class Runner:
         """End the cell and reply, even if a signal handler or trace function of the cell raises anywhere here."""
         for step in (
             stop_timer_of_cell,
+            self._streams.flush_replaced,
             self._interrupter.end_cell,
             self.debuggers.end_cell,
             self.stdin.end_cell,

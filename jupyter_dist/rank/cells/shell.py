@@ -20,6 +20,7 @@ from IPython.core.magics.script import ScriptMagics
 from traitlets import Type
 from traitlets.config import Config
 
+from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.ipython import elsewhere, ipython_compat, tracebacks
 from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
 from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
@@ -269,6 +270,8 @@ class RankShell(CompatibleShell):
             self.memory.use_reserve()
         shown = self.interrupter.explain(error, trace)
         self.last_error = tracebacks.error_content(self, shown.error, shown.trace, bare)
+        if not bare and self._is_shown_by_hook(shown.error, self.last_error["traceback"]):
+            self.last_error = tracebacks.error_content(self, shown.error, shown.trace, True)
         self.emit("error", self.last_error)
         if shown.note:
             sys.stderr.write(f"{shown.note}\n")
@@ -276,6 +279,17 @@ class RankShell(CompatibleShell):
             # Where memory is short, the report may fail, too; the error has been shown.
             with contextlib.suppress(Exception):
                 sys.stderr.write(shortage.report(error, self.user_ns, self.user_ns_hidden, self.memory))
+
+    def _is_shown_by_hook(self, error: BaseException, lines: list[str]) -> bool:
+        """Have an error shown by what a library put in place of IPython's method (rich); return whether it was."""
+        hook = vars(self).get("_showtraceback")
+        if not callable(hook):
+            return False
+        try:
+            usercode.call(hook, type(error), error, lines)
+        except BaseException:  # the boundary to user code: the error is shown as usual
+            return False
+        return True
 
     def report_memory(self) -> None:
         """Print what holds memory in this rank, below a cell in which the kernel killed another one."""

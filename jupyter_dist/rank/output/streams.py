@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.guard.own import os, threading
 
 from .outbox import BATCH_BYTES, STREAM_FDS, Outbox
@@ -115,6 +117,13 @@ class Streams:
             self.stderr = self._open_stderr()
         self._put_in_place()
         self.stdout.reconfigure(write_through=False)
+
+    def flush_replaced(self) -> None:
+        """Flush what a cell has put in the place of our streams: its text belongs to the cell."""
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not self.stdout and stream is not self.stderr:
+                with contextlib.suppress(Exception):  # a class of the user's
+                    usercode.call(stream.flush)
 
     def end_cell(self) -> None:
         """Send every write at once between cells, so that no timer is needed."""
