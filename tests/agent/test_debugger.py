@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -91,6 +92,8 @@ def test_a_debugger_that_nobody_asks_any_more_is_detached(agent, monkeypatch):
     change = "import jupyter_dist.rank.cells.debugging.dap as dap; dap.LEFT_SECONDS = 0.5"
     page = Debugger(agent)
     page.attach([1])
+    header, _ = agent.request("debug", json.dumps({"type": "request", "seq": 1}).encode(), rank=1)
+    assert (header["reply"]["success"], header["reply"]["message"]) == (False, "The message has no 'command'.")
     assert agent.run(change, [1])["state"] == "ok"
     cell = agent.submit("breakpoint()\nx = 1", [1])
     assert agent.ended(cell)["state"] == "ok"

@@ -1,6 +1,7 @@
 """A page that asks much and reads little: every question is answered, and the server keeps next to nothing for it."""
 
 import asyncio
+import gc
 import json
 import tracemalloc
 
@@ -8,6 +9,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 from waits import PATIENCE, until_async
 
+from jupyter_dist.server.http.page.channel import ChannelHandler
 from jupyter_dist.server.http.page.page import MAX_WAITING, Page
 from jupyter_dist.server.http.page.subscriptions import SUBSCRIPTIONS
 
@@ -49,6 +51,18 @@ async def test_every_message_that_cannot_be_obeyed_is_answered_however_many(open
             assert "padding" not in message["request"]
             answered.append(message["request"]["group"])
     assert answered == [f"none-{number}" for number in range(10 * MAX_WAITING)]
+
+
+async def test_a_page_that_has_gone_is_pinged_without_an_error(open_channel):
+    channel = await open_channel()
+    await read(channel)
+    (handler,) = (
+        found for found in gc.get_objects() if type(found).__name__ == "ChannelHandler" and found.ws_connection
+    )
+    assert isinstance(handler, ChannelHandler)
+    channel.close()
+    await until_async(lambda: handler.ws_connection is None)
+    handler.ping(b"")  # as a timer does that has not stopped yet
 
 
 @pytest.mark.parametrize("method", ["load", "messages"])

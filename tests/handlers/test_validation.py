@@ -147,6 +147,13 @@ def test_code_of_any_length_and_kind_arrives_as_it_was_sent():
         for fields in ({"code": code, "ranks": "0", "silent": False}, {"cell_id": None, "code": code}):
             for is_ascii in (True, False):
                 assert parse_json(json.dumps(fields, ensure_ascii=is_ascii, indent=2).encode()) == fields
+    deep = {"message": {"command": "dumpCell", "arguments": {"code": "x" * 70_000, "no": {}, "of": [{"a": 1}]}}, "n": 1}
+    assert parse_json(json.dumps(deep, indent=2).encode()) == deep
+    for _ in range(30):
+        deep = {"deep": deep}
+    for refused in (deep, {"m": {"list": ["x" * 70_000]}}, {"m": {f"n{i}": "x" * 999 for i in range(101)}}):
+        with pytest.raises(JupyterDistError):
+            parse_json(json.dumps(refused).encode())
     for junk in (b"]", b"x", b', "a"', b"{}", b'"'):
         with pytest.raises(JupyterDistError):
             parse_json(b'{"code": "' + b"x" * 70_000 + b'"}' + junk)

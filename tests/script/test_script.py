@@ -70,6 +70,9 @@ def test_a_failed_cell_is_a_comment_and_its_last_success_is_kept():
     assert "oops" not in found["script"]
     assert "is left out: it ended with 'error'.\n# 1 / 0\n# 2\n" in found["script"]
     assert found["notes"] == ["Cells that did not succeed are comments: [3]."]
+    broken = written(("a", "x = 1"), ("b", "y = '\0'\r1 / 0", None, "error"))["script"]
+    compile(broken, "script.py", "exec")  # Python refuses a file with a NUL anywhere
+    assert "# y = '\N{SYMBOL FOR NULL}'\n# 1 / 0" in broken
 
 
 def test_cells_before_a_restart_are_left_out():

@@ -9,11 +9,12 @@ from typing import Any
 
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 
-# Requests are small, except for a cell's code: one long string among the fields of an object.
+# Requests are small, except for a cell's code: one long string among the fields of an object, or of objects in it.
 SMALL_BYTES = 64 << 10
 MAX_VALUES = 2000
 MAX_DEPTH = 20
 MAX_FIELDS = 100  # for an object with long strings
+MAX_DEPTH_OF_LONG = 3  # of the objects around one: a debugger's message has the code of a cell in its arguments
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -59,26 +60,35 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused, 
 
 def _with_long_strings(text: str) -> dict[str, Any]:
     """Parse an object in which only strings may be long; anything else that is long is refused unparsed."""
+    found, at = _object(text, 0, [SMALL_BYTES], MAX_DEPTH_OF_LONG)
+    if text[at:].strip():
+        raise ValueError("there is text after the object")
+    return found
+
+
+def _object(text: str, at: int, left: list[int], depth: int) -> tuple[dict[str, Any], int]:
+    """Return the object that begins there, and where it ends; `left`: how much may be no long string."""
     pairs: list[tuple[str, Any]] = []
-    small = 0
-    at = _after(text, 0, "{")
+    at = _after(text, at, "{")
+    if text[_SPACE.match(text, at).end()] == "}":  # type: ignore[union-attr]
+        return {}, _after(text, at, "}")
     while True:
         name, at = scanstring(text, _after(text, at, '"'))
         at = _SPACE.match(text, _after(text, at, ":")).end()  # type: ignore[union-attr]  # it matches anything
         if text[at] == '"':
             value, at = scanstring(text, at + 1)
+        elif text[at] == "{" and depth:
+            value, at = _object(text, at, left, depth - 1)
         else:
             value, length = _DECODER.raw_decode(text[at : at + SMALL_BYTES])
-            at, small = at + length, small + length
+            at, left[0] = at + length, left[0] - length
         pairs.append((name, value))
-        if small + len(name) > SMALL_BYTES or len(pairs) > MAX_FIELDS:
+        left[0] -= len(name)
+        if left[0] < 0 or len(pairs) > MAX_FIELDS:
             raise JupyterDistError("too_large", "The body is too large.", "Only the code of a cell may be long.")
         if text[_SPACE.match(text, at).end()] == "}":  # type: ignore[union-attr]
-            break
+            return _unique(pairs), _after(text, at, "}")
         at = _after(text, at, ",")
-    if text[_after(text, at, "}") :].strip():
-        raise ValueError("there is text after the object")
-    return _unique(pairs)
 
 
 def _after(text: str, at: int, wanted: str) -> int:

@@ -74,6 +74,7 @@ def write_script(
     name = next((run.notebook for run in runs if run.notebook), None)
     parts = [_head(group, name, notes, blocks), *_with_comments(blocks, sources, runs, codes)]
     script = "\n\n".join([*parts, "\n".join(_end(group))]) + "\n"
+    script = script.replace("\0", "\N{SYMBOL FOR NULL}")  # of cells that failed because of it: no comment may have one
     if len(script) > MAX_SCRIPT_CHARS:
         message = f"The script would have {len(script)} characters; the limit is {MAX_SCRIPT_CHARS}."
         raise JupyterDistError("too_large", message, "Move data out of the cells into files.")

@@ -94,7 +94,9 @@ class DebugSession:
         arguments = arguments if isinstance(arguments, dict) else {}
         own = getattr(self, f"_on_{command}", None)
         respond = responder(message, reply)
-        if command == "initialize":
+        if not isinstance(message.get("command"), str):
+            respond(False, "The message has no 'command'.", {})
+        elif command == "initialize":
             self._begin(message, is_busy, reply)
         elif own is not None:
             own(arguments, is_busy, respond)

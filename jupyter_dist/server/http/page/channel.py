@@ -119,6 +119,11 @@ class ChannelHandler(DiscreetMixin, Hosted, WebSocketHandler):
         group = self.service.manager.get(message["group"])
         return await group.send_comm(message["rank"], message["kind"], message["content"])
 
+    def ping(self, data: str | bytes = b"") -> None:
+        """Keep the connection alive; one that is closing at this moment needs no ping, and no error in the log."""
+        with contextlib.suppress(WebSocketClosedError):
+            super().ping(data)
+
     def on_close(self) -> None:
         """Stop sending to the page."""
         self._opened.close()
