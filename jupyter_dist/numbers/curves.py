@@ -24,6 +24,8 @@ _DIGITS = re.compile(r"[0-9]+")
 _BETWEEN = re.compile(r"[\s=:'\"()\[\]{}>-]*\Z")
 _TENSOR = re.compile(r"(?:\A|(?<=[\s=:(]))tensor\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.@/%-]*(?: [A-Za-z_][A-Za-z0-9_.@/%-]*){0,2}\Z")
+_UNIT_BEHIND = re.compile(r"\A[A-Za-z%/]+")
+_UNIT_BEFORE = re.compile(r"[ \t](\([A-Za-z%/]{1,12}\))[\s=:]*\Z")
 _STEP = re.compile(r"(?:\A|[ _.])(?:steps?|iter|iterations?|it|batch|i)\Z", re.IGNORECASE)
 _EPOCH = re.compile(r"(?:\A|[ _.])(?:epochs?|episode|round)\Z", re.IGNORECASE)
 
@@ -49,7 +51,9 @@ class _Raw:
     is_measured: bool = False
 
     def is_curve(self) -> bool:
-        return self.is_measured and any(len(found) >= MIN_VALUES for found in self.by_rank.values())
+        return self.is_measured and any(
+            len(found) >= MIN_VALUES and _is_measured_again(found) for found in self.by_rank.values()
+        )
 
     def has_steps(self) -> bool:
         return all(_rises([step for step, _ in found]) for found in self.by_rank.values())
@@ -89,8 +93,9 @@ def named_numbers(line: str) -> tuple[tuple[str, int] | None, dict[str, Token]]:
     if len(line) <= MAX_LINE:
         words, tokens = tokenize(COLOR.sub("", line))
         before = ""
-        for word, token in zip(words, tokens, strict=False):
-            before += word
+        for place, (word, token) in enumerate(zip(words, tokens, strict=False)):
+            # Behind a number without a space there is its unit: GiB(13.25%).
+            before += word if before or not place else _UNIT_BEHIND.sub("", word, count=1)
             if re.search(r"[A-Za-z_@]\Z", before) and _DIGITS.fullmatch(token.text):
                 before += token.text  # of a name, as in "top5"
                 continue
@@ -105,6 +110,9 @@ def named_numbers(line: str) -> tuple[tuple[str, int] | None, dict[str, Token]]:
 
 
 def _name_before(text: str) -> str:
+    unit = _UNIT_BEFORE.search(text[-MAX_NAME:])  # as in "time per iteration (ms): 12.5"
+    if unit and (name := _name_before(text[-MAX_NAME:][: unit.start()])):
+        return f"{name} {unit[1]}"
     end = _BETWEEN.sub("", _TENSOR.sub("", _BETWEEN.sub("", text[-MAX_NAME:], count=1), count=1), count=1)
     match = _NAME.search(end)
     return match[0] if match else ""
@@ -121,6 +129,11 @@ def _lines(items: Iterable[ViewItem]) -> Iterator[tuple[tuple[int, ...], str]]:
             ranks = expand_ranks(item["ranks"])
             for line in "".join(item["output"]["text"]).split("\n")[:-1]:
                 yield ranks, line
+
+
+def _is_measured_again(found: list[tuple[int | None, float]]) -> bool:
+    """Whether numbers change, or are of a step: `using lr 0.001` says the same each time. nan is equal to nothing."""
+    return any(step is not None or value != found[0][1] for step, value in found)
 
 
 def _rises(steps: list[int | None]) -> bool:

@@ -52,6 +52,11 @@ def test_what_track_writes_is_read_exactly(values):
     assert curve[0].steps == list(range(len(values)))
 
 
+def test_what_is_the_same_each_time_is_a_curve_only_if_it_is_of_a_step():
+    text = "".join(f"using lr 0.001\nstep {i} momentum 0.9\nloss {0.5 + i}\nbad nan\n" for i in range(3))
+    assert set(curves_of(items_of(("0-1", text)))) == {"momentum", "loss", "bad"}
+
+
 def test_steps_that_do_not_rise_are_counted_anew():
     text = "".join(f"epoch {epoch} step {step} loss 0.{step}5\n" for epoch in range(2) for step in range(3))
     assert curves_of(items_of(("0", text)))["loss"][0].steps == [0, 1, 2, 3, 4, 5]

@@ -101,6 +101,8 @@ def test_tensors_of_every_layout_and_type_are_compared_by_bits(group):
     assert group.compare("array").is_equal
     group.run("array = array + rank").raise_for_error()
     assert group.compare("array").differences[0]["max_abs"] == 1.0
+    group.run("zero = torch.tensor([0.0, -0.0 if rank else 0.0])").raise_for_error()
+    assert "1 of 2 elements differ from rank 0, in the sign of zero alone" in repr(group.compare("zero"))
 
 
 def test_no_code_of_users_runs(group):

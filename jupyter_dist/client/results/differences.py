@@ -143,6 +143,8 @@ def _numbers_text(one: models.TensorDifference, reference: str) -> str:
         looked = f"the first {one['compared']} of {one['elements']} elements are equal"
         return f"differs from {reference}; {looked}, and the others were not compared"
     most = "" if one["max_abs"] is None else f", by at most {one['max_abs']:.3g}"
+    if one["max_abs"] == 0 and not one["nonfinite"]:
+        most = ", in the sign of zero alone"
     odd = ", nan or inf" if one["nonfinite"] else ""
     part = "" if one["compared"] >= one["elements"] else f" (of {one['elements']} in all)"
     return f"{one['different']} of {one['compared']} elements{part} differ from {reference}{most}{odd}"

@@ -30,6 +30,8 @@ const COLORS = /\x1b\[[0-9;]*m/g; // eslint-disable-line no-control-regex
 const BETWEEN = /[\s=:'"()[\]{}>-]*$/;
 const TENSOR = /(?:^|[\s=:(])tensor$/;
 const NAME = /[A-Za-z_][\w.@/%-]*(?: [A-Za-z_][\w.@/%-]*){0,2}$/;
+const UNIT_BEHIND = /^[A-Za-z%/]+/;
+const UNIT_BEFORE = /[ \t](\([A-Za-z%/]{1,12}\))[\s=:]*$/;
 const STEP = /(?:^|[ _.])(?:steps?|iter|iterations?|it|batch|i)$/i;
 const EPOCH = /(?:^|[ _.])(?:epochs?|episode|round)$/i;
 
@@ -44,7 +46,8 @@ export function namedNumbers(line: string): INamedNumbers {
   const found = new Map<string, IToken>();
   let before = '';
   tokens.forEach((token, i) => {
-    before += words[i];
+    // Behind a number without a space there is its unit: GiB(13.25%).
+    before += before || i === 0 ? words[i] : words[i].replace(UNIT_BEHIND, '');
     if (/[A-Za-z_@]$/.test(before) && /^\d+$/.test(token.text)) {
       // Of a name, as in "top5".
       before += token.text;
@@ -61,6 +64,12 @@ export function namedNumbers(line: string): INamedNumbers {
 
 /** The last words before a number, without what joins them. */
 function nameBefore(text: string): string {
+  // As in "time per iteration (ms): 12.5".
+  const unit = UNIT_BEFORE.exec(text.slice(-MAX_NAME));
+  const name = unit && nameBefore(text.slice(-MAX_NAME).slice(0, unit.index));
+  if (name) {
+    return `${name} ${unit[1]}`;
+  }
   const end = text.slice(-MAX_NAME).replace(BETWEEN, '').replace(TENSOR, '').replace(BETWEEN, '');
   return NAME.exec(end)?.[0] ?? '';
 }

@@ -128,3 +128,10 @@ describe('curves', () => {
     expect(rows).toHaveLength(8);
   });
 });
+
+it('is no curve if it is the same each time and of no step', () => {
+  const reader = new CurveReader();
+  const text = [0, 1, 2].map(i => `using lr 0.001\nstep ${i} momentum 0.9\nloss ${i}.5\nbad nan\n`).join('');
+  reader.read([item('0', text)], NEVER);
+  expect(reader.curves.map(({ name }) => name).sort()).toEqual(['bad', 'loss', 'momentum']);
+});

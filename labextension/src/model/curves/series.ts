@@ -86,9 +86,9 @@ export class Curve {
   unit = '';
   readonly ranks = new Map<number, Series>();
 
-  /** Whether it is worth a chart: it recurs, and is measured, not counted. */
+  /** Whether it is worth a chart: it recurs, is measured, not counted, and changes, or is of a step. */
   get isCurve(): boolean {
-    return this._isMeasured && [...this.ranks.values()].some(({ count }) => count >= MIN_VALUES);
+    return this._isMeasured && [...this._varied].some(rank => this.ranks.get(rank)!.count >= MIN_VALUES);
   }
 
   /** Whether its places are steps. */
@@ -101,6 +101,11 @@ export class Curve {
     if (!series) {
       series = new Series();
       this.ranks.set(rank, series);
+      this._first.set(rank, value);
+    }
+    // "using lr 0.001" says the same each time; nan is equal to nothing, and worth a look.
+    if (step !== null || value !== this._first.get(rank)) {
+      this._varied.add(rank);
     }
     this._isMeasured ||= isMeasured;
     this.unit = unit === '' ? '' : 's';
@@ -108,5 +113,7 @@ export class Curve {
     series.add(step?.value ?? null, value);
   }
 
+  private readonly _first = new Map<number, number>();
   private _isMeasured = false;
+  private readonly _varied = new Set<number>();
 }

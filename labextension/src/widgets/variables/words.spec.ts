@@ -83,6 +83,7 @@ it('says by how much a tensor differs', () => {
   expect([elementWords(trans, VALUES), mostWords(trans, VALUES)]).toEqual(['1 of 2', '3.21']);
   expect(mostWords(trans, { ...VALUES, max_abs: 1.5e-9, nonfinite: true })).toBe('1.5e-9, nan or inf');
   expect(mostWords(trans, { ...VALUES, max_abs: null })).toBe('');
+  expect(mostWords(trans, { ...VALUES, max_abs: 0 })).toBe('the sign of zero alone');
   expect(elementWords(trans, { ...VALUES, what: 'missing' })).toBe('missing');
   const shape = { ...VALUES, what: 'shape' as const, found: 'float32[2]', expected: 'float32[3]' };
   expect(elementWords(trans, shape)).toBe('another shape or dtype: float32[2], not float32[3]');

@@ -179,6 +179,9 @@ export function elementWords(trans: Trans, one: ITensorDifference): string {
 
 /** The greatest difference of an element, in three digits. */
 export function mostWords(trans: Trans, { max_abs: most, nonfinite }: ITensorDifference): string {
+  if (most === 0 && !nonfinite) {
+    return trans.__('the sign of zero alone');
+  }
   const number = most === null ? '' : String(Number(most.toPrecision(3)));
   return [number, nonfinite ? trans.__('nan or inf') : ''].filter(Boolean).join(', ');
 }
