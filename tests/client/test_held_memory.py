@@ -188,6 +188,7 @@ def test_a_tensor_that_does_not_fit_is_reported_with_what_holds_the_rest(fresh):
     text = result[0].text
     assert "Out of memory: 32.0 GiB more were asked for." in text
     assert "MiB on cpu; the process has about" in text
+    assert "del adam, net" not in text  # half of it is freed by one of them
     for line in (
         "adam             16.0 MiB  4.00 MiB of parameters, 4.00 MiB of gradients, 8.00 MiB of state; shared with net",
         "work in step()",
@@ -200,6 +201,26 @@ def test_a_tensor_that_does_not_fit_is_reported_with_what_holds_the_rest(fresh):
     # Equal lines of both ranks are one.
     folded = [item for item in result.folded if "adam.zero_grad()" in "".join(item.get("output", {}).get("text", ""))]
     assert [item["ranks"] for item in folded] == ["0-1"]
+
+
+def test_names_of_one_object_are_one_line_and_what_frees_it_is_named(fresh):
+    fresh.run(
+        "big = torch.ones(8 << 20, dtype=torch.uint8)\nview, npv, alias = big[:10], big.numpy(), big\n"
+        "other = torch.ones(3 << 20, dtype=torch.uint8)\nheld = [other]"
+    ).raise_for_error()
+    fresh.run("big")
+    result = fresh.run(
+        "def step():\n    batch = torch.ones(1 << 20, dtype=torch.uint8)\n    torch.ones(1 << 60)\nstep()"
+    )
+    text = result[0].text
+    lines = [line.split("  ")[1:] for line in text.partition("more were asked for")[2].splitlines() if line[:2] == "  "]
+    assert [(line[0], line[-1].strip()) for line in lines[:3]] == [
+        ("big, view, npv, alias", "8.00 MiB"),
+        ("other, held", "3.00 MiB"),
+        ("batch in step()", "1.00 MiB"),
+    ], text
+    assert "  del big, view, npv, alias and %reset -f out  (8.00 MiB)" in text
+    assert "  del other, held  (3.00 MiB)" in text
 
 
 def test_memory_that_small_objects_used_up_is_reported_and_the_rank_goes_on(fresh):

@@ -52,3 +52,13 @@ def test_on_a_device_it_says_what_torch_has_and_what_it_only_keeps():
         "  del net  (9.00 GiB)",
         "  torch.cuda.empty_cache()  (9.00 GiB reserved, not in tensors)",
     ]
+
+
+def test_the_largest_that_shares_most_of_its_memory_is_freed_with_the_others():
+    own, shared, other = ("cpu", 1), ("cpu", 2), ("cpu", 3)
+    net = Holder("net", "variable", None, Holding({own: GIB, shared: 9 * GIB}), also=["pair"])
+    pair = Holder("pair", "variable", None, Holding({shared: 9 * GIB, other: GIB}), also=["net"])
+    counters = {"resident_bytes": 1, "allocated_bytes": None, "reserved_bytes": None, "peak_bytes": None}
+    lines = list(lines_of(None, Held([net, pair], {own: GIB, shared: 9 * GIB, other: GIB}), counters, "cpu"))
+    assert "  del net, pair  (10.0 GiB of net)" in lines
+    assert "  del net  (1.00 GiB)" in lines

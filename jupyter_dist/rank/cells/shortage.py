@@ -17,10 +17,11 @@ from jupyter_dist.rank.ipython.tracebacks import safe_message
 from jupyter_dist.rank.memory import Memory
 
 from .variables import holders
-from .variables.holders import Held, Holder
+from .variables.holders import Held, Holder, Together
 from .variables.storages import Storage
 
 MAX_LINES = 8
+MAX_SHARED = 6  # names in a line that frees what they share
 SMALLEST_PART = 100  # what holds less than a hundredth of the whole has no line
 
 OWN = "Out of memory"
@@ -79,18 +80,18 @@ def lines_of(
         device_type: torch's, of the rank's device.
         head: what happened.
     """
-    largest = held.largest()
+    largest = held.together()
     asked_words = f" {size_text(asked)} more were asked for." if asked is not None else ""
     yield f"{head}:{asked_words} {_total_text(held, counters)}"
-    shown = [one for one in largest[:MAX_LINES] if one.holding.num_bytes * SMALLEST_PART >= held.num_bytes]
+    shown = [one for one in largest[:MAX_LINES] if one.first.holding.num_bytes * SMALLEST_PART >= held.num_bytes]
     width = max((len(one.name) for one in shown), default=0)
     for one in shown:
-        yield f"  {one.name:{width}}  {size_text(one.holding.num_bytes):>9}{_details(one)}"
+        yield f"  {one.name:{width}}  {size_text(one.first.holding.num_bytes):>9}{_details(one)}"
     if rest := len(largest) - len(shown):
         yield f"  and {rest} smaller"
     if not held.is_whole:
         yield "  Lists of many objects were not looked at to their ends."
-    advice = list(_advice(largest, counters, device_type))
+    advice = list(_advice(held, largest, counters, device_type))
     if advice:
         yield "To free memory:"
         yield from (f"  {line}" for line in advice)
@@ -110,34 +111,55 @@ def _rough(size: int) -> str:
     return size_text(int(float(f"{size / (1 << 20):.1e}") * (1 << 20)))
 
 
-def _details(one: Holder) -> str:
-    parts = [f"{size_text(size)} of {name}" for name, size in one.holding.parts.items()]
-    words = [", ".join(parts)] if len(parts) > 1 or (parts and "state" in one.holding.parts) else []
+def _details(one: Together) -> str:
+    held = one.first.holding.parts
+    parts = [f"{size_text(size)} of {name}" for name, size in held.items()]
+    words = [", ".join(parts)] if len(parts) > 1 or (parts and "state" in held) else []
     if one.also:
         words.append(f"shared with {', '.join(one.also)}")
     return f"  {'; '.join(words)}" if words else ""
 
 
-def _advice(largest: list[Holder], counters: Mapping[str, int | None], device_type: str) -> Iterator[str]:
+def _advice(held: Held, largest: list[Together], counters: Mapping[str, int | None], device_type: str) -> Iterator[str]:
     """Yield what to run, with what it frees: nothing that another holder would keep."""
-    whole = sum(one.holding.num_bytes for one in largest)
-    variables = [one for one in largest if one.where == "variable" and one.frees * SMALLEST_PART >= whole]
-    for one in sorted(variables, key=lambda one: -one.frees)[:3]:
-        yield f"del {one.name}  ({size_text(one.frees)})"
+    whole = held.num_bytes
+    freeing = [one for one in largest if one.first.where == "variable" and one.frees * SMALLEST_PART >= whole > 0]
+    yield from _shared(held, largest)
+    for one in sorted(freeing, key=lambda one: -one.frees)[:3]:
+        yield f"{_removal(one.holders)}  ({size_text(one.frees)})"
     cleared: set[Storage] = set()  # a model and its optimizer have the same gradients
-    for one in largest[:MAX_LINES]:
-        gradients = {storage for storage, part in one.holding.part_of.items() if part == "gradients"} - cleared
-        size = sum(one.holding.bytes_by[storage] for storage in gradients)
-        if one.where == "variable" and size * SMALLEST_PART >= whole > 0:
+    for holder in (one.first for one in largest[:MAX_LINES]):
+        gradients = {storage for storage, part in holder.holding.part_of.items() if part == "gradients"} - cleared
+        size = sum(holder.holding.bytes_by[storage] for storage in gradients)
+        if holder.where == "variable" and size * SMALLEST_PART >= whole > 0:
             cleared |= gradients
-            yield f"{one.name}.zero_grad()  ({size_text(size)} of gradients)"
-    if results := sum(one.frees for one in largest if one.where == "result"):
+            yield f"{holder.name}.zero_grad()  ({size_text(size)} of gradients)"
+    if results := held.held_only_by("result"):
         yield f"%reset -f out  ({size_text(results)} of results that Out keeps)"
-    if calls := sum(one.frees for one in largest if one.where == "traceback"):
+    if calls := held.held_only_by("traceback"):
         yield f"{_CLEAR_ERROR}  ({size_text(calls)} that the traceback keeps)"
     allocated, reserved = counters["allocated_bytes"], counters["reserved_bytes"]
     if allocated is not None and reserved is not None and (reserved - allocated) * 10 >= reserved:
         yield f"torch.{device_type}.empty_cache()  ({size_text(reserved - allocated)} reserved, not in tensors)"
+
+
+def _shared(held: Held, largest: list[Together]) -> Iterator[str]:
+    """Yield how to free the largest, if it is a variable that shares most of its memory with a few others."""
+    first = largest[0] if largest else None
+    if first is None or first.first.where != "variable" or first.frees * 2 >= first.first.holding.num_bytes:
+        return
+    owners = held.names_of(first.first.holding.bytes_by)
+    if len(owners) <= MAX_SHARED:
+        yield f"{_removal(owners)}  ({size_text(first.first.holding.num_bytes)} of {first.first.name})"
+
+
+def _removal(holders: list[Holder]) -> str:
+    """Return what removes these: variables by name, results and calls of the traceback all together."""
+    where = {one.where for one in holders}
+    names = ", ".join(one.name for one in holders if one.where == "variable")
+    others = ["%reset -f out"] if "result" in where else []
+    others += [_CLEAR_ERROR] if "traceback" in where else []
+    return " and ".join([*([f"del {names}"] if names else []), *others])
 
 
 def size_text(size: int) -> str:

@@ -25,6 +25,7 @@ MAX_FRAMES = 100
 MAX_ALSO = 5
 MAX_LISTED = 100
 MAX_CHARS = 60
+MAX_NAMES = 4  # of one object, in a line
 
 _get_name = type.__dict__["__name__"].__get__
 _OF_IPYTHON = ("_oh", "_ih", "_dh", "In", "Out", "exit", "quit", "get_ipython")
@@ -58,6 +59,32 @@ class Holder:
 
 
 @dataclass
+class Together:
+    """Holders of the same storages: names of one object, and views of one tensor."""
+
+    holders: list[Holder]
+    frees: int  # bytes that nothing beside them holds
+
+    @property
+    def first(self) -> Holder:
+        """The first of those that are listed."""
+        return next((one for one in self.holders if one.is_listed), self.holders[0])
+
+    @property
+    def name(self) -> str:
+        """The names of those that are listed."""
+        names = [one.name for one in self.holders if one.is_listed]
+        rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        return ", ".join(names[:MAX_NAMES]) + rest
+
+    @property
+    def also(self) -> list[str]:
+        """Others that hold some of the same storages."""
+        own = {one.name for one in self.holders}
+        return list(dict.fromkeys(name for one in self.holders for name in one.also if name not in own))
+
+
+@dataclass
 class Held:
     """All that holds memory, in the order of the names, and each storage with its size."""
 
@@ -86,6 +113,38 @@ class Held:
         """Return those that hold anything, the largest first."""
         holding = [holder for holder in self.holders if holder.holding.bytes_by and holder.is_listed]
         return sorted(holding, key=lambda holder: -holder.holding.num_bytes)
+
+    def together(self) -> list[Together]:
+        """Return those that hold anything, with the others that hold the same, the largest first."""
+        owners = self._owners()
+        alike: dict[frozenset[Storage], list[Holder]] = {}
+        for holder in self.holders:
+            if holder.holding.bytes_by:
+                alike.setdefault(frozenset(holder.holding.bytes_by), []).append(holder)
+        found = []
+        for storages, holders in alike.items():
+            own = set(map(id, holders))
+            frees = sum(self.storages[one] for one in storages if owners[one] <= own)
+            if any(holder.is_listed for holder in holders):
+                found.append(Together(holders, frees))
+        return sorted(found, key=lambda one: -one.first.holding.num_bytes)
+
+    def held_only_by(self, where: str) -> int:
+        """Return the bytes that nothing but results, or nothing but calls of the last traceback, hold."""
+        own = {id(holder) for holder in self.holders if holder.where == where}
+        return sum(self.storages[storage] for storage, having in self._owners().items() if having <= own)
+
+    def names_of(self, storages: Iterable[Storage]) -> list[Holder]:
+        """Return all that hold one of these."""
+        wanted = set(storages)
+        return [holder for holder in self.holders if not wanted.isdisjoint(holder.holding.bytes_by)]
+
+    def _owners(self) -> dict[Storage, set[int]]:
+        owners: dict[Storage, set[int]] = {}
+        for holder in self.holders:
+            for storage in holder.holding.bytes_by:
+                owners.setdefault(storage, set()).add(id(holder))
+        return owners
 
     def variables(self) -> dict[str, Holder]:
         """Return the variables by name."""
