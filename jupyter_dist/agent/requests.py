@@ -191,6 +191,15 @@ class Requests:
         return answer(group=self._agent.status())
 
     async def _replace(self, _header: Header, _: bytes) -> Answer:
+        group = self._agent.need_group()
+        # A rank that has lost its device lives, and only another process gets a new context on it.
+        if not group.dispatcher.queue.in_state("running"):
+            lost = [rank for rank in group.living() if rank.process_group == "lost"]
+            for rank in lost:
+                rank.kill("because it had lost its device")
+            for rank in lost:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await within(KILL_SECONDS, rank.gone.wait())
         self._agent.replace_dead()
         return answer(group=self._agent.status())
 

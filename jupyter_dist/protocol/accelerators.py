@@ -63,12 +63,31 @@ class Accelerator:
     hide: Mapping[str, str] = field(default_factory=dict)  # variables that hide it from ranks of a CPU group
     zygote_environment: Mapping[str, str] = field(default_factory=dict)  # keeps the zygote from initializing it
     reader: str | None = None  # module:class of its device reader in the server
+    # What its runtime says when a process has lost its device: from then on, every call fails alike.
+    lost_signs: tuple[str, ...] = ()
 
     @property
     def has_devices(self) -> bool:
         """Whether ranks run on its devices."""
         return self.visible_devices is not None
 
+
+# Of cudaGetErrorString, and HIP's are the same words.
+_LOST = (
+    "device-side assert triggered",
+    "an illegal memory access was encountered",
+    "an illegal instruction was encountered",
+    "misaligned address",
+    "operation not supported on global/shared address space",
+    "invalid program counter",
+    "hardware stack error",
+    "unspecified launch failure",
+    "the launch timed out and was terminated",
+    "uncorrectable ECC error encountered",
+    "uncorrectable NVLink error detected during the execution",
+    "Invalid access of peer GPU memory over nvlink or a hardware error",
+    "GPU is lost",
+)
 
 CPU = Accelerator("cpu", "CPU", "cpu", ("gloo",), None, None)
 
@@ -85,6 +104,7 @@ _ROWS = (
         # Makes torch.cuda.is_available() ask NVML, which does not initialize CUDA, so that forking stays possible.
         zygote_environment={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
         reader="jupyter_dist.server.devices.nvml:NvmlReader",
+        lost_signs=tuple(f"CUDA error: {sign}" for sign in _LOST),
     ),
     # torch for ROCm keeps the names cuda and nccl; only the driver's own differ. Not run on a device yet.
     Accelerator(
@@ -96,6 +116,7 @@ _ROWS = (
         visible_devices="HIP_VISIBLE_DEVICES",
         hide={"HIP_VISIBLE_DEVICES": "-1"},
         reader="jupyter_dist.server.devices.amdsmi:AmdSmiReader",
+        lost_signs=tuple(f"HIP error: {sign}" for sign in _LOST),
     ),
     # Not run on a device yet. xccl needs torch 2.8.
     Accelerator(

@@ -94,7 +94,10 @@ class Rank(TypedDict):
     state: RankState
     state_at: Annotated[float, Field("When it entered that state.")]
     execution_id: str | None
-    process_group: Annotated[Literal["ok", "broken", "none"], Field("After its last cell; `none`: code destroyed it.")]
+    process_group: Annotated[
+        Literal["ok", "broken", "none", "lost"],
+        Field("After its last cell; `none`: code destroyed it; `lost`: the rank's device is lost."),
+    ]
     exit: RankExit | None
     message: str | None
     ignores_interrupt: NotRequired[Annotated[bool, Field("Its cell still runs seconds after an interrupt.")]]

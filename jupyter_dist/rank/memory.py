@@ -124,7 +124,8 @@ class Memory:
         if after is None or after == before:
             return False
         gc.collect()
-        self._module.empty_cache()
+        with contextlib.suppress(RuntimeError):  # the device is lost: nothing comes back
+            self._module.empty_cache()
         return True
 
     def release(self) -> int:
@@ -133,7 +134,8 @@ class Memory:
         gc.collect()
         on_device = self._on_device()
         if on_device:
-            self._module.empty_cache()
+            with contextlib.suppress(RuntimeError):  # the device is lost
+                self._module.empty_cache()
         ctypes.CDLL(None).malloc_trim(0)
         after = self.sample()
         kind = "reserved_bytes" if on_device else "resident_bytes"
@@ -146,5 +148,10 @@ class Memory:
         # Not every torch has it for every kind of device.
         if not self._on_device() or not hasattr(self._module, "mem_get_info"):
             return None
-        free, total = self._module.mem_get_info(self._device)
+        try:
+            free, total = self._module.mem_get_info(self._device)
+        except (
+            RuntimeError
+        ):  # the device is lost (collectives/lostdevice.py): the cell whose error that was has said so
+            return None
         return int(total - free)

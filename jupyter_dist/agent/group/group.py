@@ -29,7 +29,7 @@ from .conditions import conditions
 from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
-from .rejoin import FileStores, Stores, give_up_waiting_for, rejoin, rejoin_with
+from .rejoin import FileStores, Stores, give_up_waiting_for, give_up_waiting_for_device, rejoin, rejoin_with
 from .replacing import start_fresh
 from .shortage import Shortage
 from .traces import Traces
@@ -240,6 +240,8 @@ class Group:
 
     def ranks_replied(self, ranks: Sequence[RankProcess], reply: Header, seconds: Sequence[float | None]) -> None:
         """Handle ranks that finished their parts of a cell."""
+        if reply.get("process_group") == "lost":
+            give_up_waiting_for_device(ranks, self.living())
         self.process_group.replied(reply, (other for other in self.ranks if other.state == "idle"))
         self.dispatcher.ranks_replied(ranks, reply, seconds)
         self._settle()

@@ -29,7 +29,7 @@ class Member(Protocol):
 
     @property
     def process_group(self) -> str:
-        """Return ok, broken, or none if user code destroyed it."""
+        """Return ok, broken, none if user code destroyed it, or lost with the rank's device."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class ProcessGroup:
         """
         if not self.is_formed:
             return
-        self._broken = self._broken or reply.get("process_group") == "broken"
+        self._broken = self._broken or reply.get("process_group") in ("broken", "lost")
         self._interrupted = self._interrupted or reply["status"] == "interrupted"
         # Decided before a queued cell starts: it would hang in its first collective.
         if self._broken or (self._interrupted and _is_uneven(idle)):
@@ -101,11 +101,15 @@ class ProcessGroup:
         is_needed = self._broken or (self._interrupted and _is_uneven(living))
         self._broken = self._interrupted = False
         tell = self._who_left(living)
-        if is_needed and len(living) == world_size:
+        lost = [member.rank for member in living if member.process_group == "lost"]
+        if is_needed and len(living) == world_size and not lost:
             self._enter("rejoining")
             return Todo(tell, rejoin=True)
         self._enter("open")
         note = "A rank is dead, and collectives fail until it is replaced or the group is restarted."
+        if lost:
+            who = f"Rank{'s' if len(lost) > 1 else ''} {format_ranks(lost)}"
+            note = f"{who} lost the device. Collectives fail until {'they are' if len(lost) > 1 else 'it is'} replaced."
         return Todo(tell, note if is_needed else None, pump=True)
 
     def requested(self, is_running: bool) -> Todo:

@@ -91,6 +91,14 @@ def give_up_waiting_for(dead: RankProcess, living: Iterable[RankProcess], stores
     stores.break_current()
 
 
+def give_up_waiting_for_device(lost: Iterable[RankProcess], living: Iterable[RankProcess]) -> None:
+    """Make collectives with ranks that have lost their devices fail at once: they live, but send nothing any more."""
+    lost = list(lost)
+    for other in living:
+        if other.process_group != "lost":
+            other.send({"t": "peer_lost", "rank": lost[0].rank, "reason": "lost its device"})
+
+
 async def _rejoin_one(rank: RankProcess, store_path: str) -> Revived:
     rank.collective_seq, rank.process_group = 0, "broken"  # until it has joined the new one
     try:

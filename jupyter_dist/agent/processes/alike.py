@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .rank_process import RankProcess
 
 OUTPUT_KINDS = frozenset({"display_data", "update_display_data", "execute_result", "error", "clear_output", "profile"})
-PROCESS_GROUPS = ("ok", "broken", "none")
+PROCESS_GROUPS = ("ok", "broken", "none", "lost")
 MAX_ERROR = 200
 
 log = logging.getLogger(__name__)

@@ -79,7 +79,7 @@ class RankProcess:
         self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
         self.cell_error: str | None = None  # what ended its last cell, such as "ValueError: no data"
         self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
-        self.process_group: Literal["ok", "broken", "none"] = "ok"  # ok, broken or none, as of its last reply
+        self.process_group: Literal["ok", "broken", "none", "lost"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
         self.ignores_interrupt = False  # interrupted seconds ago and still running its cell
         self.unreachable: str | None = None  # why its node cannot be reached now

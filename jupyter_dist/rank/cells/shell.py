@@ -20,6 +20,7 @@ from IPython.core.magics.script import ScriptMagics
 from traitlets import Type
 from traitlets.config import Config
 
+from jupyter_dist.rank.collectives import lostdevice
 from jupyter_dist.rank.guard import usercode
 from jupyter_dist.rank.ipython import elsewhere, ipython_compat, tracebacks
 from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
@@ -275,6 +276,8 @@ class RankShell(CompatibleShell):
         self.emit("error", self.last_error)
         if shown.note:
             sys.stderr.write(f"{shown.note}\n")
+        if lostdevice.is_in(error):
+            sys.stderr.write(f"{lostdevice.SENTENCE}\n")
         if is_short:
             # Where memory is short, the report may fail, too; the error has been shown.
             with contextlib.suppress(Exception):

@@ -16,7 +16,7 @@ from jupyter_dist.protocol.accelerators import BACKENDS
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.rank.guard.own import os, time
 
-from . import counters, failures, flight, linkstore, nccl, records, torch_compat, unhang, waits
+from . import counters, failures, flight, linkstore, lostdevice, nccl, records, torch_compat, unhang, waits
 from .gloo_sockets import GlooSockets
 from .revival import models
 from .revival.groups import KeptGroups
@@ -54,6 +54,7 @@ class Membership:
         self._broken_since: float | None = None
         self._knows_records = False  # whether the recorders were found to have this group's collectives
         self._has_aborted = False  # communicators on devices
+        self._has_lost_device = False  # permanently: lostdevice.py
         self._meets = False  # user code is creating the process group
         self._abandoned: list[Any] = []  # backends that cannot be closed
         self._sockets = GlooSockets()
@@ -188,7 +189,10 @@ class Membership:
             torch_compat.forget_failed_init()
 
     def state(self, error: BaseException | None) -> str:
-        """`ok`, `broken` (collectives would fail), or `none` (the user destroyed it)."""
+        """`ok`, `broken` (collectives would fail), `none` (the user destroyed it), or `lost` (with the device)."""
+        self._has_lost_device = self._has_lost_device or lostdevice.is_in(error)
+        if self._has_lost_device:
+            return "lost"
         failure = self.find_failure(error)
         if failure is not None and failure.breaks_all:
             self._break()

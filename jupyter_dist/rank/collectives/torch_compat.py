@@ -30,6 +30,10 @@ ERRORS: tuple[type[BaseException], ...] = tuple(
     for name in ("DistError", "DistBackendError", "DistNetworkError", "DistStoreError")
     if (kind := getattr(dist, name, None)) is not None
 )
+# What it raises of devices since torch 2.8; before, a RuntimeError.
+DEVICE_ERRORS: tuple[type[BaseException], ...] = tuple(
+    filter(None, (getattr(torch, "AcceleratorError", None), *ERRORS))
+)
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _TIMEOUT = timedelta(minutes=30)  # of collectives, if torch does not tell its default

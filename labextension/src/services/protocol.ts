@@ -98,8 +98,8 @@ export interface IRank {
   /** When it entered that state. */
   state_at: number;
   execution_id: string | null;
-  /** After its last cell; `none`: code destroyed it. */
-  process_group: 'ok' | 'broken' | 'none';
+  /** After its last cell; `none`: code destroyed it; `lost`: the rank's device is lost. */
+  process_group: 'ok' | 'broken' | 'none' | 'lost';
   exit: IRankExit | null;
   message: string | null;
   /** Its cell still runs seconds after an interrupt. */

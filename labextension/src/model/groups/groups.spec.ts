@@ -37,6 +37,8 @@ it('offers what puts a group right', () => {
   expect(of('degraded', 'idle ok', 'dead ok')).toBe('replace');
   expect(of('ready', 'idle ok', 'idle none')).toBe('reform');
   expect(of('ready', 'idle broken', 'idle broken')).toBe('reform');
+  expect(of('ready', 'idle broken', 'idle lost')).toBe('replace');
+  expect(of('ready', 'idle lost', 'busy ok')).toBe(null);
   expect(of('ready', 'idle ok', 'idle ok')).toBe(null);
   expect(of('ready', 'idle broken', 'busy ok')).toBe(null);
   expect(of('ready', 'joining broken', 'joining broken')).toBe(null);

@@ -103,6 +103,9 @@ export function remedy(group: IGroup): 'replace' | 'reform' | null {
   }
   // While a rank is working, the cell or the agent may still repair it.
   const isSettled = group.state === 'ready' && group.ranks.every(rank => rank.state === 'idle');
+  if (isSettled && group.ranks.some(rank => rank.process_group === 'lost')) {
+    return 'replace'; // its device is lost: only another process gets a new context on it
+  }
   return isSettled && group.ranks.some(rank => rank.process_group !== 'ok') ? 'reform' : null;
 }
 

@@ -72,7 +72,8 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
   if (!group.note && !way) {
     return null;
   }
-  const labels = { replace: trans.__('Replace dead ranks'), reform: trans.__('Re-create process group') };
+  const hasLost = group.ranks.some(rank => rank.process_group === 'lost');
+  const labels = { replace: hasLost ? trans.__('Replace ranks without device') : trans.__('Replace dead ranks'), reform: trans.__('Re-create process group') };
   const titles = {
     replace: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
     reform: trans.__('All ranks join a new process group; all variables are kept')
