@@ -147,6 +147,35 @@ def test_a_wait_on_a_store_of_the_users_own_is_ended(group: list[RankClient], tm
     assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
 
 
+STORES = {
+    "file": "dist.FileStore('{}/of-user', 2).wait(['never'])",
+    "hash": "dist.HashStore().get('never')",
+    "tcp": "dist.TCPStore('127.0.0.1', 0, 1, is_master=True).wait(['never'])",
+    "the group's": "dist.distributed_c10d._get_default_store().get('never')",
+}
+TIMEOUTS = """
+from datetime import timedelta
+for store in (dist.HashStore(), dist.FileStore('{}/limited', 2), dist.TCPStore('127.0.0.1', 0, 1, is_master=True)):
+    store = dist.PrefixStore('a', store)
+    try: store.wait(['k'], timedelta(milliseconds=300))
+    except RuntimeError as err: print(str(err).lower().partition(' after')[0], 'after' not in str(err) or '300ms' in str(err))
+    store.set('k', 'v')
+    store.wait(['k'])
+    print(store.get('k'))
+"""
+
+
+def test_an_interrupt_ends_a_wait_for_a_key_of_any_store(group: list[RankClient], tmp_path: Path) -> None:
+    for code in STORES.values():
+        execution_id = group[0].start(f"kept = 1\nprint('waits for a key')\n{code.format(tmp_path)}")
+        group[0].wait_text("waits for a key")
+        group[0].interrupt(execution_id)
+        result = group[0].result(execution_id, 60)
+        assert (result.status, result.reply["process_group"]) == ("interrupted", "ok")
+    assert group[0].run(TIMEOUTS.format(tmp_path)).text() == "wait timeout True\nb'v'\n" * 3
+    assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
+
+
 def test_a_sleep_that_takes_no_interrupt_breaks_no_process_group(group: list[RankClient]) -> None:
     """Not gloo's either: what the main thread waits for is not torch's."""
     code = (

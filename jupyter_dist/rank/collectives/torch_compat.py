@@ -368,6 +368,12 @@ def is_of_host(work: Any) -> bool:
     return False
 
 
+def replace_store_waits(wait: Wrap, get: Wrap) -> None:
+    """Replace `wait` and `get` of all stores by what these return for the original methods."""
+    store_class: Any = bindings.Store
+    store_class.wait, store_class.get = wait(store_class.wait), get(store_class.get)
+
+
 def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> None:
     """Replace `Work.wait` by what `make` returns for the original method."""
     work_class: Any = bindings.Work
