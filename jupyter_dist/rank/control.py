@@ -89,6 +89,14 @@ class Control:
         except Exception as err:  # one bad request must not end the thread; its sender gets the error
             complain()
             self._refuse(header, err)
+            self._end_cell_that_did_not_begin(header, err)
+
+    def _end_cell_that_did_not_begin(self, header: Header, err: BaseException) -> None:
+        """Reply to a cell that could not be handed on: the agent waits for its end, and others wait behind it."""
+        if header.get("t") in ("execute", "call"):
+            words = f"The cell could not begin on this rank: {_in_words(err)}"
+            reply = {"t": "reply", "execution_id": header["execution_id"], "status": "error", "seconds": 0.0}
+            self.outbox.send({**reply, "ename": safe_name(err), "evalue": words, "process_group": "ok"})
 
     def _answer(self, header: Header, **fields: Any) -> None:
         """Answer, or say why that cannot be: the agent would end a rank whose answer it cannot read."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
+import subprocess
 import sys
 
 import pytest
 from waits import PATIENCE, until_async
 
+from jupyter_dist.agent.processes import starter
 from jupyter_dist.agent.processes.environment import rank_spec
 from jupyter_dist.agent.processes.starter import Ends, FreshProcesses
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -91,3 +94,23 @@ async def test_a_fresh_process_that_ends_before_it_has_read_its_task_fails_the_s
     with pytest.raises(JupyterDistError, match="its Python ended at once with code 1"):
         await within(PATIENCE, begin(fresh, tmp_path))
     await fresh.stop()
+
+
+@pytest.fixture
+def sleeper():
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        process.kill()
+
+
+async def test_an_end_is_noticed_without_descriptors(sleeper):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        waiting = asyncio.create_task(starter._exited(sleeper.pid))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        os.kill(sleeper.pid, signal.SIGKILL)
+        await within(PATIENCE, waiting)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -277,3 +277,14 @@ deep, picture = Deep(), Picture()
     assert "more than 200 lists" in refused["error"]["message"]
     assert look("picture")["reply"]["body"]["data"]["image/png"] == "cG5n"
     assert rank.run("print(1)").text() == "1\n"
+
+
+def test_a_cell_that_cannot_be_handed_on_ends_with_the_reason(rank: RankClient) -> None:
+    """The agent waits for its end, and other cells behind it."""
+    header = {"t": "call", "execution_id": "e-junk", "execution_count": 1, "silent": True, "empty_cache": False}
+    for number in range(2):
+        rank.send({**header, "execution_id": f"e-junk-{number}", "allow_stdin": False}, b"junk")
+        reply = rank.wait_for("reply", execution_id=f"e-junk-{number}")
+        assert reply["status"] == "error"
+        assert "could not begin on this rank: JSONDecodeError" in reply["evalue"]
+    assert rank.run("1").status == "ok"

@@ -86,6 +86,8 @@ class RankPipes:
                 data = os.read(fd, READ_BYTES)
             except BlockingIOError:
                 return True
+            except OSError:  # whatever it is, the end of the rank is reported
+                return False
             if not data:
                 return False
             self._keep(name, data)

@@ -336,7 +336,12 @@ async def _exited(pid: int) -> None:
     """Wait for the end of a child, without a thread and without reaping it."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
-    fd = os.pidfd_open(pid)
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:  # no descriptors are left: its end must be noticed all the same
+        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:  # noqa: ASYNC110, ASYNC222
+            await asyncio.sleep(0.1)
+        return
     loop.add_reader(fd, ended.set)
     try:
         await ended.wait()
