@@ -169,6 +169,9 @@ class Rank:
         }
         self._shell.begin(names, self._runner.emit, self._interrupter, cache_size)
         self._shell.run_profiled = self._profile
+        if unused := ipython_compat.unused_profile_files():
+            files = ", ".join(unused)
+            self._outbox.log(f"jupyter_dist: ranks use no IPython profile. Run in a cell what you need of {files}.\n")
         self._stdin.install()
         self._runner.stdin = self._stdin
         self._runner.debuggers = Debuggers(self._shell.user_ns, self._interrupter)

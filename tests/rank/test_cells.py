@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -149,6 +150,26 @@ def test_a_loop_in_debug_mode_reports_slow_callbacks_but_not_cells(rank: RankCli
     rank.wait_text("of_the_user() ", "stderr")
     slow_ones = [line for line in rank.text_of_all("stderr").splitlines() if "Executing <" in line]
     assert all("of_the_user()" in line for line in slow_ones), slow_ones
+
+
+def test_torch_logs_of_a_cell_are_those_of_torch(rank: RankClient) -> None:
+    use = "import torch\ntorch.compile(lambda x: (print(end=''), x + 1)[1], backend='eager')(torch.ones(1));"
+    shown = rank.run(f"import os; os.environ['TORCH_LOGS'] = 'graph_breaks'\n{use}")
+    assert "Graph break" in shown.text("stderr")
+    wrong = rank.run("os.environ['TORCH_LOGS'] = 'no_such_log'\n1").text("stderr")
+    assert wrong.startswith("TORCH_LOGS has no effect in this rank: ")
+    assert "no_such_log" in wrong
+    assert rank.run("2").text("stderr") == ""
+    assert rank.run("del os.environ['TORCH_LOGS']\n1").text("stderr") == ""
+
+
+def test_files_of_a_profile_are_named_in_the_log(make_group: Callable[..., list[RankClient]], tmp_path: Path) -> None:
+    startup = tmp_path / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "10-first.py").write_text("started = 1")
+    (rank,) = make_group(1, env={"GLOO_SOCKET_IFNAME": "lo", "IPYTHONDIR": str(tmp_path)})
+    rank.wait_text(f"what you need of {startup}/10-first.py.", "stderr")
+    assert rank.run("'started' in globals()").outputs("execute_result")[0]["data"]["text/plain"] == "False"
 
 
 def test_displays_are_strict_json(shared: RankClient) -> None:

@@ -29,6 +29,7 @@ from jupyter_dist.rank.memory import Memory
 
 from . import scripts, shortage
 from .interrupt import Interrupter
+from .torchlogs import TorchLogs
 
 INTERRUPTIBLE = True  # cells run and wait below these functions on the stack
 
@@ -64,6 +65,7 @@ class RankShell(CompatibleShell):
     emit: Emit
     interrupter: Interrupter
     memory: Memory
+    torch_logs: TorchLogs
     run_profiled: Callable[[str, str], None]  # runs a cell under torch's profiler (profiling/cell.py); set with them
 
     last_error: dict[str, Any] | None = None
@@ -100,6 +102,7 @@ class RankShell(CompatibleShell):
         self.displayhook.emit = emit
         self.starting_dir = os.getcwd()
         self.user_ns["_dh"][:] = [Path(self.starting_dir)]  # the shell was created in the zygote's folder
+        self.torch_logs = TorchLogs()
         self.init_ipython_dir(None)
         self.save_sys_module_state()
         _tell_programs_of_us()
@@ -197,6 +200,7 @@ class RankShell(CompatibleShell):
         """Run one statement of a cell, unless the cell was interrupted before."""
         if self.interrupter.check_unnoticed():
             raise KeyboardInterrupt
+        self.torch_logs.apply()
         failed = bool(await super().run_code(code_obj, result, async_=async_))
         if result is not None and isinstance(result.error_in_exec, bdb.BdbQuit) and self.last_error is None:
             # IPython shows nothing, but the rest of the cell does not run.

@@ -85,6 +85,7 @@ PARTS = [
     Part(bindings, ("OpType",), "the end of a collective whose end gloo lost"),
     Part(autograd_profiler, ("_enable_profiler",), "a whole process where a cell with %%profile uses torch's profiler"),
     Part(torch.autograd, ("_profiler_enabled",), "a whole process where a cell with %%profile uses torch's profiler"),
+    Part(torch._logging, ("_init_logs",), "TORCH_LOGS that a cell sets"),
     Part(bindings, ("_dump_fr_trace_json", "_dump_nccl_trace_json"), "the name of the collective that a rank waits in"),
 ]
 
@@ -227,6 +228,18 @@ def _backends(group: dist.ProcessGroup) -> list[Any]:
         with suppress(RuntimeError, AttributeError):  # it has no backend for this device type
             found.append(group._get_backend(torch.device(kind)))
     return found
+
+
+def read_log_settings() -> str:
+    """Have torch read TORCH_LOGS and its like again; return what it finds wrong with them."""
+    init_logs = getattr(getattr(torch, "_logging", None), "_init_logs", None)
+    if init_logs is None:
+        return "this version of torch reads it when it is imported. Set it when the group starts (--env)."
+    try:
+        init_logs()
+    except Exception as err:  # a name that it does not know, a file that cannot be written
+        return str(err).strip()
+    return ""
 
 
 def forget_failed_init() -> None:

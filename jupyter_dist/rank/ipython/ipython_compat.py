@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 import contextlib
 import fnmatch
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import IPython
@@ -264,3 +266,13 @@ def show_figures_inline() -> None:
     enable = getattr(backend, "_enable_matplotlib_integration", None)
     if enable is not None:
         enable()
+
+
+def unused_profile_files() -> list[str]:
+    """Return the files of the user's IPython profile that a kernel would run, and ranks do not."""
+    folder = Path(os.environ.get("IPYTHONDIR") or "~/.ipython").expanduser() / "profile_default"
+    try:
+        started = sorted(path for path in (folder / "startup").iterdir() if path.suffix in (".py", ".ipy"))
+        return [str(path) for path in (folder / "ipython_config.py", *started) if path.exists()]
+    except OSError:
+        return []
