@@ -3,15 +3,14 @@
 import contextlib
 import json
 import os
-import resource
 import socket
 
 import pytest
 from waits import until
 
-from jupyter_dist.agent.nodes.sockets import STRANGERS
 from jupyter_dist.system.processes import read_process
 
+from .conftest import HEAD_FILES
 from .twonodes import CREDENTIALS, OF_TASKS
 
 ALL = (0, 1, 2, 3)
@@ -335,30 +334,34 @@ def test_a_stranger_and_another_version_are_told_why_they_cannot_join(shared_nod
     assert shared_nodes.client.run(SUM, ALL)["state"] == "ok"
 
 
-@contextlib.contextmanager
-def open_files(pid, number):
-    """A limit on the open files of a process."""
-    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(number, before[1]), before[1]))
-    yield
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+def is_closed(connection):
+    """Whether the other side has closed it."""
+    with contextlib.suppress(BlockingIOError):
+        try:
+            while connection.recv(1 << 10):
+                pass
+        except ConnectionError:
+            pass
+        return True
+    return False
 
 
 def test_idle_connections_to_the_head_take_none_of_its_files_that_cells_need_and_leave_nothing(shared_nodes):
-    client, pid = shared_nodes.client, shared_nodes.head.process.pid
+    client, folder = shared_nodes.client, f"/proc/{shared_nodes.head.process.pid}/fd"
     host, _, port = json.loads(shared_nodes.join_file.read_text())["endpoints"][0].rpartition(":")
-    address, folder = (host.strip("[]"), int(port)), f"/proc/{pid}/fd"
-    most = STRANGERS + 200
-    with open_files(pid, most), open_files(os.getpid(), 2 * most):
-        for _ in range(2):
-            with contextlib.ExitStack() as strangers:
-                for _ in range(most + 100):
-                    strangers.enter_context(socket.create_connection(address))
-                for _ in range(2):
-                    assert client.run(SUM, ALL)["state"] == "ok"
-                    assert len(os.listdir(folder)) < most - 50
-            assert client.run(SUM, ALL)["state"] == "ok"
-            until(lambda: len(os.listdir(folder)) < STRANGERS / 2, lambda: len(os.listdir(folder)))
+    for _ in range(2):
+        with contextlib.ExitStack() as opened:
+            strangers = []
+            for _ in range(2 * HEAD_FILES):
+                strangers.append(opened.enter_context(socket.create_connection((host.strip("[]"), int(port)))))
+                strangers[-1].setblocking(False)
+            # The head has as many as it takes, and has closed others.
+            until(lambda: sum(map(is_closed, strangers)) > 50, lambda: len(os.listdir(folder)))
+            for _ in range(2):
+                assert client.run(SUM, ALL)["state"] == "ok"
+                assert len(os.listdir(folder)) < 0.8 * HEAD_FILES
+        assert client.run(SUM, ALL)["state"] == "ok"
+        until(lambda: len(os.listdir(folder)) < HEAD_FILES / 4, lambda: len(os.listdir(folder)))
 
 
 def test_a_node_agent_that_is_asked_to_end_does_so_and_says_so(shared_nodes):
