@@ -33,6 +33,19 @@ def test_an_idle_rank_that_is_killed_is_named(pair):
     assert pair.text(0, execution["id"]) == "5\n"
 
 
+def test_an_abort_in_cpp_code_is_named_with_its_cause_and_without_our_frames(pair):
+    """gloo aborts the rank whose tensor is smaller, which may be the one that was right."""
+    execution = pair.run("t = torch.ones(1000 if rank else 2000)\ndist.all_reduce(t)")
+    assert execution["state"] == "lost"
+    pair.wait(lambda: pair.group["ranks"][1]["state"] == "dead")
+    told = pair.group["ranks"][1]["exit"]
+    assert "2000 vs 1000" in told["reason"]
+    assert told["reason"].startswith("was killed (SIGABRT: ")
+    assert "terminate called after throwing an instance of 'gloo::EnforceNotMet'" in told["stderr"]
+    assert re.search(r'File "<ipython-input-.*", line 2 in <module>', told["stderr"])
+    assert "jupyter_dist/rank" not in told["stderr"]
+
+
 @pytest.mark.parametrize("world_size", [3, 4])
 def test_no_survivor_waits_for_a_dead_rank(own, world_size):
     """Neighbours in the ring see the broken connection; the others must be told."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections import deque
@@ -16,11 +17,20 @@ if TYPE_CHECKING:
     from jupyter_dist.protocol import models
 
 LAST_WORDS_LINES = 20
+LAST_WORDS_BYTES = 1 << 16
+MAX_FRAMES = 5  # of each thread, innermost first
+MAX_WHAT = 300
 MAX_NAMED = 5
 LOOK_SECONDS = 1.0
 RECENT_SECONDS = 30.0  # the kernel counts a kill at once; a process with much memory ends seconds later
 ZYGOTE_KILLED = "its zygote, the process that it was forked from, was killed"
 SHIM_KILLED = "the process that watches over it was killed"
+
+# As faulthandler writes them.
+_THREAD = re.compile(r"(Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\):$")
+_FRAME = re.compile(r'  File "(.*)", line \d+ in ')
+_OURS = re.compile(r"/jupyter_dist/(rank|agent)/|/IPython/|/asyncio/|/threading\.py$")
+_WHAT = re.compile(r"^  what\(\):  (?:\[[^\]]*\] )?(.+)$", re.MULTILINE)  # gloo puts a file in front
 
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
@@ -100,16 +110,35 @@ class LastWords:
     """The end of what a rank wrote to stderr."""
 
     def __init__(self) -> None:
-        self._pieces: deque[bytes] = deque(maxlen=64)
+        self._data = b""
 
     def add(self, data: bytes) -> None:
         """Add stderr output."""
-        self._pieces.append(data[-4096:])
+        self._data = (self._data + data[-LAST_WORDS_BYTES:])[-LAST_WORDS_BYTES:]
 
     def lines(self) -> str:
-        """Return the last lines, as text."""
-        lines = b"".join(self._pieces).decode("utf-8", "replace").splitlines()
+        """Return the last lines, as text; of the stacks that a crash adds, what is not ours."""
+        lines = _without_our_frames(self._data.decode("utf-8", "replace").splitlines())
         return "\n".join(lines[-LAST_WORDS_LINES:])
+
+
+def _without_our_frames(lines: Sequence[str]) -> list[str]:
+    """Return the lines without frames of this package and of what runs it, nor threads that have no others."""
+    kept: list[str] = []
+    header: str | None = None  # of a thread, until it has a frame
+    frames = 0
+    for line in lines:
+        if _THREAD.match(line):
+            header, frames = line, 0
+        elif found := _FRAME.match(line):
+            frames += not _OURS.search(found[1])
+            if _OURS.search(found[1]) or frames > MAX_FRAMES:
+                continue
+            kept += [line] if header is None else [header, line]
+            header = None
+        elif line.strip() and not line.startswith("Extension modules: "):
+            kept.append(line)
+    return kept
 
 
 def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr: str) -> models.RankExit:
@@ -117,14 +146,21 @@ def exit_model(ending: Ending, out_of_memory: bool, because: str | None, stderr:
     return {
         "code": ending.code,
         "signal": ending.signal,
-        "reason": describe(ending, out_of_memory, because),
+        "reason": describe(ending, out_of_memory, because, stderr),
         "stderr": stderr,
         "peak_bytes": ending.peak_bytes,
     }
 
 
-def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
-    """Return a phrase that follows "Rank 1 "; `because` is the reason if we killed it."""
+def describe(ending: Ending, out_of_memory: bool, because: str | None, stderr: str = "") -> str:
+    """Return a phrase that follows "Rank 1 ".
+
+    Args:
+        ending: how it ended.
+        out_of_memory: whether the kernel killed it because memory was short.
+        because: the reason if we killed it.
+        stderr: its last words, which have the reason if C++ code ended it.
+    """
     if ending.code == EXIT_DESCRIPTORS_CLOSED:
         return "ended: a cell closed file descriptors that the rank needs"
     if ending.signal is None:
@@ -137,9 +173,16 @@ def describe(ending: Ending, out_of_memory: bool, because: str | None) -> str:
     if (because := because or ending.because) is not None:
         return f"was killed ({because}{', out of memory' if out_of_memory else ''})"
     if number != signal.SIGKILL:
-        return f"was killed ({name})"
+        error = _uncaught(stderr) if number == signal.SIGABRT else None
+        return f"was killed ({name}: {error})" if error else f"was killed ({name})"
     most = held and f", peak memory {held}"
     return f"was killed ({name}, by another process, not by the kernel{most})"
+
+
+def _uncaught(stderr: str) -> str | None:
+    """Return the text of the C++ exception that nothing caught, as the runtime of C++ writes it before it aborts."""
+    found = _WHAT.findall(stderr)
+    return found[-1][:MAX_WHAT].strip() if found else None
 
 
 def describe_companions(ending: Ending) -> str | None:
