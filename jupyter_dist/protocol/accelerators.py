@@ -63,6 +63,8 @@ class Accelerator:
     hide: Mapping[str, str] = field(default_factory=dict)  # variables that hide it from ranks of a CPU group
     zygote_environment: Mapping[str, str] = field(default_factory=dict)  # keeps the zygote from initializing it
     reader: str | None = None  # module:class of its device reader in the server
+    # A library of its driver, a function that counts devices and starts nothing, and what it returns before a start.
+    driver: tuple[str, str, int] | None = None
     # What its runtime says when a process has lost its device: from then on, every call fails alike.
     lost_signs: tuple[str, ...] = ()
 
@@ -104,6 +106,7 @@ _ROWS = (
         # Makes torch.cuda.is_available() ask NVML, which does not initialize CUDA, so that forking stays possible.
         zygote_environment={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
         reader="jupyter_dist.server.devices.nvml:NvmlReader",
+        driver=("libcuda.so.1", "cuDeviceGetCount", 3),
         lost_signs=tuple(f"CUDA error: {sign}" for sign in _LOST),
     ),
     # torch for ROCm keeps the names cuda and nccl; only the driver's own differ. Not run on a device yet.

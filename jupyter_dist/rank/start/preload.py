@@ -8,6 +8,8 @@ import importlib.util
 import os
 import sys
 
+from . import driver
+
 # None of these computes, starts a thread or uses a device when it is imported.
 _NEEDED = (
     "asyncio",
@@ -66,6 +68,7 @@ def preload(extra_modules: list[str], *, also_late: bool = True) -> None:
     ImportHook.in_place()
     for name in (*_NEEDED, *extra_modules):
         importlib.import_module(name)
+        driver.note(name)
     for name in _EARLY:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
@@ -84,6 +87,7 @@ def _import_found(names: list[str]) -> None:
     for name in names:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
+            driver.note(name)
     if "matplotlib" in sys.modules:
         _find_backends()
 

@@ -28,7 +28,7 @@ from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.processes import adopt_orphans, die_with, end_below, end_orphans
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
 
-from . import shim
+from . import driver, shim
 
 RECV_BYTES = 1 << 20
 MAX_FDS = 253  # the kernel's limit per message
@@ -315,6 +315,8 @@ def _why_unsafe() -> str | None:
     threads = int(status.split("Threads:")[1].split()[0])
     if threads > 1:
         return f"an imported package started {threads - 1} thread(s)"
+    if driver.is_initialized():  # asked here: in a child, a driver says that it was not started
+        return f"{driver.spoiled_by()} initialized a device"
     probe = os.fork()
     if probe == 0:
         from jupyter_dist.rank.collectives import torch_compat
