@@ -1,12 +1,14 @@
 """A look at the ranks: what they tell of themselves may be anything, and the work grows with the ranks, not their square."""
 
+import asyncio
 import math
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from jupyter_dist.agent.group.execution import Execution, ExecutionQueue
-from jupyter_dist.agent.watch import verdict
+from jupyter_dist.agent.watch import hangs, verdict
 from jupyter_dist.agent.watch.facts import Call, Fact
 from jupyter_dist.agent.watch.look import finite, look_at
 from jupyter_dist.agent.watch.verdict import judge
@@ -110,3 +112,20 @@ def test_ranks_in_one_collective_are_judged_together(monkeypatch, of_first, reas
     found = judge(facts(), facts())["e"]
     assert (found["reason"], found["waiting"][-1]["ranks"]) == (reason, f"1-{NUM_RANKS - 1}")
     assert len(compared) <= 3 * NUM_RANKS
+
+
+async def test_a_cell_that_begins_soon_after_another_is_looked_at_as_soon():
+    cells = []
+    queue = SimpleNamespace(in_state=lambda _: cells)
+    group = SimpleNamespace(dispatcher=SimpleNamespace(queue=queue), spec=SimpleNamespace(accelerator="cpu"))
+    watch = hangs.HangWatch(group, lambda _: None)
+    loop = asyncio.get_running_loop()
+    watch._look_in(hangs.LOOK_SECONDS)  # after a look at a cell that has ended since
+    watch.changed(SimpleNamespace(state="running", began=time.monotonic()))
+    assert watch._timer.when() - loop.time() <= hangs.FIRST_SECONDS
+    # A rank that leaves its cell during a look is looked at soon after it, too.
+    watch._timer.cancel()
+    watch._looking = loop.create_future()
+    watch.changed(SimpleNamespace(state="running", began=time.monotonic() - 10))
+    assert watch._wish == hangs.SETTLE_SECONDS
+    watch.stop()

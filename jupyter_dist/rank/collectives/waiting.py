@@ -114,8 +114,8 @@ def _wait(found: _Found, unfinished: Sequence[Entry]) -> Wait | None:
     entry = _entry(found, operation, counters.name_of_group(group), is_p2p, unfinished)
     if operation is None and entry is not None:
         operation = entry["name"]
-    if found.name == _WAIT and operation is None:
-        return None
+    if (found.name == _WAIT and operation is None) or (found.name == _BACKWARD and entry is None and _knows_all()):
+        return None  # it computes
     if found.call is None:
         group = peer_of_work.group if peer_of_work is not None else entry["group"] if entry is not None else None
     described = torch_compat.describe_group(group)
@@ -158,6 +158,12 @@ def _members_made(found: _Found) -> list[int]:
     """Return the ranks of a process group that is being made: they connect to each other, and need no other rank."""
     ranks = found.making.f_locals.get("ranks") if found.making is not None and not found.meets_all else None
     return [rank for rank in ranks if type(rank) is int] if type(ranks) is list else []
+
+
+def _knows_all() -> bool:
+    """Whether the recorders have each collective that is under way."""
+    names = torch_compat.backend_names()
+    return bool(names) and all(map(torch_compat.keeps_records, names))
 
 
 def _groups_of(unfinished: Sequence[Entry], operation: str | None) -> set[str]:
