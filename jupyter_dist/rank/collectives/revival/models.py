@@ -116,10 +116,13 @@ def _end_of_fsdp1(module: Any) -> None:
     if hook is not None:
         hook[-1].remove()
     _set(parameter, _post_backward_called=False)
+    if not handle.uses_sharded_strategy:
+        return
     if parameter.data_ptr() != parameter._local_shard.data_ptr():
         parameter.grad = None  # of all ranks' parameters; that of this rank's part is `_saved_grad_shard`
-        handle.reshard(True)
-        handle.post_reshard()
+    # In any case: the memory for all ranks' parameters may be there, and taken for them, before they have arrived.
+    handle.reshard(True)
+    handle.post_reshard()
 
 
 def _idle(value: Any, name: str = "_training_state") -> Any:
