@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,8 @@ from .session import CELL, KernelSession
 # What a client says of a cell: `allow_stdin`, `silent`, `store_history`, and of a page its notebook and its cell.
 Fields = dict[str, Any]
 Counted = Callable[[int], None]
+
+EXPRESSIONS_SECONDS = 10.0  # an idle rank answers at once
 
 
 class CellRun:
@@ -44,6 +47,7 @@ class CellRun:
         self._is_interrupted = False
         self.show: PlainOutputs | BundleOutputs | None = None
         self._ranks = "all"
+        self._first_rank = 0  # of those that it ran on
         self._is_shown = False  # by a page, with its error
         self.fields: Fields = {}
         self.count: int | None = None  # the ranks' execution count
@@ -56,7 +60,7 @@ class CellRun:
         self._counted, self._ranks = counted, ranks
         self._page = page
         self.show = (PlainOutputs if page is None else BundleOutputs)(self.emit)
-        self.fields = fields
+        self.fields = {name: value for name, value in fields.items() if name != "user_expressions"}
         CELL.set(self)
         PRINTED.set(StreamFile(self.emit, "stdout"))
         try:
@@ -69,7 +73,20 @@ class CellRun:
             return self._failed(_content(err, [f"\x1b[0;31m{type(err).__name__}\x1b[0m: {err}"]))
         finally:
             self._execution = None
-        return {"status": "ok", "payload": [], "user_expressions": {}}
+        return {"status": "ok", "payload": [], "user_expressions": self._evaluated(fields.get("user_expressions"))}
+
+    def _evaluated(self, expressions: object) -> dict[str, Any]:
+        """Return what the client asks for beside the output, from the first rank: by name, a display or an error."""
+        if not isinstance(expressions, dict) or not expressions:
+            return {}
+        code = f'__import__("json").dumps(__import__("IPython").get_ipython().user_expressions({expressions!r}))'
+        try:
+            found = json.loads(self._session.group().pull(code, self._first_rank, timeout_seconds=EXPRESSIONS_SECONDS))
+            return dict(found)
+        except (JupyterDistError, ValueError, TypeError) as err:  # also an answer that a cell has made unreadable
+            return {
+                name: {"status": "error", **_content(err, [f"{type(err).__name__}: {err}"])} for name in expressions
+            }
 
     def interrupt(self) -> None:
         """Interrupt the ranks, or have the cell not begin on them."""
@@ -120,6 +137,7 @@ class CellRun:
         self._tell_page(execution)
         for result in execution.stream():
             assert self.show is not None
+            self._first_rank = min(result.ranks, default=0)
             self.show(result)
             if self._page is None:
                 self._ask_for(result)

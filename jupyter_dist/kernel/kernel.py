@@ -304,6 +304,7 @@ def _fields(request: Request) -> dict[str, Any]:
     return {
         "allow_stdin": bool(content.get("allow_stdin")),
         "silent": bool(content.get("silent")) or not content.get("store_history", True),
+        "user_expressions": content.get("user_expressions"),
         **({"cell_id": cell} if isinstance(cell, str) else {}),
     }
 

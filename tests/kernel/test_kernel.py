@@ -158,6 +158,17 @@ def test_input_asks_the_client_which_answers_all_ranks_that_ask_the_same(kernel)
     assert "input() needs" in cell.error or "StdinNotImplementedError" in cell.error
 
 
+def test_expressions_beside_a_cell_are_evaluated_on_its_first_rank(kernel):
+    def reply(code, **expressions):
+        return kernel.reply(kernel.client.execute(code, user_expressions=expressions))["user_expressions"]
+
+    found = reply("%%rank [1]\nten = 10", sum="ten + rank", wrong="1 / 0")
+    assert found["sum"]["data"] == {"text/plain": "11"}
+    assert (found["wrong"]["status"], found["wrong"]["ename"]) == ("error", "ZeroDivisionError")
+    assert reply("", where="rank")["where"]["data"] == {"text/plain": "0"}
+    assert reply("1") == {}
+
+
 def test_an_interrupt_frees_the_ranks_and_the_next_cell_runs(kernel):
     kept = kernel.run("kept = 5")
     cell = kernel.run("import time\nprint('begun')\ntime.sleep(1000)", after=lambda: _interrupt_once_it_runs(kernel))
