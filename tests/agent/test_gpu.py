@@ -27,9 +27,9 @@ def gpus(tmp_path):
     with process as client:
 
         def start(number):
-            if num_gpus() < number:
-                pytest.skip(f"needs {number} GPUs: NCCL wants one per rank")
-            devices = list(range(number))
+            if not num_gpus():
+                pytest.skip("needs a GPU")
+            devices = list(range(number)) if num_gpus() >= number else [0] * number
             client.start(number, accelerator="cuda", backend="nccl", devices=devices, wait=False)
             client.wait_group("ready", timeout=120)
             return client
@@ -87,3 +87,42 @@ def test_survivors_of_a_death_on_nccl_go_on_after_it_is_replaced(gpus):
     execution = agent.run("t = torch.ones(1, device=device)\ndist.all_reduce(t)\nprint(t.item())", timeout=60)
     assert agent.text(0, execution["id"]) == "2.0\n"
     assert agent.text(0, agent.run("print(kept)", [0])["id"]) == "40\n"
+
+
+def test_a_first_collective_that_hangs_is_freed_like_any_other(gpus):
+    agent = gpus(2)
+    for _ in range(2):  # after it, the communicators are new again
+        hung = agent.submit("kept = 42\nt = torch.ones(1, device=device)\ndist.all_reduce(t)\nprint(t.item())", [0])
+        agent.wait(lambda: agent.executions.get(hung, {}).get("verdict") is not None, timeout=30)
+        agent.request("interrupt", ranks=[0])
+        assert agent.ended(hung, timeout=20)["state"] == "interrupted"
+        assert agent.text(0, agent.run("print(kept)", [0], timeout=60)["id"]) == "42\n"
+
+
+TRAINING = (
+    "t = torch.ones(1 << 12, 1 << 12, device=device)\nprint('go', flush=True)\n"
+    "while True:\n    u = t @ t\n    dist.all_reduce(u)\n    u.sum().item()"
+)
+
+
+@pytest.mark.parametrize("interrupted", [[0], [0, 1]])
+def test_after_an_interrupt_of_healthy_training_the_group_is_whole(gpus, interrupted):
+    agent = gpus(2)
+    for _ in range(2):
+        trains = agent.submit(TRAINING, [0, 1])
+        agent.wait(lambda: "go" in agent.text(0, trains) and "go" in agent.text(1, trains), timeout=60)
+        agent.request("interrupt", ranks=interrupted)
+        assert agent.ended(trains, timeout=30)["state"] in ("interrupted", "error")
+        execution = agent.run("t = torch.ones(1, device=device)\ndist.all_reduce(t)\nprint(t.item())", timeout=60)
+        assert agent.text(0, execution["id"]) == "2.0\n"
+
+
+def test_a_rank_whose_device_context_is_lost_is_replaced(gpus):
+    agent = gpus(2)
+    lost = agent.submit("torch._assert_async(torch.zeros(1, device=device))\ntorch.cuda.synchronize()", [1])
+    assert agent.ended(lost, timeout=60)["state"] == "error"
+    assert "device context is lost" in agent.text(1, lost, "stderr")
+    agent.request("replace", timeout=120)
+    agent.wait_group("ready", timeout=120)
+    execution = agent.run("t = torch.ones(1, device=device)\ndist.all_reduce(t)\nprint(t.item())", timeout=60)
+    assert agent.text(1, execution["id"]) == "2.0\n"
