@@ -222,7 +222,7 @@ test('variables', async ({ page, request }) => {
   await lab.execute(page, 'jupyter-dist:open-variables');
   const panel = page.locator('.jpd-Variables');
   await panel.getByRole('button', { name: 'Compare model between ranks' }).click();
-  await expect(panel.getByRole('table', { name: 'Tensors of model that differ' })).toBeVisible();
+  await expect(panel.getByRole('table', { name: 'Parts of model that differ' })).toBeVisible();
   await shoot(page, 'variables', panel);
 });
 

@@ -13,7 +13,8 @@ if rank == 1:
 steps = 100 + rank
 class Broken:
     def __repr__(self): raise SystemExit("it was called")
-broken, same = Broken(), 5`;
+broken, same = Broken(), 5
+partly = {'a': torch.ones(2), 'm': torch.empty(2, device='meta')}`;
 
 /** Runs until the file is there. */
 const untilFile = (path: string): string =>
@@ -50,11 +51,17 @@ test('finds a desynchronised model in two clicks', async ({ page, request }) => 
 
   const found = variable(page, 'model');
   await expect(found.getByRole('status')).toContainText('model: 1 of 4 tensors differs, 3 are equal.');
-  const row = found.getByRole('table', { name: 'Tensors of model that differ' }).getByRole('row').nth(1);
+  const row = found.getByRole('table', { name: 'Parts of model that differ' }).getByRole('row').nth(1);
   await expect(row).toContainText('2.bias');
   await expect(row).toContainText('1 of 2');
   await expect(row).toContainText(/rank [01]/);
   await page.getByRole('button', { name: 'Close the comparison of model' }).click();
+  // What is not compared is not called equal.
+  await panel(page).getByRole('button', { name: 'Compare partly between ranks' }).click();
+  await expect(variable(page, 'partly').getByRole('status')).toContainText('1 part was not compared.');
+  await expect(variable(page, 'partly').getByRole('list', { name: 'Parts of partly that were not compared' })).toContainText(
+    'm on ranks 0-1 was not compared: it is on the meta device, without numbers.'
+  );
   await expect(found.getByRole('status')).toHaveCount(0);
 });
 
