@@ -161,6 +161,18 @@ def test_a_restart_while_ranks_rejoin_opens_nothing_for_the_old_ranks():
         assert not group.may_begin
 
 
+def test_a_process_group_that_could_not_be_re_created_is_not_said_to_be_destroyed_by_a_rank():
+    group = formed()
+    assert group.requested(is_running=False).rejoin
+    assert "'reform'" in group.not_rejoined("a link was cut", is_whole=True).tell[0]
+    gone = [Rank(rank, process_group="none") for rank in (0, 1)]
+    (told,) = group.settle(gone, 2, is_running=False).tell
+    assert told.startswith("Ranks 0-1: the process group is gone, because it could not be re-created.")
+    group.requested(is_running=False)
+    group.rejoined(Revived(0, ()))
+    assert "destroyed" in group.settle(gone, 2, is_running=False).tell[0]
+
+
 EVENTS = {
     "close": lambda group: group.close(),
     "formed": lambda group: group.state == "closed" and group.formed(),

@@ -57,6 +57,7 @@ class ProcessGroup:
         self._broken = False
         self._interrupted = False  # a cell was interrupted, and may have left a collective half done
         self._left: list[int] = []  # ranks that had destroyed it at the last note
+        self._was_not_recreated = False  # ranks that have none did not destroy it
 
     @property
     def may_begin(self) -> bool:
@@ -75,7 +76,7 @@ class ProcessGroup:
     def formed(self) -> Todo:
         """Handle that all running ranks have joined."""
         self._broken = self._interrupted = False
-        self._left = []
+        self._left, self._was_not_recreated = [], False
         self._enter("open")
         return Todo(pump=True)
 
@@ -132,13 +133,15 @@ class ProcessGroup:
 
     def not_rejoined(self, reason: str, is_whole: bool) -> Todo:
         """Handle that ranks could not join: cells continue without collectives."""
-        hint = "Restart the group" if is_whole else "Replace the dead rank"
-        return self._go_on(f"The process group is broken and could not be re-created ({reason}). {hint}.")
+        hint = "Re-create it with 'reform', or restart the group" if is_whole else "Replace the dead rank"
+        todo = self._go_on(f"The process group is broken and could not be re-created ({reason}). {hint}.")
+        self._was_not_recreated = True
+        return todo
 
     def _go_on(self, text: str) -> Todo:
         if self.state != "rejoining":  # restarted or ended meanwhile: these ranks will not run cells
             return Todo()
-        self._left = []
+        self._left, self._was_not_recreated = [], False
         self._enter("open")
         return Todo((text,), pump=True)
 
@@ -146,7 +149,11 @@ class ProcessGroup:
         left = [member.rank for member in living if member.process_group == "none"]
         before, self._left = self._left, left
         if left and left != before:
-            who = f"Rank{'s' if len(left) > 1 else ''} {format_ranks(left)} destroyed the process group"
+            who = f"Rank{'s' if len(left) > 1 else ''} {format_ranks(left)}"
+            if self._was_not_recreated:
+                hint = "Re-create it with 'reform', or restart the group"
+                return (f"{who}: the process group is gone, because it could not be re-created. {hint}.",)
+            who += " destroyed the process group"
             hint = "Run torch.distributed.init_process_group() in a cell on all ranks, or re-create it with 'reform'"
             return (f"{who}: collectives fail. {hint}; all variables are kept.",)
         return ("All ranks are in the process group again.",) if before and not left else ()

@@ -128,6 +128,11 @@ class RankProcess:
         """Return the id of its process, on its own machine; None until it has one."""
         return None if self.born is None else self.born.pid
 
+    @property
+    def local_pid(self) -> int | None:
+        """Return the id of its process on this machine; None if it is on another one."""
+        return self.pid if self._link is None else None
+
     async def started(self, born: Born) -> None:
         """Start listening to the process."""
         self.born = born

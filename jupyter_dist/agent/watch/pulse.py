@@ -11,6 +11,7 @@ from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.system.processes import read_process
 from jupyter_dist.transport.frames import Header
 from jupyter_dist.transport.tasks import start_task
 
@@ -23,7 +24,6 @@ IDLE_AT_ONCE = 256  # of more idle ranks than these, a part is asked at a time
 IGNORED_SECONDS = 4.5
 KILL_HINT = "If it does not end by itself, kill this rank; the other ranks keep their variables."
 _COMPILES = "Compiles with torch.compile"
-SILENT = "Not responding: C code holds the GIL, or the process is stopped or swapping."
 
 
 # In a stack of the newest 50 frames one of these is there, from the first step of torch.compile to the last.
@@ -94,7 +94,7 @@ class Pulse:
             answer = await rank.request("stack" if execution_id else "ping", ANSWER_SECONDS)
         except JupyterDistError as err:
             if err.code == "timed_out" and rank.state in ("idle", "busy", "unresponsive"):
-                rank.set_state("unresponsive", self._with_interrupt(rank, SILENT))
+                rank.set_state("unresponsive", self._with_interrupt(rank, _silence(rank)))
             return
         if rank.state == "unresponsive":
             rank.set_state("busy" if rank.execution_id else "idle")
@@ -128,6 +128,17 @@ class Pulse:
             return does
         rank.ignores_interrupt = True
         return f"Interrupted {rank.interrupted_seconds:.0f} s ago; {does[0].lower()}{does[1:].rstrip('.')}. {KILL_HINT}"
+
+
+def _silence(rank: RankProcess) -> str:
+    """Return what is known of a rank that does not answer: the GIL cannot be seen from outside."""
+    pid = rank.local_pid
+    if pid is None:
+        return "Not responding: C code may hold the GIL, the process may be stopped, or the link to its node is slow."
+    found = read_process(pid)
+    if found is not None and found.state in "Tt":
+        return "Not responding: its process is stopped, by a signal or a debugger."
+    return "Not responding: C code may hold the GIL, or the machine is swapping."
 
 
 def _is_ignored(rank: RankProcess) -> bool:
