@@ -427,3 +427,20 @@ def test_who_asks_while_a_driver_is_read_waits_for_its_turn():
     first, shown, second = asyncio.run(main())
     assert first == second == {"cuda": {0: "0"}}
     assert shown["problems"] == []
+
+
+def test_where_no_thread_can_be_started_the_reason_is_named(monkeypatch):
+    """At the limit on processes; the error was a bare one of the server."""
+
+    def full(self):
+        raise RuntimeError("can't start new thread")
+
+    async def main():
+        reader = DeviceReader({"cuda": NvmlReader(nvml)})
+        with monkeypatch.context() as limit:
+            limit.setattr(threading.Thread, "start", full)
+            with pytest.raises(JupyterDistError, match="can't start new thread"):
+                await reader.usable()
+        assert len((await reader.usable("cuda"))["cuda"]) == 2
+
+    asyncio.run(main())

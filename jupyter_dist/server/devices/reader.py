@@ -88,13 +88,13 @@ class TimedSource:
         if before is not None and not before.done():
             message = f"The {self.label} devices cannot be read: the driver has not answered an earlier reading yet."
             raise JupyterDistError("timed_out", message, hint)
-        self._asked = future = _in_thread(ask)
         try:
+            self._asked = future = _in_thread(ask)
             return await within(self._seconds, asyncio.shield(asyncio.wrap_future(future)))
         except asyncio.TimeoutError as err:
             message = f"The {self.label} devices cannot be read: the driver did not answer within {self._seconds:g} s."
             raise JupyterDistError("timed_out", message, hint) from err
-        except Exception as err:  # of a vendor's library, or of another package's reader
+        except Exception as err:  # of a vendor's library, of another package's reader, or no more threads
             message = f"The {self.label} devices cannot be read: {type(err).__name__}: {str(err)[:200]}"
             raise JupyterDistError("bad_devices", message, hint) from err
 
