@@ -22,6 +22,7 @@ from .cells import CellRun, complain
 from .knowing import Knowing
 from .lines import KernelMagics
 from .session import KernelSession
+from .usage import Usage, local_pids
 from .wire import Request, Wire
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class RanksKernel:
         self._session = KernelSession(connection_file)
         self._magics = KernelMagics(self._session)
         self._knowing = Knowing(self._session, self._magics)
+        self._usage = Usage()
         self._waiting: deque[Request] = deque()
         self._has_work = asyncio.Event()
         self._ended = asyncio.Event()
@@ -243,6 +245,13 @@ class RanksKernel:
             await asyncio.sleep(PARENT_POLL_SECONDS)
             if os.getppid() != parent:
                 self._ended.set()
+
+    async def _on_usage_request(self, _: Request) -> dict[str, Any]:
+        return await in_thread(self._use)
+
+    def _use(self) -> dict[str, Any]:
+        group = self._session.group_if_any()
+        return self._usage.reply([] if group is None else local_pids(group.status()))
 
     # -- everything else ----------------------------------------------------------------------------
 
