@@ -67,3 +67,21 @@ def test_all_kinds_continue_after_an_error_on_one_rank(ranks):
         steps_are_right(ranks, number)
         interrupt(ranks, hang(ranks, f"if rank == 1: raise RuntimeError('a bug')\nstep({kind!r}, 100)"))
     steps_are_right(ranks, ROUNDS)
+
+
+def test_all_kinds_are_made_again_after_a_rank_was_replaced(ranks, tmp_path):
+    """What only living ranks use continues; what the killed one had a part of is made again, in the same group."""
+    run(ranks, "begin()\nof_all = [None] * 4\ndist.all_gather_object(of_all, undisturbed)")
+    for killed in (3, 2, 3):
+        steps_are_right(ranks, 0)
+        execution = hang(ranks, f"if rank != {killed}: dist.barrier()")
+        ranks.kill_rank(killed)
+        ranks.ended(execution)
+        ranks.wait_group("degraded")
+        ranks.request("replace")
+        ranks.wait_group("ready")
+        of_the_living = "print(step('ddp of a subgroup', 1) == undisturbed[1]['ddp of a subgroup'])"
+        assert run(ranks, of_the_living, [0, 1]) == ["True\n"] * 2
+        given = "given = [globals().get('of_all')]\ndist.broadcast_object_list(given, 0)\nof_all = given[0]"
+        run(ranks, f"{define(tmp_path)}\n{given}\nundisturbed = of_all[rank]\nbegin()")
+    steps_are_right(ranks, 0)

@@ -7,11 +7,13 @@ version lacks is left alone.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
@@ -26,6 +28,7 @@ def end_half_done_steps() -> list[str]:
     Returns:
         A sentence for each model for which that failed.
     """
+    _forget_meshes()
     failed: list[str] = []
     kinds: list[tuple[type, Callable[[Any], None]]] = [(DistributedDataParallel, _end_of_ddp)]
     kinds += [(state, _end_of_fsdp2) for state in _classes(_FSDP2_STATES, "FSDPState")]
@@ -49,6 +52,22 @@ def _classes(modules: tuple[str, ...], name: str) -> list[type]:
     """Return a class that has been imported, if it is in one of these modules."""
     found = [getattr(sys.modules.get(module), name, None) for module in modules]
     return list({kind for kind in found if isinstance(kind, type)})
+
+
+def _forget_meshes() -> None:
+    """Clear what DTensor remembers of operations: it finds it by equal meshes, and answers with the earlier one.
+
+    A rank that was replaced has no earlier mesh: when all ranks make theirs again, it would meet them in other groups.
+    """
+    tensor = sys.modules.get("torch.distributed.tensor")
+    if tensor is None:
+        return
+    with contextlib.suppress(AttributeError):  # another version
+        tensor.DTensor._op_dispatcher.sharding_propagator.propagate_op_sharding.cache_clear()
+    with contextlib.suppress(AttributeError):  # torch before 2.10 has no such cache
+        torch._C._clear_DTensor_sharding_propagator_cache()
+    with contextlib.suppress(AttributeError):
+        sys.modules["torch.distributed.tensor._redistribute"].clear_redistribute_planner_cache()
 
 
 def _end_of_ddp(model: Any) -> None:
