@@ -80,6 +80,7 @@ def test_all_kinds_are_made_again_after_a_rank_was_replaced(ranks, tmp_path):
         ranks.wait_group("degraded")
         ranks.request("replace")
         ranks.wait_group("ready")
+        assert "What was sharded over all ranks lacks its part" in ranks.group["note"]
         of_the_living = "print(step('ddp of a subgroup', 1) == undisturbed[1]['ddp of a subgroup'])"
         assert run(ranks, of_the_living, [0, 1]) == ["True\n"] * 2
         given = "given = [globals().get('of_all')]\ndist.broadcast_object_list(given, 0)\nof_all = given[0]"

@@ -24,4 +24,5 @@ async def start_fresh(start: Callable[[], Awaitable[None]], fresh: list[RankProc
         await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt
         why = err.message if isinstance(err, JupyterDistError) else f"{err!r:.300}"
         return f"Rank {numbers} could not be replaced: {why}"
-    return f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs."
+    shards = "What was sharded over all ranks lacks its part: make it again on all ranks, and load a checkpoint."
+    return f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs. {shards}"
