@@ -58,6 +58,8 @@ def main() -> int:
         is_good = is_good and run["result"] != "failed"
         if not options.quick:
             table.record(run)
+            if "compat" in rooms and run["result"] != "not run":
+                _note_internals(environments.python_of(combination))
         if options.torch and not options.keep:
             environments.remove(combination)
     return 0 if is_good else 1
@@ -122,6 +124,12 @@ def _outcome(suite: Any) -> dict[str, Any]:
 def _versions(python: str) -> dict[str, Any]:
     done = subprocess.run([python, "-c", VERSIONS], capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
+
+
+def _note_internals(python: str) -> None:
+    """Note which private names this torch has, in docs/torch-internals.md."""
+    script = str(Path(__file__).with_name("internals.py"))
+    subprocess.run([python, script], cwd=environments.ROOT, check=True)
 
 
 def _not_run(combination: Combination, rooms: tuple[str, ...], reason: str) -> dict[str, Any]:
