@@ -130,6 +130,40 @@ def test_subgroups_are_recreated_under_the_same_objects_again_and_again(make_gro
     )
 
 
+DDP = """
+import torch.nn as nn
+torch.manual_seed(0)
+net = nn.parallel.DistributedDataParallel(nn.Linear(4, 1))
+def step():
+    net.zero_grad()
+    net(torch.full((2, 4), 1.0 + rank)).sum().backward()
+    return net.module.weight.grad.sum().item()
+print(step())
+"""
+# As a backend or a version of torch that is another one than those that were seen would.
+OTHERS = {
+    "refuses": """
+from jupyter_dist.rank.collectives.revival import compat
+def refuse(*arguments): raise RuntimeError("backend already registered")
+compat.move_backends = refuse
+""",
+    "lacks": "from jupyter_dist.rank.collectives.revival import compat\ncompat.can_keep = lambda: False",
+}
+
+
+@pytest.mark.parametrize("how", OTHERS)
+def test_where_objects_cannot_be_kept_the_default_group_and_ddp_continue(
+    make_group: MakeGroup, tmp_path: Path, how: str
+) -> None:
+    group = make_group(2)
+    before = run_all(group, DDP)
+    run_all(group, OTHERS[how])
+    for _ in range(2):
+        rejoin(group, tmp_path)
+        assert run_all(group, "print(step())") == before
+        assert run_all(group, "t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item())") == ["2.0\n"] * 2
+
+
 def test_the_search_for_models_runs_no_code_of_variables(make_group: MakeGroup, tmp_path: Path) -> None:
     group = make_group(2)
     run_all(group, "import os\nclass Ends:\n    __class__ = property(lambda self: os._exit(3))\nends = Ends()")

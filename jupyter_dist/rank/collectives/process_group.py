@@ -149,6 +149,7 @@ class Membership:
     def rejoin(self, store_path: str) -> Revived:
         """Leave the broken group and join a new one, with all process groups that any rank has."""
         kept = KeptGroups()
+        before = dist.group.WORLD if dist.is_initialized() else None
         if dist.is_initialized():
             self._close(kept)
         self.begin_cell()
@@ -160,7 +161,12 @@ class Membership:
             kept.put_back()
             raise
         flight.forget()
-        for sentence in models.end_half_done_steps():
+        if kept.failure is not None:
+            self._log(
+                "jupyter_dist: the process groups were re-created as other objects: subgroups and meshes must be made "
+                f"again. ({kept.failure:.300})\n"
+            )
+        for sentence in models.end_half_done_steps(before):
             self._log(f"jupyter_dist: {sentence}\n")
         return Revived(kept.num_subgroups, kept.left)
 

@@ -20,6 +20,7 @@ class KeptGroups:
     def __init__(self) -> None:
         self._before = compat.current() if compat.can_keep() else None
         self.num_subgroups = 0
+        self.failure: str | None = None  # why the objects of before have no connections
         self.left: list[str] = []  # process groups that ranks know under one name, and not alike
 
     def hide(self) -> bool:
@@ -51,11 +52,16 @@ class KeptGroups:
         said = [json.loads(_own(store).get(str(rank))) for rank in range(world_size)]
         wanted, self.left = _agreed([group for one in said for group in one["groups"]])
         fresh = {group.name: compat.create(group, connect) for group in wanted}
-        self.num_subgroups = len(wanted)
         now = compat.current()
         assert now is not None  # the default one has been created
-        count = max(now.num_named, *(one["count"] for one in said))
-        compat.restore(_merged(self._before, now, fresh)._replace(num_named=count))
+        now = now._replace(num_named=max(now.num_named, *(one["count"] for one in said)))
+        try:
+            compat.restore(_merged(self._before, now, fresh))
+            self.num_subgroups = len(wanted)
+        except Exception as err:  # of a backend or a version that differs: what was created is usable, as other objects
+            self.failure = f"{type(err).__name__}: {err}"
+            self.left = sorted(fresh)
+            compat.restore(now)
 
 
 def _own(store: dist.Store) -> dist.Store:

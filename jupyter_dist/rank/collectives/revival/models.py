@@ -22,8 +22,11 @@ _FSDP2_STATES = ("torch.distributed.fsdp._fully_shard._fsdp_state", "torch.distr
 _FSDP1 = ("torch.distributed.fsdp.fully_sharded_data_parallel",)
 
 
-def end_half_done_steps() -> list[str]:
+def end_half_done_steps(before: Any = None) -> list[str]:
     """Make the next step of every model of this process begin from its parameters.
+
+    Args:
+        before: the default process group of before; DDP models of it are moved to that of now, if it is another object.
 
     Returns:
         A sentence for each model for which that failed.
@@ -39,6 +42,7 @@ def end_half_done_steps() -> list[str]:
         for kind, end in kinds:
             if issubclass(type(value), kind):
                 try:
+                    _move(value, before)
                     end(value)
                 except Exception as err:  # of another version: the process group is whole, and users must know
                     why = f"{type(err).__name__}: {err}"
@@ -68,6 +72,12 @@ def _forget_meshes() -> None:
         torch._C._clear_DTensor_sharding_propagator_cache()
     with contextlib.suppress(AttributeError):
         sys.modules["torch.distributed.tensor._redistribute"].clear_redistribute_planner_cache()
+
+
+def _move(model: Any, before: Any) -> None:
+    world = dist.group.WORLD
+    if before is not None and before is not world and vars(model).get("process_group") is before:
+        model.process_group = world
 
 
 def _end_of_ddp(model: Any) -> None:
