@@ -65,8 +65,9 @@ class Accelerator:
     reader: str | None = None  # module:class of its device reader in the server
     # A library of its driver, a function that counts devices and starts nothing, and what it returns before a start.
     driver: tuple[str, str, int] | None = None
-    # What its runtime says when a process has lost its device: from then on, every call fails alike.
-    lost_signs: tuple[str, ...] = ()
+    # What its runtime, or the library of its collectives, says when a process has lost its device: from then on, every
+    # call fails alike.
+    lost_signs: tuple[re.Pattern[str], ...] = ()
 
     @property
     def has_devices(self) -> bool:
@@ -75,7 +76,7 @@ class Accelerator:
 
 
 # Of cudaGetErrorString, and HIP's are the same words.
-_LOST = (
+_LOST_WORDS = (
     "device-side assert triggered",
     "an illegal memory access was encountered",
     "an illegal instruction was encountered",
@@ -90,6 +91,7 @@ _LOST = (
     "Invalid access of peer GPU memory over nvlink or a hardware error",
     "GPU is lost",
 )
+_LOST = "|".join(map(re.escape, _LOST_WORDS))
 
 CPU = Accelerator("cpu", "CPU", "cpu", ("gloo",), None, None)
 
@@ -107,7 +109,8 @@ _ROWS = (
         zygote_environment={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
         reader="jupyter_dist.server.devices.nvml:NvmlReader",
         driver=("libcuda.so.1", "cuDeviceGetCount", 3),
-        lost_signs=tuple(f"CUDA error: {sign}" for sign in _LOST),
+        # torch's own words, and those that it quotes of NCCL: with the error's number in later versions.
+        lost_signs=(re.compile(f"CUDA error: ({_LOST})"), re.compile(rf"Cuda failure (\d+ )?'({_LOST})")),
     ),
     # torch for ROCm keeps the names cuda and nccl; only the driver's own differ. Not run on a device yet.
     Accelerator(
@@ -119,7 +122,7 @@ _ROWS = (
         visible_devices="HIP_VISIBLE_DEVICES",
         hide={"HIP_VISIBLE_DEVICES": "-1"},
         reader="jupyter_dist.server.devices.amdsmi:AmdSmiReader",
-        lost_signs=tuple(f"HIP error: {sign}" for sign in _LOST),
+        lost_signs=(re.compile(f"HIP error: ({_LOST})"), re.compile(rf"HIP failure (\d+ )?'({_LOST})")),
     ),
     # Not run on a device yet. xccl needs torch 2.8.
     Accelerator(

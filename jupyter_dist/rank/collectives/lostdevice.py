@@ -32,4 +32,4 @@ def _says_so(error: BaseException) -> bool:
         text = str(error)
     except Exception:
         return False
-    return step is not None and origin.is_raised_by_call(step) and any(sign in text for sign in _SIGNS)
+    return step is not None and origin.is_raised_by_call(step) and any(sign.search(text) for sign in _SIGNS)
