@@ -181,6 +181,7 @@ class Rank:
         self._runner.surroundings = self._side.surroundings = surroundings = Surroundings()
         self._runner.context = contextvars.copy_context()
         self._shell.memory = self._runner.memory
+        self._shell.outbox = self._outbox
         self._shell.restore = surroundings.restore
         descriptors.protect()
 

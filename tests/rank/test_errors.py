@@ -215,3 +215,60 @@ def test_an_error_with_a_name_that_cannot_be_sent_ends_its_cell(shared: RankClie
     assert (result.reply["ename"][:1], result.reply["evalue"]) == ("B", "why")
     assert len(result.reply["ename"]) < 1000
     assert result.error["ename"] == result.reply["ename"]
+
+
+# As torch words them (c10::Error::what), without symbols and with them; the addresses are those of one run.
+FRAMES = (
+    "Exception raised from c10_cuda_check_implementation at /c10/cuda/CUDAException.cpp:44 (most recent call first):"
+    "\nframe #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x96 (0x7f03ad6b9446 in /usr/lib/libc10.so)"
+    "\n<omitting python frames>"
+    "\nframe #27: __libc_start_main + 0x85 (0x7f7bf7e45305 in /lib/libc.so.6)"
+)
+OF_SYMBOLS = (
+    "Exception raised from _assert_async_msg_cpu at /aten/src/ATen/native/TensorCompare.cpp:496 (most recent call first):"
+    "\nC++ CapturedTraceback:\n#4 ?? from /torch/lib/libc10.so:700674"
+    "\n#9 at::_ops::_assert_async_msg::call(at::Tensor const&, std::basic_string_view<char, std::char_traits<char> >)"
+    " from /torch/lib/libtorch_cpu.so:46868061\n#22 _start from /bin/python3.11:4224"
+)
+BEFORE = "CUDA error: no kernel image is available\nCompile with `TORCH_USE_CUDA_DSA`.\n\n"
+AFTER = "\nThis may mean that rank 0 has ended."
+IN_LOG = "C++ frames: in the rank's log"
+
+
+def of_cpp(kind: str = "torch.distributed.DistBackendError") -> str:
+    """A cell in which C code raises an error with this `text`, and another one comes from it."""
+    raises = f"ctypes.pythonapi.PyErr_SetString(ctypes.py_object({kind}), text.encode())"
+    return f"import ctypes, torch\ntry:\n    {raises}\nexcept Exception as err:\n    raise ValueError('mine') from err"
+
+
+def test_cpp_frames_of_torch_are_in_the_log_and_its_sentences_in_the_cell(rank: RankClient) -> None:
+    for frames in (FRAMES, OF_SYMBOLS):
+        rank.run(f"text = {BEFORE + frames + AFTER!r}")
+        result = rank.run(of_cpp())
+        shown = plain(result)
+        assert f"{BEFORE}{IN_LOG}{AFTER}" in shown
+        assert "frame #" not in shown
+        assert result.reply["evalue"] == "mine"
+        assert result.text("stderr") == ""
+        log = b"".join(text for owner, _, text in rank.events if owner is None).decode()
+        cell = f"In [{result.reply['execution_id'][1:]}]"
+        assert f"{cell}: an error with its C++ frames:\n{BEFORE}{frames}{AFTER}\n" in log
+    alone = rank.run("torch._assert_async(torch.tensor(0), text)")
+    assert alone.reply["evalue"] == alone.error["evalue"] == f"{BEFORE}{IN_LOG}{AFTER}"
+    assert rank.run("import sys\nprint(str(sys.last_value) == text)").text() == "True\n"  # the exception has them
+    # Whoever sets this wants to see them.
+    shown = plain(rank.run(f"import os\nos.environ['TORCH_SHOW_CPP_STACKTRACES'] = '1'\n{of_cpp()}"))
+    assert f"{BEFORE}{OF_SYMBOLS}{AFTER}" in shown
+
+
+def test_what_only_looks_like_cpp_frames_is_the_users_own(shared: RankClient) -> None:
+    own = "class Own(RuntimeError): pass\n"
+    for text, code in (
+        (FRAMES, "raise RuntimeError(text)"),
+        (FRAMES, own + of_cpp("Own")),
+        ("frame #0: mine", of_cpp()),
+    ):
+        shared.run(f"text = {text!r}")
+        result = shared.run(code)
+        assert text in plain(result), code
+        assert IN_LOG not in plain(result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import bdb
 import contextlib
+import functools
 import os
 import sys
 import warnings
@@ -26,8 +27,9 @@ from jupyter_dist.rank.ipython import elsewhere, ipython_compat, tracebacks
 from jupyter_dist.rank.ipython.displays import Emit, RankDisplayHook, RankDisplayPublisher
 from jupyter_dist.rank.ipython.ipython_compat import CompatibleShell
 from jupyter_dist.rank.memory import Memory
+from jupyter_dist.rank.output.outbox import Outbox
 
-from . import scripts, shortage
+from . import cppframes, scripts, shortage
 from .interrupt import Interrupter
 from .torchlogs import TorchLogs
 
@@ -66,6 +68,7 @@ class RankShell(CompatibleShell):
     interrupter: Interrupter
     memory: Memory
     torch_logs: TorchLogs
+    outbox: Outbox  # set with it
     run_profiled: Callable[[str, str], None]  # runs a cell under torch's profiler (profiling/cell.py); set with them
 
     last_error: dict[str, Any] | None = None
@@ -274,10 +277,13 @@ class RankShell(CompatibleShell):
         if is_short:
             self.memory.use_reserve()
         shown = self.interrupter.explain(error, trace)
-        self.last_error = tracebacks.error_content(self, shown.error, shown.trace, bare)
+        whole = [] if self.outbox.in_child else cppframes.find(shown.error)  # a child cannot write the log
+        fold = functools.partial(cppframes.fold, whole)
+        self.last_error = tracebacks.error_content(self, shown.error, shown.trace, bare, fold)
         if not bare and self._is_shown_by_hook(shown.error, self.last_error["traceback"]):
-            self.last_error = tracebacks.error_content(self, shown.error, shown.trace, True)
+            self.last_error = tracebacks.error_content(self, shown.error, shown.trace, True, fold)
         self.emit("error", self.last_error)
+        self._log_whole(whole)
         if shown.note:
             sys.stderr.write(f"{shown.note}\n")
         if lostdevice.is_in(error):
@@ -286,6 +292,12 @@ class RankShell(CompatibleShell):
             # Where memory is short, the report may fail, too; the error has been shown.
             with contextlib.suppress(Exception):
                 sys.stderr.write(shortage.report(error, self.user_ns, self.user_ns_hidden, self.memory))
+
+    def _log_whole(self, messages: list[str]) -> None:
+        current = self.interrupter.current  # IPython's own number may be the next cell's already
+        cell = f"In [{current.execution_count}]: " if current is not None else ""
+        for message in messages:
+            self.outbox.log(f"jupyter_dist: {cell}an error with its C++ frames:\n{message}\n")
 
     def _is_shown_by_hook(self, error: BaseException, lines: list[str]) -> bool:
         """Have an error shown by what a library put in place of IPython's method (rich); return whether it was."""

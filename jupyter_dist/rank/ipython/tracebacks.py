@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -33,7 +33,13 @@ MACHINERY = (
 )
 
 
-def error_content(shell: Any, error: BaseException, trace: TracebackType | None, bare: bool) -> dict[str, Any]:
+def error_content(
+    shell: Any,
+    error: BaseException,
+    trace: TracebackType | None,
+    bare: bool,
+    fold: Callable[[str], str] = lambda text: text,
+) -> dict[str, Any]:
     """Return {ename, evalue, traceback}; never raises, even if the methods of the exception do.
 
     Args:
@@ -41,6 +47,7 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
         error: the exception.
         trace: its traceback.
         bare: leave the traceback out (the code did not even run, or SystemExit).
+        fold: leaves out of a text what is not to be shown.
     """
     ename = safe_name(error)
     try:
@@ -53,7 +60,7 @@ def error_content(shell: Any, error: BaseException, trace: TracebackType | None,
         lines = [f"{ename}: {safe_message(error)}"]
         with contextlib.suppress(BaseException):
             lines = [*traceback.format_tb(trace)[-MAX_FRAMES:], *lines]
-    return {"ename": ename, "evalue": safe_message(error), "traceback": _cut_lines(lines)}
+    return {"ename": ename, "evalue": fold(safe_message(error)), "traceback": _cut_lines([*map(fold, lines)])}
 
 
 def prepare(shell: Any) -> None:
