@@ -1,5 +1,7 @@
 """What holds the memory of real ranks, what cells added to it, and the report of a rank that is out of memory."""
 
+import re
+
 import pytest
 from waits import until
 
@@ -259,3 +261,16 @@ def test_a_rank_that_runs_a_cell_is_not_asked(fresh):
 def test_ranks_that_do_not_exist_are_an_error(fresh):
     with pytest.raises(JupyterDistError, match="There is no rank 7"):
         fresh.variables("7")
+
+
+def test_who_else_holds_memory_of_the_device_is_named(fresh):
+    said = (
+        "Process {os.getppid()} has 4.08 GiB memory in use. Including non-PyTorch memory, this process has 52.02 GiB "
+        "memory in use."
+    )
+    tried = "CUDA out of memory. Tried to allocate 25.96 GiB. "
+    code = f"import os\ntry:\n    raise torch.OutOfMemoryError(f'{tried}{said}')\n"
+    result = fresh.run(f"{code}except RuntimeError as err:\n    raise ValueError('training failed') from err", "0")
+    assert "Out of memory: 26.0 GiB more were asked for." in result.text
+    parent = fresh.run("os.getppid()", "0").values[0]
+    assert re.search(rf"hold memory on this device, too: \S+ \(pid {parent}\) 4\.08 GiB$", result.text)

@@ -1,11 +1,15 @@
 """What the report says on devices, from messages that torch wrote on them, and of which errors there is one."""
 
+import os
+
 import pytest
 import torch
 
+from jupyter_dist.rank.cells import neighbours
 from jupyter_dist.rank.cells.shortage import asked_bytes, find_shortage, lines_of
 from jupyter_dist.rank.cells.variables.holders import Held, Holder
 from jupyter_dist.rank.cells.variables.storages import Holding
+from jupyter_dist.system import processes
 
 GIB = 1 << 30
 # As torch 2.0, 2.1, 2.5 and 1.0 wrote them, on devices of 6 to 32 GiB; torch and numpy on CPU; older numpy.
@@ -62,3 +66,43 @@ def test_the_largest_that_shares_most_of_its_memory_is_freed_with_the_others():
     lines = list(lines_of(None, Held([net, pair], {own: GIB, shared: 9 * GIB, other: GIB}), counters, "cpu"))
     assert "  del net, pair  (10.0 GiB of net)" in lines
     assert "  del net  (1.00 GiB)" in lines
+
+
+# As torch 2.1 and later write it; the pids are put in.
+SHARED = (
+    "CUDA out of memory. Tried to allocate 25.96 GiB. GPU 4 has a total capacity of 79.18 GiB of which 23.04 GiB is "
+    "free. {}Of the allocated memory 45.89 GiB is allocated by PyTorch, and 3.01 GiB is reserved by PyTorch but "
+    "unallocated."
+)
+OWN_PART = "Including non-PyTorch memory, this process has 52.02 GiB memory in use. "
+NO_PID = (1 << 22) + 1  # more than Linux gives
+
+
+def of_process(pid, size):
+    return f"Process {pid} has {size} memory in use. "
+
+
+def test_who_else_is_on_the_device_is_read_from_torchs_message():
+    first, second = os.getpid(), os.getppid()
+    message = SHARED.format(
+        of_process(NO_PID, "1.50 GiB")
+        + of_process(first, "512.00 MiB")
+        + OWN_PART
+        + of_process(NO_PID + 1, "512.00 MiB")
+        + of_process(second, "4.08 GiB")
+    )
+    names = processes.name_of(first), processes.name_of(second)
+    assert neighbours.line(message) == (
+        f"Other processes hold memory on this device, too: {names[1]} (pid {second}) 4.08 GiB; {names[0]} (pid {first})"
+        " 512 MiB; 2 of other users, or gone by now, 2.00 GiB"
+    )
+    many = neighbours.line(SHARED.format(OWN_PART + of_process(first, "1.00 GiB") * 20))
+    assert many.count("pid") == neighbours.MAX_NAMED
+    assert many.endswith("; 12 more of this user 12.0 GiB")
+
+
+def test_nobody_is_named_where_pids_may_be_of_the_machine_or_there_are_none():
+    # Seen in a container: this process is in the list, by a pid that is not its own there.
+    assert neighbours.line(SHARED.format(of_process(os.getpid(), "14.52 GiB"))) is None
+    assert neighbours.line(SHARED.format(OWN_PART)) is None
+    assert neighbours.line("") is None

@@ -16,6 +16,8 @@ from jupyter_dist.rank.guard import origin
 from jupyter_dist.rank.ipython.tracebacks import safe_message
 from jupyter_dist.rank.memory import Memory
 
+from . import neighbours
+from .sizes import bytes_of, size_text
 from .variables import holders
 from .variables.holders import Held, Holder, Together
 from .variables.storages import Storage
@@ -33,7 +35,6 @@ _OF_ALLOCATOR = re.compile(
     r"\[enforce fail at \S*\] .*DefaultCPUAllocator: can't allocate memory|\w+ error: out of memory\b"
 )
 _ASKED = re.compile(r"(?:[Tt]ried to allocate|Unable to allocate) (?:([\d.]+) ([KMGTP]iB|bytes)|(\d+) bytes)")
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CLEAR_ERROR = "import sys; sys.last_value = sys.last_traceback = sys.last_exc = None"
 
 
@@ -56,16 +57,17 @@ def asked_bytes(message: str) -> int | None:
     if found is None:
         return None
     amount, unit, whole = found.groups()
-    return int(whole) if whole else int(float(amount) * 1024 ** _UNITS.index(unit))
+    return int(whole) if whole else bytes_of(amount, unit)
 
 
 def report(error: BaseException | None, namespace: dict[Any, Any], hidden: Iterable[str], memory: Memory) -> str:
     """Return the report as lines of text; without an error it is about another rank, which the kernel killed."""
+    message = safe_message(find_shortage(error) or error) if error is not None else ""
     with without_functions():
         held = holders.find(namespace, hidden, error or holders.last_error())
-        asked = asked_bytes(safe_message(error)) if error is not None else None
         head = OWN if error is not None else OF_ANOTHER
-        return "\n".join(lines_of(asked, held, memory.counters(), memory.device_type, head)) + "\n"
+        lines = lines_of(asked_bytes(message), held, memory.counters(), memory.device_type, head)
+        return "\n".join([*lines, *filter(None, [neighbours.line(message)])]) + "\n"
 
 
 def lines_of(
@@ -160,12 +162,3 @@ def _removal(holders: list[Holder]) -> str:
     others = ["%reset -f out"] if "result" in where else []
     others += [_CLEAR_ERROR] if "traceback" in where else []
     return " and ".join([*([f"del {names}"] if names else []), *others])
-
-
-def size_text(size: int) -> str:
-    """Return a size as torch writes it, with three digits, so that it is the same on ranks that are nearly alike."""
-    number, unit = float(size), 0
-    while number >= 999.5 and unit < len(_UNITS) - 1:
-        number, unit = number / 1024, unit + 1
-    digits = 0 if unit == 0 or number >= 99.95 else 1 if number >= 9.995 else 2
-    return f"{number:.{digits}f} {_UNITS[unit]}"
