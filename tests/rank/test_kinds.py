@@ -54,6 +54,15 @@ def test_what_a_dictionary_or_an_object_of_the_cells_holds_has_a_kind_too():
     assert kinds_of(names) == {"models[]": "ddp", "trainer.model": "ddp", "m": "model"}
 
 
+def test_no_property_or_comparison_of_the_cells_own_classes_runs():
+    def forbidden(*_):
+        raise Forbidden
+
+    own = type("Own", (), {"__module__": "__main__", "__dict__": property(forbidden)})()
+    odd = type("Odd", (), {"__module__": type("Module", (), {"__eq__": forbidden, "__hash__": None})()})()
+    assert kinds_of({"own": own, "odd": odd}) == {}
+
+
 def test_a_type_that_has_the_id_of_one_that_is_gone_is_looked_at_again():
     for _ in range(200):  # ids are used again at once
         passing = type("Passing", (DistributedDataParallel,), {})

@@ -9,6 +9,8 @@ from itertools import islice
 from typing import Any
 from weakref import ref
 
+from .variables.opening import attributes_of
+
 MAX_NAMES = 200
 MAX_HELD = 32
 MAX_NAME_CHARS = 200  # the header of a reply has them
@@ -47,24 +49,17 @@ def _held(name: str, value: Any) -> list[tuple[str, Any]]:
     """Return what a small dictionary, or an object of a class of the cells, holds, with the names to look for."""
     if type(value) is dict:
         return [(f"{name}[]", held) for held in list(value.values())[:MAX_HELD]] if len(value) <= MAX_HELD else []
-    if _get_module(type(value)) != "__main__":
+    module = _get_module(type(value))
+    if type(module) is not str or module != "__main__":
         return []
-    attributes = _attributes(value)
+    attributes = attributes_of(value) or {}
     return [(f"{name}.{key}", held) for key, held in list(attributes.items())[:MAX_HELD] if type(key) is str]
-
-
-def _attributes(value: Any) -> dict[Any, Any]:
-    try:
-        found = object.__getattribute__(value, "__dict__")
-    except AttributeError:  # it has slots
-        return {}
-    return found if type(found) is dict else {}
 
 
 def _kind(value: Any) -> str | None:
     kind = _learn(type(value))
     # Without buffers, the forward of DDP alone exchanges nothing.
-    return "model" if kind == "ddp" and _attributes(value).get("modules_buffers") else kind
+    return "model" if kind == "ddp" and (attributes_of(value) or {}).get("modules_buffers") else kind
 
 
 def _learn(cls: type) -> str | None:
