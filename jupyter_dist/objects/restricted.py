@@ -61,6 +61,7 @@ _NAMES: dict[str, frozenset[str]] = {
         "pandas.core.indexes.base": "_new_Index Index",
         "pandas.core.indexes.datetimes": "_new_DatetimeIndex DatetimeIndex",
         "pandas.core.indexes.period": "_new_PeriodIndex PeriodIndex",
+        "pyarrow.lib": "_restore_array type_for_alias py_buffer chunked_array",  # texts in data frames of pandas 3
         _OWN: "_storage _exception",
     }.items()
 }
@@ -174,7 +175,8 @@ def refusal(refused: RefusedError) -> JupyterDistError:
 def _allowed(module: str, name: str) -> Any:
     """Return a class, function or constant that a pickle may name."""
     if name in _NAMES.get(module, ()):
-        return _attribute(module, name)
+        found = _attribute(module, name)
+        return _checked_array if (module, name) == ("pyarrow.lib", "_restore_array") else found
     found = _safe_of_torch(module, name)
     if found is not _MISSING or not name.isidentifier():
         return found
@@ -187,6 +189,13 @@ def _allowed(module: str, name: str) -> Any:
             if isinstance(value, type) and issubclass(value, _attribute(home, base)):
                 return value
     return _MISSING
+
+
+def _checked_array(data: Any) -> Any:
+    """Make an array of Arrow, which takes offsets from the sender, and compare them with the memory that there is."""
+    array = sys.modules["pyarrow"].lib._restore_array(data)
+    array.validate(full=True)
+    return array
 
 
 def _is_argument_only(found: Any) -> bool:

@@ -204,3 +204,18 @@ def test_a_class_that_the_user_has_allowed_in_torch_is_allowed_here(tmp_path):
         assert sent(tmp_path / "x", Config(0.5)) == Config(0.5)
     with pytest.raises(JupyterDistError, match=r"test_restricted\.Config, which could run code here"):
         sent(tmp_path / "x", Config(0.5))
+
+
+def test_an_array_of_arrow_that_would_read_beyond_its_memory_is_refused(tmp_path):
+    """pandas 3 has texts in them; their offsets come from the sender."""
+    import pyarrow
+
+    offsets = pyarrow.py_buffer(struct.pack("3i", 0, 1, 1 << 30))
+
+    class Forged:
+        def __reduce__(self):
+            array = (pyarrow.string(), 2, 0, 0, [None, offsets, pyarrow.py_buffer(b"ab")], [], None)
+            return pyarrow.lib._restore_array, (array,)
+
+    with pytest.raises(JupyterDistError, match=r"(?i)array|offset"):
+        forged(tmp_path / "x", pickle.dumps({"x": Forged()}, 5))

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
+
+import pytest
 
 from jupyter_dist.rank.frameworks.hook import FIXES
+from jupyter_dist.rank.frameworks.torch import _differences as differences
 
 
 def python(code, *path):
@@ -81,3 +85,11 @@ def test_every_fix_names_a_version_and_says_what_it_does():
         for fix in fixes:
             assert fix.seen_with[0].isdigit(), module
             assert fix.apply.__doc__, module
+
+
+@pytest.mark.parametrize("asked", ["nccl", "gloo", "cpu:gloo,cuda:nccl", "cuda:nccl", None])
+def test_a_backend_that_is_there_for_its_devices_is_no_difference(asked):
+    """Ranks on devices join with gloo for tensors on the CPU; scripts ask for nccl."""
+    group = SimpleNamespace(get_backend=lambda: "cpu:gloo,cuda:nccl", get_world_size=lambda: 2, get_rank=lambda: 0)
+    assert differences(group, {"backend": asked}) == []
+    assert differences(group, {"backend": "mpi"}) == ["backend='cpu:gloo,cuda:nccl'"]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
-
-from jupyter_dist.rank.frameworks.torch import _differences as differences
 
 NET = """
 import torch.nn as nn
@@ -20,14 +16,6 @@ for _ in range(2):
     loss.backward()
     optimizer.step()
 """
-
-
-@pytest.mark.parametrize("asked", ["nccl", "gloo", "cpu:gloo,cuda:nccl", "cuda:nccl", None])
-def test_a_backend_that_is_there_for_its_devices_is_no_difference(asked):
-    """Ranks on devices join with gloo for tensors on the CPU; scripts ask for nccl."""
-    group = SimpleNamespace(get_backend=lambda: "cpu:gloo,cuda:nccl", get_world_size=lambda: 2, get_rank=lambda: 0)
-    assert differences(group, {"backend": asked}) == []
-    assert differences(group, {"backend": "mpi"}) == ["backend='cpu:gloo,cuda:nccl'"]
 
 
 @pytest.fixture(autouse=True)

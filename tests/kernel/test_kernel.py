@@ -40,18 +40,6 @@ world_size * 10
 """
 
 
-def test_usage_is_that_of_the_ranks(group, kernel):
-    """jupyter-resource-usage asks each kernel, and waits for its answer."""
-    kernel.run("x = 1")
-    client = kernel.client
-    client.control_channel.send(client.session.msg("usage_request"))
-    usage = client.get_control_msg(timeout=PATIENCE)["content"]
-    ranks = sum(sample["resident_bytes"] for sample in group.memory()["ranks"])
-    assert usage["kernel_memory"] > ranks / 2
-    assert usage["cpu_count"] >= 1
-    assert usage["host_virtual_memory"]["total"] > usage["kernel_memory"]
-
-
 def test_nbclient_runs_a_notebook_with_streams_displays_results_and_a_choice_of_ranks(group):
     made = notebook(FIRST, "%%rank [1]\nmine = rank", "1 / 0 if rank == 1 else None", "rank + 7")
     made.cells[2].metadata.tags = ["raises-exception"]
@@ -359,3 +347,15 @@ def test_a_request_that_is_not_sound_does_not_end_the_kernel(kernel):
     for kind in ("execute_request", "inspect_request", "comm_open", "no_such_request"):
         client.shell_channel.send(client.session.msg(kind, {}))
     assert kernel.run("1").status == "ok"
+
+
+def test_usage_is_that_of_the_ranks(group, kernel):
+    """jupyter-resource-usage asks each kernel, and waits for its answer."""
+    kernel.run("x = 1")
+    client = kernel.client
+    client.control_channel.send(client.session.msg("usage_request"))
+    usage = client.get_control_msg(timeout=PATIENCE)["content"]
+    ranks = sum(sample["resident_bytes"] for sample in group.memory()["ranks"])
+    assert usage["kernel_memory"] > ranks / 2
+    assert usage["cpu_count"] >= 1
+    assert usage["host_virtual_memory"]["total"] > usage["kernel_memory"]

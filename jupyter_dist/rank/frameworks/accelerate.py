@@ -46,6 +46,7 @@ def take_timeout(context: RankContext, state: Any) -> None:
         context.take_timeout(timeout)
 
     before(state.PartialState, "__init__", take)
+    before(state.AcceleratorState, "__init__", take)  # which makes no other PartialState where there is one
 
 
 def launch_in_place(context: RankContext, launchers: Any) -> None:
