@@ -12,6 +12,7 @@ import pickle
 import sys
 import types
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -81,6 +82,7 @@ _KINDS = (
     ("pandas.core.dtypes.dtypes", "pandas.api.extensions", "ExtensionDtype"),
 )
 _OF_TORCH = ("dtype", "layout", "memory_format", "qscheme")  # whose values are globals of torch
+_ARROW = ("pyarrow.lib", "_restore_array")
 _MISSING = object()
 
 
@@ -176,7 +178,7 @@ def _allowed(module: str, name: str) -> Any:
     """Return a class, function or constant that a pickle may name."""
     if name in _NAMES.get(module, ()):
         found = _attribute(module, name)
-        return _checked_array if (module, name) == ("pyarrow.lib", "_restore_array") else found
+        return partial(_checked_array, found) if (module, name) == _ARROW else found
     found = _safe_of_torch(module, name)
     if found is not _MISSING or not name.isidentifier():
         return found
@@ -191,9 +193,9 @@ def _allowed(module: str, name: str) -> Any:
     return _MISSING
 
 
-def _checked_array(data: Any) -> Any:
+def _checked_array(restore: Callable[[Any], Any], data: Any) -> Any:
     """Make an array of Arrow, which takes offsets from the sender, and compare them with the memory that there is."""
-    array = sys.modules["pyarrow"].lib._restore_array(data)
+    array = restore(data)
     array.validate(full=True)
     return array
 
