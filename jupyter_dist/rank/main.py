@@ -37,7 +37,7 @@ from jupyter_dist.rank.output.track import track
 from jupyter_dist.rank.output.wire import Wire
 from jupyter_dist.transport.frames import Header
 
-from .collectives import captures, peers, process_group, storewaits, torch_compat, torch_recorders, waits
+from .collectives import captures, peers, process_group, storewaits, tcpstores, torch_compat, torch_recorders, waits
 from .control import Control
 from .frameworks.hook import ImportHook
 from .frameworks.meeting import Meeting
@@ -99,6 +99,7 @@ class Rank:
         self._outbox.safe_point = self._interrupter.safe_point
         waits.install(self._membership.was_broken, self._leave_collective)
         storewaits.install()
+        tcpstores.install()
         peers.install()
         self._streams = Streams(self._outbox, self._interrupter.safe_point)
         self._stdin = Stdin(self._outbox, self._streams, self._interrupter)

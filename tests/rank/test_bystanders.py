@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -153,6 +154,12 @@ STORES = {
     "tcp": "dist.TCPStore('127.0.0.1', 0, 1, is_master=True).wait(['never'])",
     "the group's": "dist.distributed_c10d._get_default_store().get('never')",
 }
+# The port is free again each time.
+CONSTRUCTORS = {
+    "waits for a worker": "dist.TCPStore('127.0.0.1', {port}, 2, is_master=True)",
+    "waits for a worker again": "dist.TCPStore('127.0.0.1', {port}, 2, is_master=True)",
+    "does not find its server": "dist.TCPStore('127.0.0.1', {other}, 2, is_master=False)",
+}
 TIMEOUTS = """
 from datetime import timedelta
 for store in (dist.HashStore(), dist.FileStore('{}/limited', 2), dist.TCPStore('127.0.0.1', 0, 1, is_master=True)):
@@ -173,6 +180,35 @@ def test_an_interrupt_ends_a_wait_for_a_key_of_any_store(group: list[RankClient]
         result = group[0].result(execution_id, 60)
         assert (result.status, result.reply["process_group"]) == ("interrupted", "ok")
     assert group[0].run(TIMEOUTS.format(tmp_path)).text() == "wait timeout True\nb'v'\n" * 3
+    assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
+
+
+def is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_an_interrupt_ends_the_constructor_of_a_store(group: list[RankClient]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as nobody:
+        ports = {"port": taken.getsockname()[1], "other": nobody.getsockname()[1]}
+    for code in CONSTRUCTORS.values():
+        execution_id = group[0].start(f"kept = 1\nprint('constructs')\n{code.format(**ports)}")
+        group[0].wait_text("constructs")
+        group[0].interrupt(execution_id)
+        result = group[0].result(execution_id, 60)
+        assert (result.status, result.reply["process_group"]) == ("interrupted", "ok"), (
+            code,
+            result.reply,
+            result.text(),
+        )
+        until(lambda: is_free(ports["port"]), lambda: code)
+    server = f"store = dist.TCPStore('127.0.0.1', {ports['port']}, 1, is_master=True)\nstore.set('a', 'b')\nprint(store.get('a'), kept)"
+    assert group[0].run(server).text() == "b'b' 1\n"
+    late = "from datetime import timedelta\ntry: dist.TCPStore('127.0.0.1', 0, 2, is_master=True, timeout=timedelta(seconds=1))\nexcept dist.DistError as err: print(str(err) != '')"
+    assert group[0].run(late).text() == "True\n"
     assert run_all(group, "check()\ndist.barrier()") == ["whole\n"] * 2
 
 

@@ -144,7 +144,7 @@ def test_modules_are_guarded_by_what_they_say_and_not_by_their_place(rank: RankC
     text = rank.run(code).text()
     says_so = (
         "accelerate calls comms context debuggers farfiles fastai fix groups hook lightning linkstore meeting peers scripts shell"
-        " spawning stdin storewaits torch track waits"
+        " spawning stdin storewaits tcpstores torch track waits"
     )
     assert text == f"{says_so}\nTrue\n"
 

@@ -387,6 +387,11 @@ def replace_store_waits(wait: Wrap, get: Wrap) -> None:
     store_class.wait, store_class.get = wait(store_class.wait), get(store_class.get)
 
 
+def replace_init(kind: Any, make: Wrap) -> None:
+    """Replace the constructor of a class of torch's by what `make` returns for the original one."""
+    kind.__init__ = make(kind.__init__)
+
+
 def replace_wait(make: Callable[[Callable[..., bool]], Callable[..., bool]]) -> None:
     """Replace `Work.wait` by what `make` returns for the original method."""
     work_class: Any = bindings.Work

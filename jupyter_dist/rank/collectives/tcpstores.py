@@ -1,0 +1,99 @@
+"""Lets an interrupt end the constructor of a TCPStore, which waits in C++ for workers or a server, for minutes.
+
+It runs in a thread, which the main thread waits for. After an interrupt its connections are closed: it ends, and its
+port is free again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from jupyter_dist.rank.guard.own import os, socket, threading
+
+from . import torch_compat
+
+INTERRUPTIBLE = True  # cells wait below these functions
+
+_LOOK_SECONDS = 0.05
+_END_SECONDS = 1.0
+
+
+def install() -> None:
+    """Make constructors of TCPStores end at an interrupt, in the main thread of this process."""
+    torch_compat.replace_init(torch_compat.tcp_store_class(), _interruptible)
+
+
+class _Construction(threading.Thread):
+    """Constructs a store, beside a thread that closes its connections if it is unwanted: signals reach neither."""
+
+    def __init__(self, construct: Callable[[], None]) -> None:
+        super().__init__(name="construct a TCPStore", daemon=True)
+        self._construct = construct
+        self._before = _sockets()
+        self.is_unwanted = False
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        threading.Thread(target=self._watch, name="end a TCPStore", daemon=True).start()
+        try:
+            self._construct()
+        except BaseException as err:  # raised in the main thread
+            self.error = err
+
+    def _watch(self) -> None:
+        # It may not have connected yet. A client that does not find its server ends at its own timeout.
+        while self.is_alive():
+            self.join(_LOOK_SECONDS)
+            if self.is_unwanted:
+                _close(_sockets() - self._before)
+
+
+def _interruptible(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def construct(store: Any, *args: Any, **kwargs: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            init(store, *args, **kwargs)
+            return
+        construction = _Construction(functools.partial(init, store, *args, **kwargs))
+        try:
+            construction.start()
+            while construction.is_alive():
+                construction.join(_LOOK_SECONDS)
+        except BaseException:
+            construction.is_unwanted = True
+            construction.join(_END_SECONDS)
+            raise
+        if construction.error is not None:
+            raise construction.error
+
+    return construct
+
+
+def _sockets() -> set[tuple[int, str]]:
+    """Return the sockets of this process, by descriptor and inode."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            target = os.readlink(f"/proc/self/fd/{name}")
+            if target.startswith("socket:"):
+                found.add((int(name), target))
+    return found
+
+
+def _close(sockets: set[tuple[int, str]]) -> None:
+    """Shut down the connections among new sockets that lead to a server among them."""
+    opened = []
+    for fd, _ in sockets:
+        with contextlib.suppress(OSError):
+            opened.append(socket.socket(fileno=os.dup(fd)))
+    internet = [each for each in opened if each.family in (socket.AF_INET, socket.AF_INET6)]
+    ports = {each.getsockname()[1] for each in internet if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)}
+    for each in internet:
+        with contextlib.suppress(OSError):
+            if each.getpeername()[1] in ports:
+                each.shutdown(socket.SHUT_RDWR)
+    for each in opened:
+        each.close()
