@@ -29,6 +29,8 @@ c.Spawner.args = [  # noqa: F821
     # A server that has opened a shared document does not end at the hub's SIGINT: a thread of its store waits.
     "--ServerApp.jpserver_extensions=jupyter_server_ydoc=False",
     "--LabApp.expose_app_in_browser=True",
+    # The hub's SIGINT ends the server without its extensions: what waits for the next start would stay for its lease.
+    "--DistApp.warm_environment=False",
 ]
 c.Spawner.http_timeout = c.Spawner.start_timeout = 120  # noqa: F821
 # Without the server's part of jupyter-collaboration its frontend waits forever for the notebook. The config folder of the
