@@ -37,7 +37,8 @@ class _Construction(threading.Thread):
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        threading.Thread(target=self._watch, name="end a TCPStore", daemon=True).start()
+        with contextlib.suppress(RuntimeError):  # no thread can be started: then it ends at its own timeout
+            threading.Thread(target=self._watch, name="end a TCPStore", daemon=True).start()
         try:
             self._construct()
         except BaseException as err:  # raised in the main thread
@@ -62,6 +63,10 @@ def _interruptible(init: Callable[..., None]) -> Callable[..., None]:
             construction.start()
             while construction.is_alive():
                 construction.join(_LOOK_SECONDS)
+        except RuntimeError:
+            if construction.ident is not None:
+                raise
+            init(store, *args, **kwargs)  # no thread can be started: the limit on processes
         except BaseException:
             construction.is_unwanted = True
             construction.join(_END_SECONDS)
