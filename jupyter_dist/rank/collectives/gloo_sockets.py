@@ -158,7 +158,7 @@ def _each_event_loop() -> Iterator[_EventLoop]:
                 yield _EventLoop(bool(fcntl.fcntl(int(name), fcntl.F_GETFD) & fcntl.FD_CLOEXEC), watched)
 
 
-def _duplicate(fd: int, inode: int | None = None) -> socket.socket | None:
+def duplicate(fd: int, inode: int | None = None) -> socket.socket | None:
     """Return a duplicate of a TCP socket, with this inode if one is given; None for anything else."""
     try:
         copy = os.dup(fd)
@@ -176,7 +176,7 @@ def _duplicate(fd: int, inode: int | None = None) -> socket.socket | None:
 
 
 def _is_listener(fd: int, inode: int) -> bool:
-    sock = _duplicate(fd, inode)
+    sock = duplicate(fd, inode)
     if sock is None:
         return False
     with sock:
@@ -184,7 +184,7 @@ def _is_listener(fd: int, inode: int) -> bool:
 
 
 def _is_established(fd: int, inode: int) -> bool:
-    sock = _duplicate(fd, inode)
+    sock = duplicate(fd, inode)
     if sock is None:
         return False
     with sock:
@@ -193,7 +193,7 @@ def _is_established(fd: int, inode: int) -> bool:
 
 def _connection(fd: int, inode: int | None = None) -> socket.socket | None:
     """Return a duplicate of a connected TCP socket; None for anything else."""
-    sock = _duplicate(fd, inode)
+    sock = duplicate(fd, inode)
     if sock is not None and not _ports(sock):
         sock.close()
         return None

@@ -13,7 +13,8 @@ from typing import Any
 
 from jupyter_dist.rank.guard.own import os, socket, threading
 
-from . import torch_compat
+from . import torch_compat, unhang
+from .gloo_sockets import duplicate
 
 INTERRUPTIBLE = True  # cells wait below these functions
 
@@ -77,28 +78,28 @@ def _interruptible(init: Callable[..., None]) -> Callable[..., None]:
     return construct
 
 
-def _sockets() -> set[tuple[int, str]]:
+def _sockets() -> set[tuple[int, int]]:
     """Return the sockets of this process, by descriptor and inode."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             target = os.readlink(f"/proc/self/fd/{name}")
             if target.startswith("socket:"):
-                found.add((int(name), target))
+                found.add((int(name), int(target[8:-1])))
     return found
 
 
-def _close(sockets: set[tuple[int, str]]) -> None:
+def _close(sockets: set[tuple[int, int]]) -> None:
     """Shut down the connections among new sockets that lead to a server among them."""
-    opened = []
-    for fd, _ in sockets:
-        with contextlib.suppress(OSError):
-            opened.append(socket.socket(fileno=os.dup(fd)))
-    internet = [each for each in opened if each.family in (socket.AF_INET, socket.AF_INET6)]
-    ports = {each.getsockname()[1] for each in internet if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)}
-    for each in internet:
-        with contextlib.suppress(OSError):
-            if each.getpeername()[1] in ports:
-                each.shutdown(socket.SHUT_RDWR)
-    for each in opened:
-        each.close()
+    opened = [sock for fd, inode in sockets if (sock := duplicate(fd, inode)) is not None]
+    ports = {sock.getsockname()[1] for sock in opened if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)}
+    unhang.break_connections(sock for sock in opened if _peer_port(sock) in ports)
+    for sock in opened:
+        sock.close()
+
+
+def _peer_port(sock: socket.socket) -> int | None:
+    try:
+        return int(sock.getpeername()[1])
+    except OSError:  # not connected
+        return None
