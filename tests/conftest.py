@@ -22,7 +22,7 @@ pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
 
 def pytest_addoption(parser):
-    """The long variants of docs/reliability.md."""
+    """The long variants of docs/reliability/figures.md."""
     group = parser.getgroup("jupyter_dist")
     group.addoption("--cycles", type=int, default=4, help="restarts in the leak test")
     group.addoption("--flood-lines", type=int, default=100_000, help="lines each of 2 ranks prints in the flood test")

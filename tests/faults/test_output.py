@@ -47,7 +47,7 @@ def flood_digest(rank: int, lines: int) -> str:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("world_size", [2, 8])
 def test_a_flood_is_byte_exact_and_costs_no_memory(make_agent, request, world_size):
-    """`--flood-lines 1000000` for the figure of docs/reliability.md; no page follows, so no rank waits."""
+    """`--flood-lines 1000000` for the figure of docs/reliability/figures.md; no page follows, so no rank waits."""
     lines = request.config.getoption("--flood-lines")
     if world_size > 2 and lines <= 100_000:
         lines //= 4  # short in CI
