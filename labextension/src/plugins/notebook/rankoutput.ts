@@ -18,6 +18,7 @@ import { RANKS_MIME } from '../../services/protocol';
 import { CommandIDs, IDistExecutions, IDistGroups, IDistOutputActions, IDistService, IOutputAction } from '../../tokens';
 import type { IDriftNoteOptions } from '../../widgets/rankoutput/header/driftnote';
 import { notesOf } from '../../widgets/rankoutput/header/ranknotes';
+import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
 import { PartRenderer } from '../../widgets/rankoutput/parts';
 import { RanksRenderer } from '../../widgets/rankoutput/renderer';
 import { RankWidgetView } from '../../widgets/rankoutput/widgetview';
@@ -50,11 +51,7 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
     void followSettings(settings, look);
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const waiting = new WaitingModel(groups, service);
-    const openLog = (group: string, rank: number): void => void app.commands.execute(CommandIDs.openLog, { group, rank });
-    const killRank = (group: string, rank: number | null): void => void app.commands.execute(CommandIDs.killRank, { group, rank });
-    const replace = (group: string): void => void app.commands.execute(CommandIDs.replace, { group });
-    const interrupt = (group: string, ranks: string): void => void service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason));
-    const extend = (group: string, execution: string, ranks: string): Promise<void> => service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason));
+    const acts = actsOf(app, service, trans);
     const drift = driftOf(app, service, groups, tracker);
     const add = (registry: IRenderMimeRegistry, context: NotebookPanel['context'] | null): void => {
       const widgets = spacesOf(service, registry, context, trans, () => app.hasPlugin(WIDGETS_ID));
@@ -70,19 +67,13 @@ export const rankOutputPlugin: JupyterFrontEndPlugin<IDistOutputActions> = {
               executions,
               actions,
               trans,
-              openLog,
               isConnected: () => groups.connected,
               waitsFor: execution => waiting.of(execution),
               notesOf: ({ id, group }) => notesOf(groups.find(group), id),
-              killRank,
               groups,
-              replace,
+              ...acts,
               ...drift,
-              interrupt,
-              extend,
-              condenses: () => look.condenses,
-              stacks: group => service.stacks(group),
-              answer: (group, execution, body) => service.answerInput(group, execution, body)
+              condenses: () => look.condenses
             })
         },
         10
@@ -110,6 +101,25 @@ function followRegistries(
   };
   tracker?.forEach(open);
   tracker?.widgetAdded.connect((_, panel) => open(panel), app);
+}
+
+/** What the buttons in a cell's output do. */
+function actsOf(
+  { commands }: JupyterFrontEnd,
+  service: IDistService,
+  trans: TranslationBundle
+): Pick<IRanksRendererOptions, 'openLog' | 'killRank' | 'replace' | 'interrupt' | 'extend' | 'stacks' | 'answer'> {
+  return {
+    openLog: (group, rank) => void commands.execute(CommandIDs.openLog, { group, rank }),
+    killRank: (group, rank) => void commands.execute(CommandIDs.killRank, { group, rank }),
+    replace: group => void commands.execute(CommandIDs.replace, { group }),
+    interrupt: (group, ranks) =>
+      void service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason)),
+    extend: (group, execution, ranks) =>
+      service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason)),
+    stacks: group => service.stacks(group),
+    answer: (group, execution, body) => service.answerInput(group, execution, body)
+  };
 }
 
 /** What a cell's header needs to say what ranks have missed. */

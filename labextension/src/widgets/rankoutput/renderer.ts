@@ -4,6 +4,7 @@
  */
 import { MimeModel } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { parseBundle } from '../../model/executions/parsebundle';
@@ -57,16 +58,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     });
     this._finder = new RankFinder({ trans: options.trans, onSelect: rank => this._select(rank) });
     this._summary = new SummaryLine(options.trans);
-    this._error = document.createElement('div');
-    this._error.className = 'jpd-Ranks-error';
-    this._error.hidden = true;
-    const header = new Widget();
-    header.addClass('jpd-Ranks-header');
-    const hint = document.createElement('div');
-    hint.className = 'jpd-Ranks-hint';
-    // Screen readers read the title of the tab.
-    hint.setAttribute('aria-hidden', 'true');
-    hint.textContent = foldedHint(options.trans);
+    this._error = createError();
     const kill = (rank: number | null): void => options.killRank(this._bundle!.group.id, rank);
     this._notes = new RankNotes({ trans: options.trans, kill });
     this._verdict = new VerdictCard({
@@ -91,11 +83,9 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     });
     const { _prefix: prefix, _content: content, _numbers: numbers } = this;
     this._panes = new Panes({ ...options, prefix, content, numbers, redraw: () => this._schedule() });
-    const { node: exact } = numbers;
-    header.node.append(this._tabs.node, this._finder.node, this._drift.node, ...this._summary.nodes, exact, this._rankButtons.node, this._actions.node, hint, this._verdict.node, this._notes.node);
     options.actions.changed.connect(this._schedule, this);
     options.missed.changed.connect(this._schedule, this);
-    this._content.addWidget(header);
+    this._content.addWidget(this._createHeader());
     this.node.append(this._prompts.node, this._error);
     options.executions.followed.connect(this._onFollowed, this);
   }
@@ -299,6 +289,24 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     return execution?.state === 'running' ? (execution.verdict ?? null) : null;
   }
 
+  private _createHeader(): Widget {
+    const header = new Widget();
+    header.addClass('jpd-Ranks-header');
+    header.node.append(
+      this._tabs.node,
+      this._finder.node,
+      this._drift.node,
+      ...this._summary.nodes,
+      this._numbers.node,
+      this._rankButtons.node,
+      this._actions.node,
+      createHint(this._options.trans),
+      this._verdict.node,
+      this._notes.node
+    );
+    return header;
+  }
+
   private _asking(): readonly IInputPrompt[] {
     const execution = this._followed?.execution;
     return execution?.state === 'running' ? (execution.asking ?? []) : [];
@@ -375,6 +383,23 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
   private _trusted = false;
   private _verdict: VerdictCard;
   private _widgets: WidgetFollower;
+}
+
+function createError(): HTMLElement {
+  const error = document.createElement('div');
+  error.className = 'jpd-Ranks-error';
+  error.hidden = true;
+  return error;
+}
+
+/** Explains the folded tab, below the tabs. */
+function createHint(trans: TranslationBundle): HTMLElement {
+  const hint = document.createElement('div');
+  hint.className = 'jpd-Ranks-hint';
+  // Screen readers read the title of the tab.
+  hint.setAttribute('aria-hidden', 'true');
+  hint.textContent = foldedHint(trans);
+  return hint;
 }
 
 function isTab(tab: TabId, { ranks }: IShown, hasCurves: boolean): boolean {

@@ -97,34 +97,9 @@ function Charts(props: IChartsProps): React.ReactElement {
   const lanesHost = useRef<HTMLDivElement>(null);
   const parts = useRef<{ lanes: Lanes; overview: Overview } | null>(null);
   useLayoutEffect(() => {
-    const range = () => now.current.range;
-    const full = () => now.current.full;
-    const onChoose = (chosen: IChoice): void => now.current.setChoice(chosen);
-    const lanes = new Lanes(lanesHost.current!, { model, range, line: () => now.current.line, scales: () => now.current.scales });
-    const overview = new Overview(overviewHost.current!, {
-      model,
-      range,
-      full,
-      onSelect: selected => onChoose({ seconds: selected.to - selected.from, to: selected.to })
-    });
-    const hands = new Hands(lanesHost.current!, {
-      model,
-      lanes,
-      full,
-      choice: () => now.current.choice,
-      place: () => now.current.place,
-      onChoose,
-      onPoint: at => now.current.setPlace(at),
-      onOpen: (rank, band) => now.current.onOpen(rank, band)
-    });
-    parts.current = { lanes, overview };
-    const themes = onThemeChange(() => [lanes, overview].forEach(part => part.rebuild()));
-    return () => {
-      themes.dispose();
-      hands.dispose();
-      lanes.dispose();
-      overview.dispose();
-    };
+    const drawn = draw(now, overviewHost.current!, lanesHost.current!);
+    parts.current = drawn;
+    return () => drawn.dispose();
   }, [model]);
   useLayoutEffect(() => {
     parts.current!.lanes.update();
@@ -147,6 +122,43 @@ function Charts(props: IChartsProps): React.ReactElement {
       />
     </>
   );
+}
+
+/** Draws what the props say at the time; a new model needs new canvases. */
+function draw(
+  now: React.MutableRefObject<IChartsProps>,
+  overviewHost: HTMLElement,
+  lanesHost: HTMLElement
+): { lanes: Lanes; overview: Overview; dispose(): void } {
+  const { model } = now.current;
+  const range = () => now.current.range;
+  const full = () => now.current.full;
+  const onChoose = (chosen: IChoice): void => now.current.setChoice(chosen);
+  const lanes = new Lanes(lanesHost, { model, range, line: () => now.current.line, scales: () => now.current.scales });
+  const overview = new Overview(overviewHost, {
+    model,
+    range,
+    full,
+    onSelect: selected => onChoose({ seconds: selected.to - selected.from, to: selected.to })
+  });
+  const hands = new Hands(lanesHost, {
+    model,
+    lanes,
+    full,
+    choice: () => now.current.choice,
+    place: () => now.current.place,
+    onChoose,
+    onPoint: at => now.current.setPlace(at),
+    onOpen: (rank, band) => now.current.onOpen(rank, band)
+  });
+  const themes = onThemeChange(() => [lanes, overview].forEach(part => part.rebuild()));
+  const dispose = (): void => {
+    themes.dispose();
+    hands.dispose();
+    lanes.dispose();
+    overview.dispose();
+  };
+  return { lanes, overview, dispose };
 }
 
 interface IToolsProps extends Pick<IViewProps, 'trans'> {
