@@ -28,11 +28,7 @@ const layerRules = LAYERS.map((layer, i) => ({
           ...(i < 2
             ? [
                 {
-                  group: [
-                    'react',
-                    '@lumino/widgets',
-                    '@jupyterlab/ui-components'
-                  ],
+                  group: ['react', '@lumino/widgets', '@jupyterlab/ui-components'],
                   message: `${layer} has no DOM.`
                 }
               ]
@@ -55,9 +51,7 @@ const layerRules = LAYERS.map((layer, i) => ({
 function strict(configs) {
   return configs.map(config => ({
     ...config,
-    rules: Object.fromEntries(
-      Object.keys(config.rules ?? {}).map(rule => [rule, 'error'])
-    )
+    rules: Object.fromEntries(Object.keys(config.rules ?? {}).map(rule => [rule, 'error']))
   }));
 }
 

@@ -13,14 +13,7 @@ export default defineConfig({
     server: {
       // JupyterLab's packages are ES modules that import CSS and JSON: let vite load them.
       deps: {
-        inline: [
-          /@jupyterlab/,
-          /@jupyter\//,
-          /@lumino/,
-          /@microsoft/,
-          /@rjsf/,
-          /@codemirror/
-        ]
+        inline: [/@jupyterlab/, /@jupyter\//, /@lumino/, /@microsoft/, /@rjsf/, /@codemirror/]
       }
     }
   }

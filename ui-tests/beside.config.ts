@@ -15,4 +15,9 @@ const hub = {
   gracefulShutdown: { signal: 'SIGTERM' as const, timeout: 60000 }
 };
 
-export default defineConfig({ ...base, testDir: './beside', testIgnore: 'nbmodel.spec.ts', webServer: [base.webServer, hub] });
+export default defineConfig({
+  ...base,
+  testDir: './beside',
+  testIgnore: 'nbmodel.spec.ts',
+  webServer: [base.webServer, hub]
+});

@@ -28,7 +28,10 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
   process.env.JUPYTER_RUNTIME_DIR = path.join(root, 'run');
   process.env.JUPYTER_CONFIG_DIR = path.join(root, 'config');
   const off = Object.entries(OTHERS).filter(([name]) => name !== process.env.JUPYTER_DIST_TEST_BESIDE);
-  configurePage(path.join(root, 'config'), off.flatMap(([, extensions]) => extensions));
+  configurePage(
+    path.join(root, 'config'),
+    off.flatMap(([, extensions]) => extensions)
+  );
   // The workers find there what this process has compiled of the tests.
   process.env.PWTEST_CACHE_DIR ??= path.join(os.tmpdir(), `playwright-transform-cache-${process.geteuid!()}`);
   // JupyterLab's test configuration makes folders of its own.
@@ -41,7 +44,9 @@ if (!process.env.JUPYTERLAB_GALATA_ROOT_DIR) {
 const headlessShell = '/usr/bin/chromium-headless-shell';
 process.env.CHROMIUM_WITH_WINDOWS ??= process.env.CHROMIUM ?? '/usr/bin/chromium';
 process.env.CHROMIUM ??=
-  fs.existsSync(headlessShell) && !process.argv.includes('--headed') ? headlessShell : process.env.CHROMIUM_WITH_WINDOWS;
+  fs.existsSync(headlessShell) && !process.argv.includes('--headed')
+    ? headlessShell
+    : process.env.CHROMIUM_WITH_WINDOWS;
 
 export default defineConfig({
   testDir: './tests',

@@ -18,11 +18,7 @@ import { profilesPlugin } from './plugins/notebook/profiles';
 import { rankKernelPlugin } from './plugins/notebook/rankkernel';
 import { rankOutputPlugin } from './plugins/notebook/rankoutput';
 import { rankPickerPlugin } from './plugins/notebook/rankpicker';
-import {
-  executionsPlugin,
-  groupsPlugin,
-  servicePlugin
-} from './plugins/services';
+import { executionsPlugin, groupsPlugin, servicePlugin } from './plugins/services';
 import { sessionDialogsPlugin } from './plugins/notebook/sessiondialogs';
 import { sidebarPlugin } from './plugins/shell/sidebar';
 import { statusPlugin } from './plugins/shell/statusbar';

@@ -3,22 +3,12 @@
  * interfaces, tokens, command ids.
  */
 import type { ICodeCellModel } from '@jupyterlab/cells';
-import type {
-  INotebookCellExecutor,
-  INotebookModel
-} from '@jupyterlab/notebook';
+import type { INotebookCellExecutor, INotebookModel } from '@jupyterlab/notebook';
 import { Token } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
-import type {
-  IErrorBody,
-  IExecution,
-  IGroup,
-  IRunRequest,
-  ISavedItem,
-  IViewItem
-} from './services/protocol';
+import type { IErrorBody, IExecution, IGroup, IRunRequest, ISavedItem, IViewItem } from './services/protocol';
 import type { Clock } from './model/format/clock';
 import type { IReadWanted, IWantedGroup } from './model/groups/wanted';
 import type { IService } from './services/service';

@@ -34,7 +34,10 @@ declare module '@jupyterlab/debugger' {
 
   /** What the panel calls files. */
   export interface IDebuggerDisplayRegistry {
-    register(provider: { canHandle(source: { path?: string }): boolean; getDisplayName(source: { path?: string }): string }): void;
+    register(provider: {
+      canHandle(source: { path?: string }): boolean;
+      getDisplayName(source: { path?: string }): string;
+    }): void;
   }
   export const IDebuggerDisplayRegistry: Token<IDebuggerDisplayRegistry>;
 }

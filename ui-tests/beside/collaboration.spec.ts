@@ -13,7 +13,10 @@ interface IWindow {
 }
 
 interface IYDoc {
-  on(event: 'update', slot: (update: unknown, origin: unknown, doc: unknown, transaction: { local: boolean }) => void): void;
+  on(
+    event: 'update',
+    slot: (update: unknown, origin: unknown, doc: unknown, transaction: { local: boolean }) => void
+  ): void;
 }
 
 /** A small square. */
@@ -116,7 +119,7 @@ test('two pages see a cell live, one writes it, and the other takes over when th
   await stop(second, 'stop-2');
   await expect(lab.cell(second, 1).summary).toContainText('2 ranks \u00b7 ok');
   await expect(lab.cell(third, 1).prompt).toHaveText(/^\[\d+\]:$/);
-  expect(await ownWrites(second) === 0).not.toBe(await ownWrites(third) === 0);
+  expect((await ownWrites(second)) === 0).not.toBe((await ownWrites(third)) === 0);
   // What is saved is what was seen: the server saves by itself.
   await expect
     .poll(() => JSON.stringify(lab.readNotebook('together.ipynb').cells[1].outputs))

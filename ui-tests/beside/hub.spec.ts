@@ -8,13 +8,25 @@ const USER = `${HUB}/user/tester`;
 const KERNEL = 'Python 3 (ipykernel)';
 
 test('in JupyterHub the page, its socket and the client of a kernel reach the ranks', async ({ page }) => {
-  const start = ['from jupyter_dist.client import Group', 'group = Group.start("hub", num_ranks=2, accelerator="cpu")', 'print(group.run("rank + 40").values)'];
+  const start = [
+    'from jupyter_dist.client import Group',
+    'group = Group.start("hub", num_ranks=2, accelerator="cpu")',
+    'print(group.run("rank + 40").values)'
+  ];
   const stop = ['group.shutdown()', 'print("gone")'];
   const onKernel = { jupyter_dist: { target: 'kernel' } };
-  lab.writeNotebook('hub.ipynb', [{ source: start.join('\n'), metadata: onKernel }, 'print("here", rank)', { source: stop.join('\n'), metadata: onKernel }], {
-    ...lab.onRanks('all', 'hub'),
-    kernelspec: { name: 'python3', display_name: KERNEL, language: 'python' }
-  });
+  lab.writeNotebook(
+    'hub.ipynb',
+    [
+      { source: start.join('\n'), metadata: onKernel },
+      'print("here", rank)',
+      { source: stop.join('\n'), metadata: onKernel }
+    ],
+    {
+      ...lab.onRanks('all', 'hub'),
+      kernelspec: { name: 'python3', display_name: KERNEL, language: 'python' }
+    }
+  );
   await page.goto(`${HUB}/hub/login?next=${encodeURIComponent('/some/prefix/hub/spawn')}`);
   await page.locator('input[name="username"]').fill('tester');
   await page.locator('input[name="password"]').fill('only-for-tests');

@@ -186,7 +186,10 @@ test('overview, error, figure, long output, panel, form', async ({ page, request
   await showSidebar(page);
   await runCell(page, 0, 'ok');
   const figure = await runCell(page, 1, 'ok');
-  await figure.tab(/^2\b|Rank 2/).first().click();
+  await figure
+    .tab(/^2\b|Rank 2/)
+    .first()
+    .click();
   const failed = await runCell(page, 2, 'error');
   await shoot(page, 'error', failed.node);
   await shoot(page, 'figure', figure.node);
@@ -202,7 +205,10 @@ test('overview, error, figure, long output, panel, form', async ({ page, request
   await shortenPaths(page);
   await shoot(page, 'start-form', page.locator('.jpd-Sidebar'));
   await page.keyboard.press('Escape');
-  await page.locator('.jp-WindowedPanel-outer').first().evaluate(node => node.scrollTo(0, 0));
+  await page
+    .locator('.jp-WindowedPanel-outer')
+    .first()
+    .evaluate(node => node.scrollTo(0, 0));
   await lab.cell(page, 0).editor.click();
   await page.keyboard.press('Escape');
   await page.waitForTimeout(2500);
@@ -312,7 +318,10 @@ test('start in one click: the launcher, and a cell whose group is not running', 
   await expect(tile).toBeVisible({ timeout: 60000 });
   await shoot(page, 'launcher', page.locator('.jp-Launcher-section').filter({ has: tile }));
   const start = { num_ranks: 8, environment: 'torch', env: { NCCL_DEBUG: 'INFO' } };
-  lab.writeNotebook('missing.ipynb', ['x = torch.ones(3, device=device) * rank', 'print(x)'], { jupyter_dist: { group: 'train', ranks: 'all', start }, ...PYTHON });
+  lab.writeNotebook('missing.ipynb', ['x = torch.ones(3, device=device) * rank', 'print(x)'], {
+    jupyter_dist: { group: 'train', ranks: 'all', start },
+    ...PYTHON
+  });
   await page.goto('/lab/tree/missing.ipynb?reset');
   await expect(page.getByLabel('Run cells on')).toBeVisible({ timeout: 60000 });
   const cell = lab.cell(page, 1);

@@ -30,8 +30,15 @@ function stop(name: string): void {
 
 /** The cell with this source, wherever it is now. */
 function find(page: Page, source: string): { node: Locator; prompt: Locator; summary: Locator; items: Locator } {
-  const node = page.locator('.jp-Notebook .jp-CodeCell').filter({ has: page.locator('.jp-InputArea-editor', { hasText: source }) });
-  return { node, prompt: node.locator('.jp-InputPrompt'), summary: node.locator('.jpd-Ranks-summary'), items: node.locator('.jpd-RankItem') };
+  const node = page
+    .locator('.jp-Notebook .jp-CodeCell')
+    .filter({ has: page.locator('.jp-InputArea-editor', { hasText: source }) });
+  return {
+    node,
+    prompt: node.locator('.jp-InputPrompt'),
+    summary: node.locator('.jpd-Ranks-summary'),
+    items: node.locator('.jpd-RankItem')
+  };
 }
 
 /** Open a notebook whose first cell ticks, and run it. */
@@ -124,7 +131,9 @@ test('a deleted running cell that is restored keeps running, and can be interrup
   await interrupt(page);
   await expect(summary).toContainText('interrupted');
   await expect(node).toContainText('KeyboardInterrupt');
-  await expect.poll(async () => (await savedCell(page, 'restored.ipynb', 0)).outputs[0].data[MIME].state).toBe('interrupted');
+  await expect
+    .poll(async () => (await savedCell(page, 'restored.ipynb', 0)).outputs[0].data[MIME].state)
+    .toBe('interrupted');
 });
 
 test('a cell that ended while it was deleted says so when it is restored', async ({ page }) => {
@@ -163,7 +172,9 @@ test('a copy of a running cell does not say forever that it runs', async ({ page
   stop('stop-copied');
   for (const index of [0, 1]) {
     await expect(summary.nth(index)).toContainText('2 ranks \u00b7 ok');
-    await expect.poll(async () => (await savedCell(page, 'copied.ipynb', index)).outputs[0].data[MIME].state).toBe('ok');
+    await expect
+      .poll(async () => (await savedCell(page, 'copied.ipynb', index)).outputs[0].data[MIME].state)
+      .toBe('ok');
   }
 });
 
@@ -183,7 +194,9 @@ test('a notebook that is renamed keeps its runs, also over a reload', async ({ p
   await expect(prompt).toHaveText('[*]:');
   await interrupt(page);
   await expect(summary).toContainText('interrupted');
-  await expect.poll(async () => (await savedCell(page, 'after.ipynb', 0)).outputs[0].data[MIME].state).toBe('interrupted');
+  await expect
+    .poll(async () => (await savedCell(page, 'after.ipynb', 0)).outputs[0].data[MIME].state)
+    .toBe('interrupted');
 });
 
 test('what was queued and cancelled says so', async ({ page }) => {
@@ -204,7 +217,9 @@ test('what was queued and cancelled says so', async ({ page }) => {
   }
 });
 
-test('a cell of a notebook in two views continues when one of them is closed, and the kernel cell after it runs', async ({ page }) => {
+test('a cell of a notebook in two views continues when one of them is closed, and the kernel cell after it runs', async ({
+  page
+}) => {
   const onKernel = { source: 'print("on the kernel")', metadata: { jupyter_dist: { target: 'kernel' } } };
   lab.writeNotebook('views.ipynb', [ticks('stop-views'), onKernel, 'print("after both")'], {
     ...lab.onRanks(),
@@ -237,7 +252,9 @@ test('a cell of a notebook in two views continues when one of them is closed, an
   await expect(third.node).toContainText('edited since');
 });
 
-test('a kernel cell that is moved while it runs: the rank cell after it waits for its end, and does not run if it fails', async ({ page }) => {
+test('a kernel cell that is moved while it runs: the rank cell after it waits for its end, and does not run if it fails', async ({
+  page
+}) => {
   for (const result of [0, 1]) {
     const [name, begun, go] = ['left', 'begun', 'go'].map(word => `${word}-${result}`);
     const waits = `while not os.path.exists(${JSON.stringify(lab.newPath(go))}):\n    time.sleep(0.05)`;
@@ -245,10 +262,14 @@ test('a kernel cell that is moved while it runs: the rank cell after it waits fo
       source: `import os, time\nopen(${JSON.stringify(lab.newPath(begun))}, "w").close()\n${waits}\n1 / ${result}`,
       metadata: { jupyter_dist: { target: 'kernel' } }
     };
-    lab.writeNotebook(`${name}.ipynb`, [onKernel, `import os; print("it has ended:", os.path.exists(${JSON.stringify(lab.rootPath(go))}))`], {
-      ...lab.onRanks(),
-      kernelspec: { name: 'python3', display_name: 'Python 3 (ipykernel)', language: 'python' }
-    });
+    lab.writeNotebook(
+      `${name}.ipynb`,
+      [onKernel, `import os; print("it has ended:", os.path.exists(${JSON.stringify(lab.rootPath(go))}))`],
+      {
+        ...lab.onRanks(),
+        kernelspec: { name: 'python3', display_name: 'Python 3 (ipykernel)', language: 'python' }
+      }
+    );
     await lab.openNotebook(page, `${name}.ipynb`);
     await expect(page.getByText('Python 3 (ipykernel) | Idle')).toBeVisible();
     await lab.execute(page, 'notebook:run-all-cells');

@@ -32,7 +32,9 @@ test('a training loop of two ranks', async ({ page }) => {
 
   await expect(train.node.locator('figure')).toHaveCount(3);
   await expect(loss.locator('figcaption')).toHaveText('step 39 \u00b7 0.525 \u00b7 0.025 \u2026 1.025');
-  await expect(train.node.locator('figure', { hasText: 'exact' }).locator('figcaption')).toContainText('step 5 \u00b7 0.75');
+  await expect(train.node.locator('figure', { hasText: 'exact' }).locator('figcaption')).toContainText(
+    'step 5 \u00b7 0.75'
+  );
 
   // By keyboard: to the line of rank 1, and along the chart.
   await train.tab('Curves').focus();
@@ -52,7 +54,10 @@ test('a training loop of two ranks', async ({ page }) => {
     train.node.getByRole('button', { name: 'Save as CSV' }).click()
   ]);
   expect(download.suggestedFilename()).toBe('curves.csv');
-  const rows = fs.readFileSync((await download.path())!, 'utf8').trim().split('\n');
+  const rows = fs
+    .readFileSync((await download.path())!, 'utf8')
+    .trim()
+    .split('\n');
   expect(rows).toHaveLength(1 + 2 * (40 + 40 + 3));
   expect(rows).toContain('loss,1,1,1.5,1.5,1.5');
   expect(rows).toContain('exact,2,0,0.6666666666666666,0.6666666666666666,0.6666666666666666');

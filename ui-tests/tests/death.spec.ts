@@ -18,7 +18,10 @@ async function kill(request: APIRequestContext, rank: number): Promise<void> {
 }
 
 const row = (page: Page, rank: number) =>
-  page.getByRole('region', { name: `Group ${lab.GROUP}` }).locator('.jpd-RankRow').nth(rank);
+  page
+    .getByRole('region', { name: `Group ${lab.GROUP}` })
+    .locator('.jpd-RankRow')
+    .nth(rank);
 
 /** The sidebar and the output of rank 1 name it, and offer what to do. */
 async function expectNamed(page: Page): Promise<void> {

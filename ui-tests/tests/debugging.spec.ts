@@ -110,7 +110,8 @@ test('the panel shows any of the ranks, which step together or alone', async ({ 
   const shown = panel.getByLabel('Rank whose stack, variables and console the panel shows');
   const steps = panel.getByLabel('Ranks that Continue and the steps are for');
   const frames = page.locator('.jp-DebuggerCallstackFrame');
-  const variable = (value: string): Promise<void> => expect(panel.locator('.jp-DebuggerVariables')).toContainText(value);
+  const variable = (value: string): Promise<void> =>
+    expect(panel.locator('.jp-DebuggerVariables')).toContainText(value);
   await expect(panel.getByRole('status')).toHaveText('All 2 ranks are stopped.');
   await expect(panel.locator('h2')).toHaveText('train: rank 0');
   await expect(frames.first()).toHaveText('fIn [*]:2');

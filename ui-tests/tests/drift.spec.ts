@@ -35,13 +35,17 @@ function questions(page: Page): string[] {
 }
 
 const drift = ({ node }: { node: Locator }): Locator => node.locator('.jpd-Drift');
-const missed = ({ node }: { node: Locator }): Locator => node.getByRole('button', { name: 'Missed by rank 1: catch up\u2026' });
+const missed = ({ node }: { node: Locator }): Locator =>
+  node.getByRole('button', { name: 'Missed by rank 1: catch up\u2026' });
 const dialog = (page: Page): Locator => page.getByRole('dialog').filter({ hasText: 'Catch up ranks of train' });
 
 test.describe(() => {
   test.use({ ownPage: true }); // a reload opens what the page had open when it last saved that
 
-  test('a killed rank that was replaced catches up from the cell, and has its variable again', async ({ page, request }) => {
+  test('a killed rank that was replaced catches up from the cell, and has its variable again', async ({
+    page,
+    request
+  }) => {
     const seen = questions(page);
     lab.writeNotebook('missed.ipynb', [
       'kept = 40 + rank',
@@ -58,13 +62,16 @@ test.describe(() => {
 
     await replaceRank(request);
     await expect(missed(kept)).toBeVisible();
-    const offer = page.locator('.jp-toastContainer, .Toastify__toast').filter({ hasText: 'Rank 1 of train was replaced, and has missed 1 cell.' });
+    const offer = page
+      .locator('.jp-toastContainer, .Toastify__toast')
+      .filter({ hasText: 'Rank 1 of train was replaced, and has missed 1 cell.' });
     await expect(offer.first()).toBeVisible();
     await runCell(page, 2);
     await expect(shown.items).toHaveText([/here 40 nothing/, /here nothing nothing/]);
 
     // By keyboard: nothing is sent before it is confirmed.
-    const executions = async (): Promise<number> => (await (await request.get(`${GROUP}/executions`)).json()).executions.length;
+    const executions = async (): Promise<number> =>
+      (await (await request.get(`${GROUP}/executions`)).json()).executions.length;
     const before = await executions();
     await missed(kept).focus();
     await page.keyboard.press('Enter');
@@ -114,7 +121,9 @@ test('it stops at the first cell that fails, and says so', async ({ page, reques
   await page.getByRole('region', { name: 'Group train' }).getByRole('button', { name: 'Catch up\u2026' }).click();
   await expect(dialog(page).getByRole('checkbox')).toHaveCount(3);
   await dialog(page).getByRole('button', { name: 'Run the Checked Cells' }).click();
-  await expect(page.getByText('Stopped at [2] import os on rank 1: ValueError: not again 1 cell was not run.').first()).toBeVisible();
+  await expect(
+    page.getByText('Stopped at [2] import os on rank 1: ValueError: not again 1 cell was not run.').first()
+  ).toBeVisible();
   await expect(missed(lab.cell(page, 0))).toHaveCount(0);
   await expect(missed(lab.cell(page, 2))).toBeVisible();
 });
@@ -126,7 +135,10 @@ test('a cell that needs all ranks is sent to all, or not at all', async ({ page,
   const { summary, node } = lab.cell(page, 0);
   await expect(summary).toContainText('2 ranks \u00b7 ok');
   await replaceRank(request);
-  for (const [answer, said] of [['Stop Here', 'Stopped at [1] total = torch.ones(1) on rank 1.'], ['Run on All', '1 cell ran.']]) {
+  for (const [answer, said] of [
+    ['Stop Here', 'Stopped at [1] total = torch.ones(1) on rank 1.'],
+    ['Run on All', '1 cell ran.']
+  ]) {
     await missed({ node }).click();
     await dialog(page).getByRole('button', { name: 'Run the Checked Cells' }).click();
     const question = page.getByRole('dialog').filter({ hasText: 'all_reduce needs all 2 ranks, 1 is chosen.' });

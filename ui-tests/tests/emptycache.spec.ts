@@ -13,11 +13,7 @@ test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 test.afterEach(({ request }) => request.put(SETTINGS, { data: { raw: '{}' } }));
 
-test('the CUDA cache is emptied after cells when the setting says so', async ({
-  page,
-  context,
-  request
-}) => {
+test('the CUDA cache is emptied after cells when the setting says so', async ({ page, context, request }) => {
   const cells = [SPY, '"cell"', 'print(f"asked {len(asked)} times")'];
   // JupyterLab reads settings when it loads.
   for (const [raw, count, where] of [

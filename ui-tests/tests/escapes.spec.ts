@@ -22,8 +22,7 @@ const TEXTS: Record<string, string> = {
   wide: `"${ESC}[" + "38;5;1;" * 30_000 + "1m"`,
   unfinished: `"${ESC}]8;;" * 20_000 + "${ESC}[" + "1;" * 20_000`
 };
-const code = ([name, text]: [string, string]): string =>
-  `print("${name} begins", ${text}, "${ESC}[0m${name} ends")`;
+const code = ([name, text]: [string, string]): string => `print("${name} begins", ${text}, "${ESC}[0m${name} ends")`;
 
 /**
  * The seconds that the page computes from a start until a node shows some words. The page itself waits: what the test

@@ -32,7 +32,9 @@ async function refusesRankCells(page: Page, { name, prepare, says, picker, logs 
   await prepare(page);
   await page.goto(`${address(page)}/tree/${file}?reset`);
   await expect(page.getByText(`${KERNEL} | Idle`)).toBeVisible();
-  await expect(page.locator('.Toastify')).toContainText(/cells cannot run on ranks|plugin that runs cells on ranks is disabled/);
+  await expect(page.locator('.Toastify')).toContainText(
+    /cells cannot run on ranks|plugin that runs cells on ranks is disabled/
+  );
   const [refused, ran] = [lab.cell(page, 0), lab.cell(page, 1)];
   const error = refused.node.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"]');
   await refused.editor.click();

@@ -97,14 +97,23 @@ test('the output of a rank is copied, and saved as text and files', async ({ pag
   await expect(failed.node.getByRole('button', { name: 'Copied' })).toBeVisible();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   expect(copied).toMatch(/^red 0\n[^]*ZeroDivisionError: division by zero\n$/);
-  const [text] = await Promise.all([page.waitForEvent('download'), failed.node.getByRole('button', { name: 'Download' }).click()]);
+  const [text] = await Promise.all([
+    page.waitForEvent('download'),
+    failed.node.getByRole('button', { name: 'Download' }).click()
+  ]);
   expect(text.suggestedFilename()).toBe('rank-0.txt');
   expect(fs.readFileSync((await text.path())!, 'utf8')).toBe(copied);
 
   await cell.tab('Rank 2').click();
   await cell.node.getByRole('button', { name: 'Download' }).click();
   const entries = page.locator('.lm-Menu').getByRole('menuitem');
-  await expect(entries).toHaveText(['All 4 files', 'rank-2.txt', 'rank-2-figure-1.svg', 'rank-2-figure-2.html', 'rank-2-figure-3.svg']);
+  await expect(entries).toHaveText([
+    'All 4 files',
+    'rank-2.txt',
+    'rank-2-figure-1.svg',
+    'rank-2-figure-2.html',
+    'rank-2-figure-3.svg'
+  ]);
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowDown');

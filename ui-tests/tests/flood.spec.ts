@@ -16,8 +16,7 @@ const RELOADS = 20;
 const HEAD_LINES = 2000;
 const TAIL_LINES = 200;
 
-const sha256 = (text: string): string =>
-  createHash('sha256').update(text).digest('hex');
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** What the journal has of a rank, without the lines that say which cell it was. */
 async function journal(request: APIRequestContext, rank: number): Promise<string> {
@@ -52,10 +51,7 @@ async function shown(page: Page, rank: number): Promise<{ pieces: string[]; elid
   return { pieces, elided };
 }
 
-test('twenty reloads in a flood: each rank as in the journal, hash by hash', async ({
-  page,
-  request
-}) => {
+test('twenty reloads in a flood: each rank as in the journal, hash by hash', async ({ page, request }) => {
   test.setTimeout(900000);
   const stop = lab.newPath('stop');
   // Rank 0 floods; rank 1 says no more than a page shows, so that all of it can be compared.

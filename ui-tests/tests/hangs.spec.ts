@@ -9,7 +9,10 @@ test.afterAll(({ request }) => lab.shutdownGroup(request));
 
 const BARRIER = 'import torch.distributed as dist\nprint("begun")\ndist.barrier()\nprint("past it")';
 
-test('stacks of all ranks; the ranks that a cell waits for get it as it was, also from another page', async ({ page, context }) => {
+test('stacks of all ranks; the ranks that a cell waits for get it as it was, also from another page', async ({
+  page,
+  context
+}) => {
   lab.writeNotebook('hangs.ipynb', [BARRIER], lab.onRanks('0-1'));
   await lab.openNotebook(page, 'hangs.ipynb');
   const cell = lab.cell(page, 0);

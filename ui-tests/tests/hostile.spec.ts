@@ -11,8 +11,7 @@ const MIME = 'application/vnd.jupyter-dist.ranks+json';
 const PART = 'application/vnd.jupyter-dist.part+json';
 
 /** Says who ran. */
-const run = (who: string): string =>
-  `(window.__xss = window.__xss || []).push('${who}')`;
+const run = (who: string): string => `(window.__xss = window.__xss || []).push('${who}')`;
 /** An element that runs its script as soon as it is an element. */
 const img = (who: string): string => `<img src="x:" onerror="${run(who)}">`;
 
@@ -78,8 +77,13 @@ function parted(): object[] {
   const of = 'e-000000000000';
   const { items, ...rest } = bundle() as { items: { output: { data?: object; output_type: string } }[] };
   const parts = items.map(({ output }, i) => {
-    const error = output.output_type === 'error' ? { error: { ename: img('part ename'), evalue: img('part evalue') } } : {};
-    return rich({ 'text/plain': `\x1b[31m${img('part traceback')}\x1b[0m`, ...output.data, [PART]: { of, part: i + 1, ...error } });
+    const error =
+      output.output_type === 'error' ? { error: { ename: img('part ename'), evalue: img('part evalue') } } : {};
+    return rich({
+      'text/plain': `\x1b[31m${img('part traceback')}\x1b[0m`,
+      ...output.data,
+      [PART]: { of, part: i + 1, ...error }
+    });
   });
   const named = { ...rest, items: parts.map((_, i) => ({ ranks: '0-1', part: i + 1 })) };
   return [rich({ [MIME]: named, 'text/plain': img('fallback'), 'text/html': HTML }), ...parts];
@@ -128,7 +132,9 @@ test.describe(() => {
     const { node, summary } = lab.cell(page, 0);
     await expect(node.locator('.sent').first()).toContainText('shown');
     await expect(summary.first()).toContainText(img('group name'));
-    const links = await page.locator('.jp-Notebook a').evaluateAll(all => all.map(link => (link as HTMLAnchorElement).href));
+    const links = await page
+      .locator('.jp-Notebook a')
+      .evaluateAll(all => all.map(link => (link as HTMLAnchorElement).href));
     expect(links.filter(href => href.startsWith('javascript:'))).toEqual([]);
     expect(await ran(page)).toEqual([]);
     // JupyterLab finds its own things under their names.
@@ -138,7 +144,9 @@ test.describe(() => {
       typeof (window as unknown as { jupyterapp: { commands: object } }).jupyterapp.commands
     ]);
     expect(names).toEqual(['SCRIPT', 'function', 'object']);
-    await expect(page.locator('.jp-Notebook').locator('[id="jupyterapp"], [id="jupyter-config-data"], [name="jupyterapp"]')).toHaveCount(0);
+    await expect(
+      page.locator('.jp-Notebook').locator('[id="jupyterapp"], [id="jupyter-config-data"], [name="jupyterapp"]')
+    ).toHaveCount(0);
   });
 });
 
@@ -176,10 +184,7 @@ function forged(data: object, words: string): object {
   };
 }
 
-test('no id of a file reaches the server, and Interrupt ends nothing of others', async ({
-  page,
-  request
-}) => {
+test('no id of a file reaches the server, and Interrupt ends nothing of others', async ({ page, request }) => {
   // Every cell is looked at, and scrolling to each takes its time.
   await lab.startGroup(request);
   const { id } = await (await request.get(`/jupyter-dist/api/groups/${lab.GROUP}`)).json();

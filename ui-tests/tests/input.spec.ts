@@ -91,7 +91,11 @@ test('a debugger takes commands for all ranks', async ({ page }) => {
   expect(await lab.shownText(cell)).toContain('11');
 });
 
-test('a question in two pages at once, with nobody there for a while; then a rank is killed at its prompt', async ({ page, context, request }) => {
+test('a question in two pages at once, with nobody there for a while; then a rank is killed at its prompt', async ({
+  page,
+  context,
+  request
+}) => {
   lab.writeNotebook('two.ipynb', ['one = input("one? ")\ntwo = input("two? ")\nprint(one, two)']);
   await lab.openNotebook(page, 'two.ipynb');
   await lab.cell(page, 0).editor.click();

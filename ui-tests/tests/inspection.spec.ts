@@ -63,7 +63,11 @@ test('Contextual Help comes from the first rank, without a kernel and for a cons
   page
 }) => {
   const code = 'def halved(x):\n    f"""."""\n    return x / 2\nhalved.__doc__ = f"Halve on rank {rank}."';
-  lab.writeNotebook('help.ipynb', [code, 'halved', 'import time\nprint("begun", flush=True)\ntime.sleep(1000)'], lab.onRanks('1'));
+  lab.writeNotebook(
+    'help.ipynb',
+    [code, 'halved', 'import time\nprint("begun", flush=True)\ntime.sleep(1000)'],
+    lab.onRanks('1')
+  );
   await lab.openNotebook(page, 'help.ipynb');
   await lab.cell(page, 0).editor.click();
   await page.keyboard.press('Control+Enter');

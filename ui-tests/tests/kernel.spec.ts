@@ -56,7 +56,9 @@ test('the kernel Ranks: output, error, input, interrupt, restart and a reload in
   const after = await runCell(page, 2);
   await expect(failed.summary).toContainText('1 ok, rank 1 error');
   await expect(after.prompt).toHaveText('[ ]:');
-  await expect(failed.node.locator('.jp-Cell-outputArea > .jp-OutputArea-child').filter({ visible: true })).toHaveCount(1);
+  await expect(failed.node.locator('.jp-Cell-outputArea > .jp-OutputArea-child').filter({ visible: true })).toHaveCount(
+    1
+  );
 
   const asks = await runCell(page, 3);
   const field = asks.node.getByRole('textbox', { name: 'ranks 0-1 ask: name?' });

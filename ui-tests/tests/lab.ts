@@ -7,7 +7,12 @@ import { openLab } from './ranks';
 interface ILabWindow {
   jupyterapp: {
     commands: { execute(id: string, args?: object): Promise<unknown> };
-    shell: { currentWidget: { context: { path: string; ready: Promise<void> }; sessionContext: { ready: Promise<void> } } | null };
+    shell: {
+      currentWidget: {
+        context: { path: string; ready: Promise<void> };
+        sessionContext: { ready: Promise<void> };
+      } | null;
+    };
   };
 }
 
@@ -25,11 +30,7 @@ export function newPath(name: string): string {
 }
 
 /** Write a notebook; a cell is its source or a whole cell. */
-export function writeNotebook(
-  name: string,
-  cells: (string | object)[],
-  metadata: object = onRanks()
-): void {
+export function writeNotebook(name: string, cells: (string | object)[], metadata: object = onRanks()): void {
   const notebook = {
     nbformat: 4,
     nbformat_minor: 5,
@@ -111,7 +112,9 @@ export async function sessionReady(page: Page): Promise<void> {
 
 /** Load the page again, with the notebook that it shows. */
 export async function reload(page: Page): Promise<void> {
-  const path = await page.evaluate(() => (window as unknown as ILabWindow).jupyterapp.shell.currentWidget!.context.path);
+  const path = await page.evaluate(
+    () => (window as unknown as ILabWindow).jupyterapp.shell.currentWidget!.context.path
+  );
   await layoutStored(page, `notebook:${path}`);
   const leave = (dialog: Dialog): void => void dialog.accept();
   page.on('dialog', leave);
@@ -176,10 +179,7 @@ export async function shownText({ node }: ICell): Promise<string> {
 }
 
 /** Start the group of these tests. */
-export async function startGroup(
-  request: APIRequestContext,
-  numRanks = 2
-): Promise<void> {
+export async function startGroup(request: APIRequestContext, numRanks = 2): Promise<void> {
   const answer = await request.post('/jupyter-dist/api/groups', {
     data: { name: GROUP, num_ranks: numRanks, accelerator: 'cpu' }
   });

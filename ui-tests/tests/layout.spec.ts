@@ -13,7 +13,8 @@ test.beforeAll(async ({ request }) => {
 });
 test.afterAll(({ request }) => shutdownAll(request));
 
-const toolbar = (page: Page): Locator => page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-NotebookPanel-toolbar');
+const toolbar = (page: Page): Locator =>
+  page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-NotebookPanel-toolbar');
 const choice = (page: Page): Locator => toolbar(page).locator('.jpd-RankChoice');
 
 /** Whether all of it is in the toolbar's room, and nothing of it in the toolbar's menu. */
@@ -36,7 +37,11 @@ test('the picker is visible at every width, and says which ranks', async ({ page
   await command(page, 'jupyter-dist:show-sidebar');
   await expect(page.getByRole('region', { name: 'Group eight' })).toBeVisible();
   const select = page.getByLabel('Run cells on');
-  for (const [name, size] of [['two', 2], ['eight', 8], ['many', 32]] as const) {
+  for (const [name, size] of [
+    ['two', 2],
+    ['eight', 8],
+    ['many', 32]
+  ] as const) {
     await select.selectOption(name);
     for (const width of [1280, 1440, 1920]) {
       await page.setViewportSize({ width, height: 900 });
@@ -56,7 +61,11 @@ test('the picker is visible at every width, and says which ranks', async ({ page
 });
 
 test('a long set of ranks is chosen, named and read where there is little room', async ({ page }) => {
-  lab.writeNotebook('narrow.ipynb', ['if rank % 2: print("odd", rank % 2)\nelse: print("even")'], lab.onRanks('all', 'eight'));
+  lab.writeNotebook(
+    'narrow.ipynb',
+    ['if rank % 2: print("odd", rank % 2)\nelse: print("even")'],
+    lab.onRanks('all', 'eight')
+  );
   await page.setViewportSize({ width: 1280, height: 900 });
   await lab.openNotebook(page, 'narrow.ipynb');
   await command(page, 'jupyter-dist:show-sidebar');
@@ -77,7 +86,9 @@ test('a long set of ranks is chosen, named and read where there is little room',
   await expect(lab.cell(page, 0).summary).toContainText('6 ranks \u00b7 ok');
   const label = lab.cell(page, 0).node.locator('.jpd-RankItem-ranks').filter({ hasText: '0,2,4,6' });
   await expect(label).toHaveAttribute('title', 'ranks 0,2,4,6');
-  const isClipped = await label.evaluate(node => node.scrollWidth > node.clientWidth || node.scrollHeight > node.clientHeight + 1);
+  const isClipped = await label.evaluate(
+    node => node.scrollWidth > node.clientWidth || node.scrollHeight > node.clientHeight + 1
+  );
   expect(isClipped).toBe(false);
 });
 

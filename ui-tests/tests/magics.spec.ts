@@ -18,10 +18,7 @@ async function runCell(page: Page, index: number) {
   return cell;
 }
 
-test('a kernel with the magics: folded output, progress, errors, interrupt, restart', async ({
-  page,
-  request
-}) => {
+test('a kernel with the magics: folded output, progress, errors, interrupt, restart', async ({ page, request }) => {
   lab.writeNotebook(
     'magics.ipynb',
     [

@@ -20,7 +20,10 @@ step()`;
 test.beforeAll(({ request }) => lab.startGroup(request));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
-test('views count once, and what results and tracebacks hold is named with what frees it', async ({ page, request }) => {
+test('views count once, and what results and tracebacks hold is named with what frees it', async ({
+  page,
+  request
+}) => {
   await run(request, lab.GROUP, TRAINED, { wait: true });
   lab.writeNotebook('memory.ipynb', ['torch.ones(8 << 20, dtype=torch.int32)', SHORT]);
   await lab.openNotebook(page, 'memory.ipynb');
@@ -45,10 +48,14 @@ test('views count once, and what results and tracebacks hold is named with what 
   const panel = page.locator('.jpd-Variables');
   const bytes = (name: string) => panel.locator(`tbody[data-name="${name}"] [data-column="bytes"]`);
   await expect(bytes('part')).toHaveText('4.00 MBshared with whole');
-  await expect(bytes('adam')).toHaveText('16.0 MBparameters 4.00 MB, gradients 4.00 MB, state 8.00 MB; shared with net');
+  await expect(bytes('adam')).toHaveText(
+    '16.0 MBparameters 4.00 MB, gradients 4.00 MB, state 8.00 MB; shared with net'
+  );
   const memory = panel.getByRole('list', { name: 'Memory' });
   await expect(memory).toContainText('Memory of ranks 0-1: 56.0 MB held on each');
-  await expect(memory).toContainText(/Beside variables: Out\[\d+\] 32.0 MB, work in step\(\) 4.00 MB\. %reset -f out frees results\./);
+  await expect(memory).toContainText(
+    /Beside variables: Out\[\d+\] 32.0 MB, work in step\(\) 4.00 MB\. %reset -f out frees results\./
+  );
 
   await run(request, lab.GROUP, 'del whole, part\n%reset -f out', { wait: true });
   await expect(memory).toContainText('Memory of ranks 0-1: 20.0 MB held on each');

@@ -23,7 +23,10 @@ async function expectRan(page: Page, ...indices: number[]): Promise<void> {
 }
 
 test('Run Above, Run Below, Run Selected, Clear and Restart and Clear mean the cells on ranks', async ({ page }) => {
-  lab.writeNotebook('menus.ipynb', WORDS.map(word => `${word} = 1; print("${word}", "again" if "seen" in globals() else "first"); seen = 1`));
+  lab.writeNotebook(
+    'menus.ipynb',
+    WORDS.map(word => `${word} = 1; print("${word}", "again" if "seen" in globals() else "first"); seen = 1`)
+  );
   await lab.openNotebook(page, 'menus.ipynb');
   await lab.cell(page, 2).editor.click();
   await lab.execute(page, 'notebook:run-all-above');

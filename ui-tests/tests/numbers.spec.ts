@@ -27,7 +27,9 @@ test('lines and bars of four ranks', async ({ page }) => {
   const cell = lab.cell(page, 0);
   const bars = lab.cell(page, 1);
   await expect(bars.summary).toContainText('4 ranks \u00b7 ok');
-  await expect(bars.node).toContainText('Epoch: 30%|###       | 3/10 [00:03<00:04, 1.0it/s] \u27e8slowest: rank 0, 30% \u2026 fastest: rank 3, 60%\u27e9');
+  await expect(bars.node).toContainText(
+    'Epoch: 30%|###       | 3/10 [00:03<00:04, 1.0it/s] \u27e8slowest: rank 0, 30% \u2026 fastest: rank 3, 60%\u27e9'
+  );
 
   const rows = cell.node.locator('.jpd-RankItem');
   const first = 'step   0  loss 0.093 \u00b10.002 \u27e80.0900 (0) \u2026 0.0960 (3)\u27e9';

@@ -8,22 +8,25 @@ interface IEdit {
 
 /** Add to the lists in the page's configuration. A page from a route would not be let into this machine's network. */
 export async function editPageConfig(page: Page, edit: IEdit): Promise<void> {
-  await page.addInitScript(additions => {
-    const observer = new MutationObserver(() => {
-      const node = document.getElementById('jupyter-config-data');
-      try {
-        const config = JSON.parse(node?.textContent ?? '');
-        for (const [key, values] of Object.entries(additions)) {
-          config[key] = [...(config[key] ?? []), ...values];
+  await page.addInitScript(
+    additions => {
+      const observer = new MutationObserver(() => {
+        const node = document.getElementById('jupyter-config-data');
+        try {
+          const config = JSON.parse(node?.textContent ?? '');
+          for (const [key, values] of Object.entries(additions)) {
+            config[key] = [...(config[key] ?? []), ...values];
+          }
+          observer.disconnect();
+          node!.textContent = JSON.stringify(config);
+        } catch {
+          // Not all of it is here.
         }
-        observer.disconnect();
-        node!.textContent = JSON.stringify(config);
-      } catch {
-        // Not all of it is here.
-      }
-    });
-    observer.observe(document, { childList: true, subtree: true, characterData: true });
-  }, edit as Record<string, unknown[]>);
+      });
+      observer.observe(document, { childList: true, subtree: true, characterData: true });
+    },
+    edit as Record<string, unknown[]>
+  );
 }
 
 /** As if these plugins had been disabled with `jupyter labextension disable`. */
@@ -39,8 +42,12 @@ export async function uninstall(page: Page): Promise<void> {
       try {
         const config = JSON.parse(node?.textContent ?? '');
         observer.disconnect();
-        config.federated_extensions = config.federated_extensions.filter(({ name }: { name: string }) => name !== 'jupyter-dist');
-        config.disabledExtensions = config.disabledExtensions.filter((id: string) => id !== '@jupyterlab/notebook-extension:cell-executor');
+        config.federated_extensions = config.federated_extensions.filter(
+          ({ name }: { name: string }) => name !== 'jupyter-dist'
+        );
+        config.disabledExtensions = config.disabledExtensions.filter(
+          (id: string) => id !== '@jupyterlab/notebook-extension:cell-executor'
+        );
         node!.textContent = JSON.stringify(config);
       } catch {
         // Not all of it is here.
@@ -52,41 +59,46 @@ export async function uninstall(page: Page): Promise<void> {
 
 /** Have one plugin of ours throw as it starts; with a member, what it provides throws when that one is read. */
 export async function breakPlugin(page: Page, id: string, member: string | null = null): Promise<void> {
-  await page.addInitScript(broken => {
-    interface IPlugin {
-      id: string;
-      activate(...services: unknown[]): object;
-    }
-    interface IContainer {
-      get(module: string): Promise<() => { default: IPlugin[] }>;
-    }
-    const fail = (): never => {
-      throw new Error('broken by a test');
-    };
-    const containers: Record<string, IContainer> = {};
-    const wrap = ({ get, ...rest }: IContainer): IContainer => ({
-      ...rest,
-      get: async name => {
-        const factory = await get(name);
-        return () => {
-          const module = factory();
-          const plugin = [module.default].flat().find(each => each?.id === broken.id);
-          if (plugin) {
-            const { activate } = plugin;
-            plugin.activate = (...services) =>
-              broken.member === null ? fail() : Object.defineProperty(activate(...services), broken.member, { get: fail });
-          }
-          return module;
-        };
+  await page.addInitScript(
+    broken => {
+      interface IPlugin {
+        id: string;
+        activate(...services: unknown[]): object;
       }
-    });
-    (window as unknown as { _JUPYTERLAB: object })._JUPYTERLAB = new Proxy(containers, {
-      set: (target, name: string, container: IContainer) => {
-        target[name] = name === 'jupyter-dist' ? wrap(container) : container;
-        return true;
+      interface IContainer {
+        get(module: string): Promise<() => { default: IPlugin[] }>;
       }
-    });
-  }, { id, member });
+      const fail = (): never => {
+        throw new Error('broken by a test');
+      };
+      const containers: Record<string, IContainer> = {};
+      const wrap = ({ get, ...rest }: IContainer): IContainer => ({
+        ...rest,
+        get: async name => {
+          const factory = await get(name);
+          return () => {
+            const module = factory();
+            const plugin = [module.default].flat().find(each => each?.id === broken.id);
+            if (plugin) {
+              const { activate } = plugin;
+              plugin.activate = (...services) =>
+                broken.member === null
+                  ? fail()
+                  : Object.defineProperty(activate(...services), broken.member, { get: fail });
+            }
+            return module;
+          };
+        }
+      });
+      (window as unknown as { _JUPYTERLAB: object })._JUPYTERLAB = new Proxy(containers, {
+        set: (target, name: string, container: IContainer) => {
+          target[name] = name === 'jupyter-dist' ? wrap(container) : container;
+          return true;
+        }
+      });
+    },
+    { id, member }
+  );
 }
 
 /** An extension that provides JupyterLab's cell executor, and is registered after ours. */

@@ -7,12 +7,9 @@ test.describe.configure({ mode: 'serial' });
 test.beforeAll(({ request }) => lab.startGroup(request, 4));
 test.afterAll(({ request }) => lab.shutdownGroup(request));
 
-const rank = (page: Page, number: number) =>
-  page.getByRole('button', { name: `Rank ${number}, idle` });
+const rank = (page: Page, number: number) => page.getByRole('button', { name: `Rank ${number}, idle` });
 
-test('ranks are chosen by toggles and expressions, and remembered', async ({
-  page
-}) => {
+test('ranks are chosen by toggles and expressions, and remembered', async ({ page }) => {
   lab.writeNotebook('pick.ipynb', ['print("ran on", rank)'], {});
   await lab.openNotebook(page, 'pick.ipynb');
   const toolbar = page.locator('.jp-NotebookPanel-toolbar');
@@ -110,7 +107,9 @@ test('a cell can have ranks of its own, and shows it', async ({ page }) => {
   await expect(page.getByLabel('Rank expression')).toHaveValue('all');
 });
 
-test('ranks that were typed are for the cell or the notebook they were typed for, if another cell is clicked next', async ({ page }) => {
+test('ranks that were typed are for the cell or the notebook they were typed for, if another cell is clicked next', async ({
+  page
+}) => {
   const own = { source: 'print("a", rank)', metadata: { jupyter_dist: { group: lab.GROUP, ranks: '2' } } };
   lab.writeNotebook('typed.ipynb', [own, 'print("b", rank)']);
   await lab.openNotebook(page, 'typed.ipynb');
@@ -177,7 +176,11 @@ test('a group that is started from the picker is the one its notebook runs on', 
 });
 
 test('cells complete with the names of their ranks', async ({ page }) => {
-  const cells = ['import math\nfirst_only, learned = (1 if rank == 0 else None), "\u{1F600}"\nif rank: del first_only', '"\u{1F600}"; ', 'math.'];
+  const cells = [
+    'import math\nfirst_only, learned = (1 if rank == 0 else None), "\u{1F600}"\nif rank: del first_only',
+    '"\u{1F600}"; ',
+    'math.'
+  ];
   lab.writeNotebook('names.ipynb', cells, lab.onRanks());
   await lab.openNotebook(page, 'names.ipynb');
   await lab.cell(page, 0).editor.click();

@@ -29,7 +29,9 @@ const CELLS = ['print("hello from all")\nprint("I am", rank)', FIGURE, SAME, FAI
 /** The outputs of a cell that can be seen. */
 const outputs = (node: Locator): Locator => node.locator('.jp-Cell-outputArea > .jp-OutputArea-child:visible');
 
-test('a saved notebook shows figures, tables and errors with their ranks in nbconvert and without this extension', async ({ page }) => {
+test('a saved notebook shows figures, tables and errors with their ranks in nbconvert and without this extension', async ({
+  page
+}) => {
   lab.writeNotebook('portable.ipynb', CELLS);
   await lab.openNotebook(page, 'portable.ipynb');
   for (const i of CELLS.keys()) {
@@ -52,7 +54,7 @@ test('a saved notebook shows figures, tables and errors with their ranks in nbco
   const types = saved.cells[3].outputs.map(output => (output as unknown as { output_type: string }).output_type);
   expect(types).toContain('error');
   const text = JSON.stringify(saved);
-  expect(text.split('class=\'metrics\'')).toHaveLength(2 + 1); // in the source, and once in the outputs
+  expect(text.split("class='metrics'")).toHaveLength(2 + 1); // in the source, and once in the outputs
   await lab.reload(page);
   await check();
   await lab.cell(page, 1).tab('Rank 1').click();
@@ -60,13 +62,17 @@ test('a saved notebook shows figures, tables and errors with their ranks in nbco
 });
 
 test('so do cells of magics and of the Python client', async ({ page }) => {
-  lab.writeNotebook('portable-magics.ipynb', [
-    '%load_ext jupyter_dist\n%dist_init --name train',
-    FIGURE,
-    `import sys\n${FAIL}`,
-    '%dist_mode -d',
-    `from jupyter_dist.client import attach\nattach("train").run('''\n${SAME}\n''')`
-  ], {});
+  lab.writeNotebook(
+    'portable-magics.ipynb',
+    [
+      '%load_ext jupyter_dist\n%dist_init --name train',
+      FIGURE,
+      `import sys\n${FAIL}`,
+      '%dist_mode -d',
+      `from jupyter_dist.client import attach\nattach("train").run('''\n${SAME}\n''')`
+    ],
+    {}
+  );
   await lab.openNotebook(page, 'portable-magics.ipynb', { kernel: 'Python 3 (ipykernel)' });
   for (const i of [0, 1, 2, 3, 4]) {
     await lab.cell(page, i).editor.click();
@@ -90,7 +96,10 @@ test('so do cells of magics and of the Python client', async ({ page }) => {
 
 test('nbconvert shows them, as it is', async ({ context }) => {
   const names = ['portable', 'portable-magics'];
-  execFileSync('jupyter', ['nbconvert', '--to', 'html', ...names.map(name => lab.rootPath(`${name}.ipynb`))], { stdio: 'pipe', timeout: 120000 });
+  execFileSync('jupyter', ['nbconvert', '--to', 'html', ...names.map(name => lab.rootPath(`${name}.ipynb`))], {
+    stdio: 'pipe',
+    timeout: 120000
+  });
   for (const name of names) {
     const html = await context.newPage();
     await html.goto(`file://${lab.rootPath(`${name}.html`)}`, { waitUntil: 'domcontentloaded' });
@@ -98,10 +107,17 @@ test('nbconvert shows them, as it is', async ({ context }) => {
     await expect(html.locator('.metrics')).toHaveCount(1);
     await expect(html.locator('.jp-OutputArea')).toContainText(
       name === 'portable'
-        ? [/ranks 0-1.*hello from all.*rank 0.*I am 0.*rank 1.*I am 1/s, /rank 0/, /loss 1/, /before <b>it<\/b>.*ValueError.*bad <i>value<\/i>/s]
+        ? [
+            /ranks 0-1.*hello from all.*rank 0.*I am 0.*rank 1.*I am 1/s,
+            /rank 0/,
+            /loss 1/,
+            /before <b>it<\/b>.*ValueError.*bad <i>value<\/i>/s
+          ]
         : [/train/, /rank 0/, /before <b>it<\/b>.*ValueError.*bad <i>value<\/i>/s, /kernel/, /loss 1/]
     );
-    await expect(html.locator('.jp-OutputArea .ansi-red-intense-fg, .jp-OutputArea .ansi-red-fg').first()).toBeVisible();
+    await expect(
+      html.locator('.jp-OutputArea .ansi-red-intense-fg, .jp-OutputArea .ansi-red-fg').first()
+    ).toBeVisible();
     await expect(html.locator('.jp-OutputArea script')).toHaveCount(0);
     if (process.env.JPD_SHOTS) {
       await html.screenshot({ path: `${process.env.JPD_SHOTS}/${name}-nbconvert.png`, fullPage: true });
@@ -118,7 +134,9 @@ test.describe(() => {
     await uninstall(page);
     await openLab(page);
     await page.evaluate(async () => {
-      const { jupyterapp } = window as unknown as { jupyterapp: { commands: { execute(id: string, args: object): Promise<unknown> } } };
+      const { jupyterapp } = window as unknown as {
+        jupyterapp: { commands: { execute(id: string, args: object): Promise<unknown> } };
+      };
       await jupyterapp.commands.execute('docmanager:open', { path: 'portable.ipynb' });
     });
     const dialog = page.getByRole('dialog').filter({ hasText: 'Select Kernel' });

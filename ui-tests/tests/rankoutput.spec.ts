@@ -32,7 +32,9 @@ test('counts the lines that it no longer shows', async ({ page, request }) => {
   await command(page, 'jupyter-dist:open-log', { group: 'train', rank: 0 });
   // In parts: of a flood that the page cannot follow, it does not know how many lines it has left out, and says no number.
   for (const part of [0, 1, 2, 3]) {
-    await run(request, 'train', `for i in range(2000): print("line", ${2000 * part} + i, flush=i % 100 == 0)`, { wait: true });
+    await run(request, 'train', `for i in range(2000): print("line", ${2000 * part} + i, flush=i % 100 == 0)`, {
+      wait: true
+    });
     await expect(log(page, 0)).toContainText(`line ${2000 * part + 1999}`);
   }
   const shown = await log(page, 0).evaluate(node => (node as HTMLElement).innerText.match(/line \d+/g)!);

@@ -33,7 +33,10 @@ export async function openLab(page: Page): Promise<void> {
   }
   for (let tries = 0; tries < 3 && (await emptied(page)); tries++) {
     // What a reload opens again may come only now.
-    const isThere = await launcher.waitFor({ timeout: 10000 }).then(() => true, () => false);
+    const isThere = await launcher.waitFor({ timeout: 10000 }).then(
+      () => true,
+      () => false
+    );
     if (isThere) {
       return;
     }

@@ -24,9 +24,7 @@ const ALL_TICKS = [...Array(TICKS).keys()].map(i => `tick ${i}\n`).join('');
 
 for (const saved of [true, false]) {
   const name = saved ? 'saved.ipynb' : 'unsaved.ipynb';
-  test(`a reload loses nothing, ${saved ? 'saved' : 'not saved'} in between`, async ({
-    page
-  }) => {
+  test(`a reload loses nothing, ${saved ? 'saved' : 'not saved'} in between`, async ({ page }) => {
     const go = lab.newPath(`${name}.go`);
     lab.writeNotebook(name, [slow(go)]);
     await lab.openNotebook(page, name);
@@ -61,11 +59,7 @@ test('after a reload the toolbar interrupts', async ({ page }) => {
   await expect(cell.summary).toContainText('interrupted');
 });
 
-test('closing the page in the middle of Run All loses no cell', async ({
-  page,
-  context,
-  request
-}) => {
+test('closing the page in the middle of Run All loses no cell', async ({ page, context, request }) => {
   lab.writeNotebook('closed.ipynb', [
     `import os, time\nwhile not os.path.exists(${JSON.stringify(lab.newPath('stop-closed'))}): time.sleep(0.05)\nprint("first")`,
     'print("second")',

@@ -92,7 +92,9 @@ test('Restart cancels the rank cells that wait for a kernel cell', async ({ page
   const marker = lab.cell(page, 2);
   // As other extensions restart it.
   const restartKernel = (): Promise<void> =>
-    page.evaluate(() => (window as unknown as ILabSession).jupyterapp.shell.currentWidget.sessionContext.restartKernel());
+    page.evaluate(() =>
+      (window as unknown as ILabSession).jupyterapp.shell.currentWidget.sessionContext.restartKernel()
+    );
   for (const restarted of ['both', 'kernel', 'ranks']) {
     await lab.execute(page, 'notebook:run-all-cells');
     await expect.poll(() => fs.existsSync(begun)).toBe(true);

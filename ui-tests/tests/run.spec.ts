@@ -80,9 +80,7 @@ test('an error fails the cell and stops Run All', async ({ page }) => {
   await lab.execute(page, 'notebook:run-all-cells');
   const failed = lab.cell(page, 1);
   await expect(failed.summary).toContainText('1 ok, rank 1 error');
-  await expect(failed.items.filter({ hasText: 'ZeroDivisionError' })).toHaveCount(
-    1
-  );
+  await expect(failed.items.filter({ hasText: 'ZeroDivisionError' })).toHaveCount(1);
   await expect(failed.prompt).toHaveText(/^\[\d+\]:$/);
   for (const index of [2, 3]) {
     const cell = lab.cell(page, index);
@@ -92,19 +90,14 @@ test('an error fails the cell and stops Run All', async ({ page }) => {
 });
 
 test('a cell that may raise does not stop Run All', async ({ page }) => {
-  lab.writeNotebook('mayraise.ipynb', [
-    { source: '1 / 0', metadata: { tags: ['raises-exception'] } },
-    'print("runs")'
-  ]);
+  lab.writeNotebook('mayraise.ipynb', [{ source: '1 / 0', metadata: { tags: ['raises-exception'] } }, 'print("runs")']);
   await lab.openNotebook(page, 'mayraise.ipynb');
   await lab.execute(page, 'notebook:run-all-cells');
   await expect(lab.cell(page, 0).summary).toContainText('error');
   await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
 });
 
-test('kernel and rank cells run in the order of the notebook', async ({
-  page
-}) => {
+test('kernel and rank cells run in the order of the notebook', async ({ page }) => {
   const kernel = { jupyter_dist: { target: 'kernel' } };
   const file = lab.newPath('order.txt');
   const note = (who: string, wait: number): string =>
@@ -140,18 +133,15 @@ test.describe(() => {
     await request.put(settings, { data: { raw: '{"recordTiming": true}' } });
     try {
       const code = 'import time\ntime.sleep(0.3)';
-      lab.writeNotebook('timing.ipynb', [
-        { source: code, metadata: { jupyter_dist: { target: 'kernel' } } },
-        code
-      ]);
+      lab.writeNotebook('timing.ipynb', [{ source: code, metadata: { jupyter_dist: { target: 'kernel' } } }, code]);
       await lab.openNotebook(page, 'timing.ipynb', { kernel: 'Python 3 (ipykernel)' });
       const before = Date.now();
       await lab.execute(page, 'notebook:run-all-cells');
       await expect(lab.cell(page, 1).summary).toContainText('2 ranks \u00b7 ok');
       await lab.saveNotebook(page);
-      const [kernel, ranks] = lab.readNotebook('timing.ipynb').cells.map(
-        cell => cell.metadata.execution as Record<string, string>
-      );
+      const [kernel, ranks] = lab
+        .readNotebook('timing.ipynb')
+        .cells.map(cell => cell.metadata.execution as Record<string, string>);
       expect(Object.keys(ranks).sort()).toEqual(Object.keys(kernel).sort());
       const at = (key: string): number => Date.parse(ranks[key]);
       expect(at('iopub.status.busy')).toBeGreaterThanOrEqual(before - 1000);
@@ -166,10 +156,7 @@ test.describe(() => {
 });
 
 test('the toolbar interrupts ranks', async ({ page }) => {
-  lab.writeNotebook('interrupt.ipynb', [
-    'import time\nprint("begun")\ntime.sleep(1000)',
-    'print("must not run")'
-  ]);
+  lab.writeNotebook('interrupt.ipynb', ['import time\nprint("begun")\ntime.sleep(1000)', 'print("must not run")']);
   await lab.openNotebook(page, 'interrupt.ipynb');
   await lab.execute(page, 'notebook:run-all-cells');
   const cell = lab.cell(page, 0);
@@ -215,9 +202,7 @@ test('a notebook that is saved while a cell runs has all that the cell shows', a
 });
 
 test('many lines do not freeze the page', async ({ page }) => {
-  lab.writeNotebook('flood.ipynb', [
-    'for i in range(20000):\n    print("line", i, "of rank", rank)'
-  ]);
+  lab.writeNotebook('flood.ipynb', ['for i in range(20000):\n    print("line", i, "of rank", rank)']);
   await lab.openNotebook(page, 'flood.ipynb');
   const cell = lab.cell(page, 0);
   await cell.editor.click();
@@ -330,7 +315,11 @@ test.describe(() => {
         sockets.push(socket);
       }
     });
-    lab.writeNotebook('cut.ipynb', ['import time\nfor i in range(80): print("line", i); time.sleep(0.1)'], lab.onRanks());
+    lab.writeNotebook(
+      'cut.ipynb',
+      ['import time\nfor i in range(80): print("line", i); time.sleep(0.1)'],
+      lab.onRanks()
+    );
     await lab.openNotebook(page, 'cut.ipynb');
     const cell = lab.cell(page, 0);
     await cell.editor.click();
@@ -347,7 +336,9 @@ test.describe(() => {
     await expect(cell.node).toContainText('line 79');
   });
 
-  test('a connection that is dead and was not closed is noticed, and the cell is shown by another', async ({ page }) => {
+  test('a connection that is dead and was not closed is noticed, and the cell is shown by another', async ({
+    page
+  }) => {
     const sockets: WebSocketRoute[] = [];
     const dead = new Set<WebSocketRoute>();
     await page.routeWebSocket(/\/jupyter-dist\//, socket => {

@@ -57,9 +57,7 @@ function cellWith(data: object, metadata: object = {}): object {
   };
 }
 
-test('a saved notebook shows its ranks without their group', async ({
-  page
-}) => {
+test('a saved notebook shows its ranks without their group', async ({ page }) => {
   lab.writeNotebook('gone.ipynb', [cellWith(bundle())], {});
   await lab.openNotebook(page, 'gone.ipynb');
   const cell = lab.cell(page, 0);
@@ -70,9 +68,7 @@ test('a saved notebook shows its ranks without their group', async ({
   await expect(cell.prompt).toHaveText('[3]:');
 });
 
-test('outputs of cells that are not seen yet are not drawn', async ({
-  page
-}) => {
+test('outputs of cells that are not seen yet are not drawn', async ({ page }) => {
   const cells = Array.from({ length: 80 }, () => cellWith(bundle()));
   lab.writeNotebook('long.ipynb', cells, {});
   await openLab(page);
@@ -117,15 +113,10 @@ test('what the server no longer knows is shown as lost', async ({ page }) => {
   const cell = lab.cell(page, 0);
   await expect(cell.node).toContainText('The server no longer has this execution');
   await expect(cell.items).toContainText('kept');
-  await expect(cell.node.locator('.jpd-Ranks')).toHaveAttribute(
-    'data-state',
-    'lost'
-  );
+  await expect(cell.node.locator('.jpd-Ranks')).toHaveAttribute('data-state', 'lost');
 });
 
-test('the script of a notebook that is not trusted does not run', async ({
-  page
-}) => {
+test('the script of a notebook that is not trusted does not run', async ({ page }) => {
   const html = {
     'text/html':
       '<div class="evil">shown<img src="x" onerror="window.pwned = 1"><script>window.pwned = 2</script></div>'

@@ -13,8 +13,7 @@ test.beforeEach(async ({ page, request, ownPage }) => {
 test.afterAll(async ({ request }) => shutdownAll(request));
 
 const card = (page: Page, name: string) => page.getByRole('region', { name: `Group ${name}` });
-const row = (page: Page, name: string, rank: number) =>
-  card(page, name).locator('.jpd-RankRow').nth(rank);
+const row = (page: Page, name: string, rank: number) => card(page, name).locator('.jpd-RankRow').nth(rank);
 
 test('shows the host without any device', async ({ page }) => {
   const devices = page.getByRole('list', { name: 'Devices' });
@@ -90,7 +89,10 @@ test('shows which machines of a group have not joined', async ({ page, request }
   const started = await request.post('/jupyter-dist/api/groups', { data });
   expect(started.status(), await started.text()).toBe(201);
   const nodes = card(page, 'wide').getByRole('list', { name: 'Nodes' });
-  await expect(nodes.getByRole('listitem')).toHaveText(['node:0has not joinedranks 0-1', 'node:1has not joinedranks 2-3']);
+  await expect(nodes.getByRole('listitem')).toHaveText([
+    'node:0has not joinedranks 0-1',
+    'node:1has not joinedranks 2-3'
+  ]);
   await expect(card(page, 'wide').getByText('0 of 2 nodes')).toBeVisible();
   await expect(nodes).toBeVisible();
 });
@@ -149,7 +151,9 @@ test('a process group that a cell destroyed is re-created', async ({ page, reque
   await expect(card(page, 'train').getByRole('status')).toContainText('was re-created; all variables are kept');
   await expect(button).toHaveCount(0);
   await run(request, 'train', 'dist.barrier()\nprint("kept", kept)', { wait: true });
-  await row(page, 'train', 1).getByRole('button', { name: /^Rank 1:/ }).click();
+  await row(page, 'train', 1)
+    .getByRole('button', { name: /^Rank 1:/ })
+    .click();
   await expect(page.getByRole('log', { name: 'Output of rank 1' })).toContainText('kept 1');
 });
 
@@ -190,7 +194,11 @@ test('the memory chart follows a change of theme at once', async ({ page, reques
   await startGroup(request, 'train', 2);
   const chart = card(page, 'train').locator('.jpd-MemoryChart');
   await expect(chart.locator('canvas')).toBeVisible();
-  for (const [theme, isLight] of [['JupyterLab Light', 'true'], ['JupyterLab Dark', 'false'], ['JupyterLab Light', 'true']]) {
+  for (const [theme, isLight] of [
+    ['JupyterLab Light', 'true'],
+    ['JupyterLab Dark', 'false'],
+    ['JupyterLab Light', 'true']
+  ]) {
     await command(page, 'apputils:change-theme', { theme });
     await expect(page.locator('body')).toHaveAttribute('data-jp-theme-light', isLight);
     // Idle ranks are sampled every few seconds: it must not wait for that.

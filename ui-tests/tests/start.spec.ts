@@ -10,7 +10,9 @@ test.describe.configure({ mode: 'serial' });
 // Before each as well: the page of a test that failed may still have been starting a group.
 test.beforeEach(({ request }) => shutdownAll(request));
 test.afterEach(({ request }) => shutdownAll(request));
-test.afterAll(() => ['cold', 'held'].forEach(name => fs.rmSync(path.join(KERNELS, name), { recursive: true, force: true })));
+test.afterAll(() =>
+  ['cold', 'held'].forEach(name => fs.rmSync(path.join(KERNELS, name), { recursive: true, force: true }))
+);
 
 const KERNELS = path.join(process.env.JUPYTER_DATA_DIR!, 'kernels');
 
@@ -69,7 +71,11 @@ function writeEnvironment(name: 'cold' | 'held'): () => void {
   // The server waits for a forkserver that computes.
   const begin = {
     cold: ['sys.exit("not here")'],
-    held: ['import os, time', `while os.path.exists(${JSON.stringify(hold)}):`, '    sum(range(1_000_000)); time.sleep(0.1)']
+    held: [
+      'import os, time',
+      `while os.path.exists(${JSON.stringify(hold)}):`,
+      '    sum(range(1_000_000)); time.sleep(0.1)'
+    ]
   };
   const lines = ['import sys', 'if "forkserver" in sys.orig_argv:', ...begin[name].map(line => `    ${line}`)];
   const argv = ['python', '-m', 'ipykernel_launcher', '-f', '{connection_file}'];
@@ -77,11 +83,17 @@ function writeEnvironment(name: 'cold' | 'held'): () => void {
   fs.mkdirSync(folder, { recursive: true });
   fs.writeFileSync(hold, '');
   fs.writeFileSync(path.join(folder, 'sitecustomize.py'), `${lines.join('\n')}\n`);
-  fs.writeFileSync(path.join(folder, 'kernel.json'), JSON.stringify({ argv, display_name: name, language: 'python', env }));
+  fs.writeFileSync(
+    path.join(folder, 'kernel.json'),
+    JSON.stringify({ argv, display_name: name, language: 'python', env })
+  );
   return () => fs.rmSync(hold);
 }
 
-test('from a fresh JupyterLab to the first cell on all ranks: at most two clicks, and Shift+Enter', async ({ page, request }) => {
+test('from a fresh JupyterLab to the first cell on all ranks: at most two clicks, and Shift+Enter', async ({
+  page,
+  request
+}) => {
   await openLab(page);
   const tile = page.locator('.jp-LauncherCard').filter({ hasText: /Notebook on \d+ ranks/ });
   await expect(tile).toHaveCount(1);
@@ -104,7 +116,10 @@ test('from a fresh JupyterLab to the first cell on all ranks: at most two clicks
   expect((await groups(request)).map(group => group.world_size)).toEqual([size]);
 });
 
-test('a second notebook of the tile has nothing of the first, which was renamed while its cell runs', async ({ page, request }) => {
+test('a second notebook of the tile has nothing of the first, which was renamed while its cell runs', async ({
+  page,
+  request
+}) => {
   await openLab(page);
   const tile = page.locator('.jp-LauncherCard').filter({ hasText: /Notebook on \d+ ranks/ });
   const edited = page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook.jp-mod-editMode .jp-CodeCell');
@@ -126,7 +141,9 @@ test('a second notebook of the tile has nothing of the first, which was renamed 
   await tile.click();
   await expect(page.locator('.jp-NotebookPanel')).toHaveCount(2);
   await expect(edited).toHaveCount(1);
-  const path = await page.evaluate(() => (window as unknown as IRenamingWindow).jupyterapp.shell.currentWidget.context.path);
+  const path = await page.evaluate(
+    () => (window as unknown as IRenamingWindow).jupyterapp.shell.currentWidget.context.path
+  );
   expect(path).toBe(renamed);
   // By the time its own group is ready, it has found whatever it finds.
   await expect.poll(async () => (await groups(request)).map(({ state }) => state)).toEqual(['ready', 'ready']);
@@ -151,7 +168,11 @@ test('a number is enough; a group that ends is offered where it is missed', asyn
   await expect(again).toBeVisible();
   const cell = await run(page, 1);
   const offer = cell.node.getByRole('group', { name: 'Start the group of this cell' });
-  await expect(offer.getByRole('button')).toHaveText([/^Start My-train \(2 ranks, env /, 'Start and run up to here', 'Change\u2026']);
+  await expect(offer.getByRole('button')).toHaveText([
+    /^Start My-train \(2 ranks, env /,
+    'Start and run up to here',
+    'Change\u2026'
+  ]);
   expect(await cell.node.innerText()).not.toContain('POST');
   // A way for the keyboard: Enter presses the button and does not edit the cell.
   await offer.getByRole('button', { name: 'Start and run up to here' }).focus();
@@ -213,7 +234,11 @@ test('a hostile notebook starts nothing and sets nothing that was not seen', asy
     backend: '<img src=x onerror="window.pwned = 1">'
   };
   const metadata = { jupyter_dist: { group: '<b>evil</b>', ranks: 'all', start } };
-  lab.writeNotebook('evil-start.ipynb', ['import os; print(os.environ.get("SEEN"), os.environ.get("UNSEEN"), os.getcwd())'], metadata);
+  lab.writeNotebook(
+    'evil-start.ipynb',
+    ['import os; print(os.environ.get("SEEN"), os.environ.get("UNSEEN"), os.getcwd())'],
+    metadata
+  );
   await lab.openNotebook(page, 'evil-start.ipynb');
   const cell = await run(page, 0);
   const offer = cell.node.getByRole('group', { name: 'Start the group of this cell' });
@@ -234,15 +259,23 @@ test('a hostile notebook starts nothing and sets nothing that was not seen', asy
   expect(await page.evaluate(() => 'pwned' in window)).toBe(false);
 });
 
-test('a cell that is run while the server imports torch for all groups says so, and then runs', async ({ page, request }) => {
+test('a cell that is run while the server imports torch for all groups says so, and then runs', async ({
+  page,
+  request
+}) => {
   const release = writeEnvironment('held');
   const start = { num_ranks: 2, environment: 'held' };
   const own = { source: 'x = 1', metadata: { jupyter_dist: { target: 'kernel' } } };
-  lab.writeNotebook('shared-import.ipynb', ['print("one of", dist.get_world_size())', own], { jupyter_dist: { group: 'first', ranks: 'all', start } });
+  lab.writeNotebook('shared-import.ipynb', ['print("one of", dist.get_world_size())', own], {
+    jupyter_dist: { group: 'first', ranks: 'all', start }
+  });
   await lab.openNotebook(page, 'shared-import.ipynb');
   const select = page.getByLabel('Run cells on');
   await expect(select.locator('option:checked')).toHaveText('first (not running)');
-  await page.locator('.jp-NotebookPanel-toolbar').getByRole('button', { name: /^Start first \(2 ranks, env held/ }).click();
+  await page
+    .locator('.jp-NotebookPanel-toolbar')
+    .getByRole('button', { name: /^Start first \(2 ranks, env held/ })
+    .click();
   await expect(select.locator('option:checked')).toHaveText('first (starting\u2026)');
   const cell = await run(page, 0);
   const note = cell.node.getByRole('status').filter({ hasText: 'Waiting for group first to start.' });
@@ -266,13 +299,20 @@ test('a cell that is run while the server imports torch for all groups says so, 
 test('a cell that is run while its group imports torch says so, and then runs', async ({ page }) => {
   writeEnvironment('cold');
   const start = { num_ranks: 2, environment: 'cold' };
-  lab.writeNotebook('cold.ipynb', ['print("one of", dist.get_world_size())'], { jupyter_dist: { group: 'slow', ranks: 'all', start } });
+  lab.writeNotebook('cold.ipynb', ['print("one of", dist.get_world_size())'], {
+    jupyter_dist: { group: 'slow', ranks: 'all', start }
+  });
   await lab.openNotebook(page, 'cold.ipynb');
   await listen(page);
-  await page.locator('.jp-NotebookPanel-toolbar').getByRole('button', { name: /^Start slow \(2 ranks, env cold/ }).click();
+  await page
+    .locator('.jp-NotebookPanel-toolbar')
+    .getByRole('button', { name: /^Start slow \(2 ranks, env cold/ })
+    .click();
   const cell = await run(page, 0);
   await expect(cell.summary).toContainText('2 ranks \u00b7 ok');
   await expect(cell.items).toHaveText(/one of 2/);
   const said = await page.evaluate(() => (window as unknown as IListening).jpdSaid);
-  expect(said).toContainEqual(expect.stringMatching(/^slow \u00b7 2 ranks \u00b7 queued \u00b7 importing torch \(\d.* m?s\)$/));
+  expect(said).toContainEqual(
+    expect.stringMatching(/^slow \u00b7 2 ranks \u00b7 queued \u00b7 importing torch \(\d.* m?s\)$/)
+  );
 });

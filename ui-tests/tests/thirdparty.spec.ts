@@ -15,7 +15,10 @@ const BUILT = path.join(__dirname, '..', 'third-party', 'labextension');
 
 test.beforeAll(() => {
   test.setTimeout(600000);
-  execFileSync('make', ['--no-print-directory', 'third-party'], { cwd: path.join(__dirname, '..', '..'), stdio: 'pipe' });
+  execFileSync('make', ['--no-print-directory', 'third-party'], {
+    cwd: path.join(__dirname, '..', '..'),
+    stdio: 'pipe'
+  });
 });
 
 test.afterEach(({ request }) => lab.shutdownGroup(request));

@@ -20,7 +20,10 @@ async function group(request: APIRequestContext): Promise<{ ranks: { pid: number
   return (await request.get(`/jupyter-dist/api/groups/${GROUP}`)).json();
 }
 
-test('a table of real ranks, which sorts, and lanes that zoom by keyboard, wheel and brush', async ({ page, request }) => {
+test('a table of real ranks, which sorts, and lanes that zoom by keyboard, wheel and brush', async ({
+  page,
+  request
+}) => {
   await shutdownAll(request);
   await startGroup(request, GROUP, 2);
   await openLab(page);
@@ -62,7 +65,10 @@ test('a table of real ranks, which sorts, and lanes that zoom by keyboard, wheel
   await expect.poll(async () => (await seen(page)).seconds).toBeGreaterThanOrEqual(all.seconds - 1);
 });
 
-test('bands of 8 ranks lead to their cell, by keyboard and by a click, and a wait is named', async ({ page, request }) => {
+test('bands of 8 ranks lead to their cell, by keyboard and by a click, and a wait is named', async ({
+  page,
+  request
+}) => {
   await shutdownAll(request);
   await startGroup(request, GROUP, 8);
   writeNotebook('timeline.ipynb', [
@@ -85,7 +91,9 @@ test('bands of 8 ranks lead to their cell, by keyboard and by a click, and a wai
   await page.keyboard.press('Escape');
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Shift+ArrowRight');
-  await expect(panel(page).locator('.jpd-Timeline-readout')).toContainText(/rank 0, .*\[1\] timeline.ipynb .*ok 1\.[5-9] s/);
+  await expect(panel(page).locator('.jpd-Timeline-readout')).toContainText(
+    /rank 0, .*\[1\] timeline.ipynb .*ok 1\.[5-9] s/
+  );
   await expect(row(page, 0)).toHaveAttribute('data-pointed', 'true');
   await page.keyboard.press('Enter');
   await expect(active).toContainText('time.sleep(1.5)');

@@ -59,9 +59,9 @@ test('finds a desynchronised model in two clicks', async ({ page, request }) => 
   // What is not compared is not called equal.
   await panel(page).getByRole('button', { name: 'Compare partly between ranks' }).click();
   await expect(variable(page, 'partly').getByRole('status')).toContainText('1 part was not compared.');
-  await expect(variable(page, 'partly').getByRole('list', { name: 'Parts of partly that were not compared' })).toContainText(
-    'm on ranks 0-1 was not compared: it is on the meta device, without numbers.'
-  );
+  await expect(
+    variable(page, 'partly').getByRole('list', { name: 'Parts of partly that were not compared' })
+  ).toContainText('m on ranks 0-1 was not compared: it is on the meta device, without numbers.');
   await expect(found.getByRole('status')).toHaveCount(0);
 });
 
@@ -90,7 +90,9 @@ test('colors only what differs, filters, sorts, and works by keyboard', async ({
   await page.keyboard.press('Enter');
   await expect(variable(page, 'model').getByRole('status')).toContainText('1 of 4 tensors differs');
   await panel(page).getByRole('button', { name: 'Compare only between ranks' }).click();
-  await expect(variable(page, 'only').getByRole('status')).toHaveText('only: only on rank 0, so there is nothing to compare.');
+  await expect(variable(page, 'only').getByRole('status')).toHaveText(
+    'only: only on rank 0, so there is nothing to compare.'
+  );
   await panel(page).getByLabel('Only what differs').check();
   await expect(panel(page).locator('.jpd-Variable')).toHaveCount(2);
 });

@@ -55,7 +55,8 @@ test('a slider has its callback on its rank, on two pages and after a reload', a
 });
 
 test('a display that a later cell updates changes where it was shown, also after a reload', async ({ page }) => {
-  const begin = 'from IPython.display import HTML, display\nbar, figure = [display(f"{n} before", display_id=True) for n in ("bar", "figure")]';
+  const begin =
+    'from IPython.display import HTML, display\nbar, figure = [display(f"{n} before", display_id=True) for n in ("bar", "figure")]';
   const update = 'bar.update("bar after"); figure.update(HTML(f"<b>figure of {rank}</b>"))';
   lab.writeNotebook('updated.ipynb', [begin, update, 'bar.update("bar again")'], lab.onRanks('0-1'));
   await lab.openNotebook(page, 'updated.ipynb');
@@ -169,8 +170,12 @@ test.describe(() => {
     await lab.openNotebook(page, 'disabled.ipynb');
     await lab.execute(page, 'notebook:run-all-cells');
     const [shared, slider, uninstalled] = [lab.cell(page, 0), lab.cell(page, 1), lab.cell(page, 2)];
-    await expect(shared.node.locator('.jpd-RankWidget-text').first()).toHaveText("IntSlider(value=0, description='rate')");
-    await expect(slider.node.locator('.jpd-RankWidget-text').last()).toHaveText("IntSlider(value=0, description='rank 1')");
+    await expect(shared.node.locator('.jpd-RankWidget-text').first()).toHaveText(
+      "IntSlider(value=0, description='rate')"
+    );
+    await expect(slider.node.locator('.jpd-RankWidget-text').last()).toHaveText(
+      "IntSlider(value=0, description='rank 1')"
+    );
     await expect(page.getByText('Widgets are shown as text')).toHaveCount(1);
     // Ranks without ipywidgets: what the library says.
     await expect(uninstalled.items.last()).toContainText('IProgress not found');
@@ -184,7 +189,10 @@ const OWN_PORT = Number(process.env.JUPYTER_DIST_TEST_PORT) + 100;
 function startLab(port: number): ChildProcess {
   const folder = path.join(process.env.JUPYTER_RUNTIME_DIR!, String(port));
   const env = { ...process.env, JUPYTER_DIST_TEST_PORT: String(port), JUPYTER_RUNTIME_DIR: folder };
-  return spawn('jupyter', ['lab', '--config', 'jupyter_server_test_config.py'], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  return spawn('jupyter', ['lab', '--config', 'jupyter_server_test_config.py'], {
+    env,
+    stdio: ['ignore', 'inherit', 'inherit']
+  });
 }
 
 /** A server that could not start does not end by a SIGTERM. */
@@ -200,7 +208,11 @@ test('a bar of each of 8 ranks and a slider live through a restart of the server
   let server = startLab(OWN_PORT);
   const context = await browser.newContext({ baseURL: `http://localhost:${OWN_PORT}` });
   const { request } = context;
-  const answers = (): Promise<boolean> => request.get('/jupyter-dist/api/groups').then(answer => answer.ok(), () => false);
+  const answers = (): Promise<boolean> =>
+    request.get('/jupyter-dist/api/groups').then(
+      answer => answer.ok(),
+      () => false
+    );
   try {
     await expect.poll(answers).toBe(true);
     await lab.startGroup(request, 8);
@@ -217,7 +229,9 @@ test('a bar of each of 8 ranks and a slider live through a restart of the server
     const boxes = await rows.evaluateAll(nodes => nodes.map(node => node.getBoundingClientRect().toJSON()));
     boxes.forEach((box, i) => expect(box.y).toBeGreaterThanOrEqual(i > 0 ? boxes[i - 1].bottom : 0));
     expect(Math.max(...boxes.map(box => box.height))).toBeLessThan(50);
-    expect(await bars.node.locator('.jpd-RankItems').evaluate(node => node.scrollWidth - node.clientWidth)).toBeLessThanOrEqual(0);
+    expect(
+      await bars.node.locator('.jpd-RankItems').evaluate(node => node.scrollWidth - node.clientWidth)
+    ).toBeLessThanOrEqual(0);
 
     server.kill('SIGKILL');
     await expect.poll(answers).toBe(false);

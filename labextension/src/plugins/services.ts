@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { ExecutionsModel } from '../model/executions/executions';
 import { GroupsModel } from '../model/groups/groups';
@@ -29,8 +26,7 @@ export const groupsPlugin: JupyterFrontEndPlugin<IDistGroups> = {
   autoStart: true,
   requires: [IDistService],
   provides: IDistGroups,
-  activate: (_: JupyterFrontEnd, service: IDistService): IDistGroups =>
-    new GroupsModel(service)
+  activate: (_: JupyterFrontEnd, service: IDistService): IDistGroups => new GroupsModel(service)
 };
 
 /** Cells on ranks. */
@@ -40,6 +36,5 @@ export const executionsPlugin: JupyterFrontEndPlugin<IDistExecutions> = {
   autoStart: true,
   requires: [IDistService],
   provides: IDistExecutions,
-  activate: (_: JupyterFrontEnd, service: IDistService): IDistExecutions =>
-    new ExecutionsModel(service)
+  activate: (_: JupyterFrontEnd, service: IDistService): IDistExecutions => new ExecutionsModel(service)
 };

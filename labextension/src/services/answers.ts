@@ -40,9 +40,7 @@ export function errorBody(response: Response, text: string): IErrorBody {
   return {
     code: missing ? 'not_found' : 'bad_response',
     message,
-    hint: missing
-      ? trans.__('Check that the server extension is enabled: jupyter server extension list.')
-      : ''
+    hint: missing ? trans.__('Check that the server extension is enabled: jupyter server extension list.') : ''
   };
 }
 
@@ -53,7 +51,9 @@ export function unanswered(reason: unknown): unknown {
   }
   const { code, message, status } = reason;
   // The server's hint says that nothing changes.
-  const hint = isPassing(reason) ? translation().__('It may be done when the agent responds: look before you repeat it.') : reason.hint;
+  const hint = isPassing(reason)
+    ? translation().__('It may be done when the agent responds: look before you repeat it.')
+    : reason.hint;
   return new DistError({ code, message, hint }, status, true);
 }
 

@@ -257,9 +257,7 @@ export class Channel implements IDisposable {
 
   private _sendSubscribe(entry: ITopicEntry): void {
     this._topics.asked(entry);
-    const cursors = [...entry.handlers]
-      .filter(handler => handler.since)
-      .map(handler => handler.since!());
+    const cursors = [...entry.handlers].filter(handler => handler.since).map(handler => handler.since!());
     // Use the lowest cursor: the other followers ignore known data.
     const cursor = cursors.length ? { since: Math.min(...cursors) } : {};
     if (!this._send({ type: 'subscribe', ...entry.topic, ...cursor })) {
@@ -332,9 +330,7 @@ export class Channel implements IDisposable {
 
 function channelUrl(settings: ServerConnection.ISettings): string {
   const url = URLExt.join(settings.wsUrl, 'jupyter-dist', 'api', 'channel');
-  return settings.appendToken && settings.token
-    ? `${url}?token=${encodeURIComponent(settings.token)}`
-    : url;
+  return settings.appendToken && settings.token ? `${url}?token=${encodeURIComponent(settings.token)}` : url;
 }
 
 function describe(error: IErrorBody): string {

@@ -22,7 +22,14 @@ export class DistError extends Error {
 }
 
 /** Errors of a subscription that are still there when the server is asked again. */
-const LASTING: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'too_large', 'unknown_execution', 'unknown_group', 'unknown_rank']);
+const LASTING: ReadonlySet<string> = new Set([
+  'bad_request',
+  'forbidden',
+  'too_large',
+  'unknown_execution',
+  'unknown_group',
+  'unknown_rank'
+]);
 
 /** Errors that pass: the agent of the group is busy or stopped, and its ranks keep running. */
 const PASSING: ReadonlySet<string> = new Set(['timed_out', 'agent_unreachable']);
@@ -47,7 +54,9 @@ export async function loaded<T>(part: Promise<T>): Promise<T> {
     throw new DistError({
       code: 'extension_failed',
       message: trans.__('A part of jupyter_dist could not be loaded.'),
-      hint: trans.__('Save your work and reload the page: the server may be down, or another version installed since it was opened.')
+      hint: trans.__(
+        'Save your work and reload the page: the server may be down, or another version installed since it was opened.'
+      )
     });
   }
 }

@@ -27,5 +27,7 @@ test('a page that missed a message asks again', () => {
   known.apply(message(1, { groups: [group('a', [])], order: ['a'] }));
   expect(known.apply(message(3, { changes: [{ id: 'a', fields: { state: 'dead' }, ranks: [] }] }))).toBeNull();
   expect(known.apply(message(2, { changes: [{ id: 'x', fields: {}, ranks: [] }] }))).toBeNull();
-  expect(known.apply(message(2, { changes: [{ id: 'a', fields: { state: 'dead' }, ranks: [] }] }))![0].state).toBe('dead');
+  expect(known.apply(message(2, { changes: [{ id: 'a', fields: { state: 'dead' }, ranks: [] }] }))![0].state).toBe(
+    'dead'
+  );
 });

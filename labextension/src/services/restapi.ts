@@ -58,12 +58,7 @@ export interface IDownload {
 
 /** The URL of a route below the API's root. */
 export function apiUrl(settings: Settings, ...parts: string[]): string {
-  return URLExt.join(
-    settings.baseUrl,
-    'jupyter-dist',
-    'api',
-    ...parts.map(segment)
-  );
+  return URLExt.join(settings.baseUrl, 'jupyter-dist', 'api', ...parts.map(segment));
 }
 
 /** One segment of a path, and never "..", even from an untrusted id. */
@@ -85,16 +80,11 @@ export async function listEnvironments(
   return request(settings, 'GET', ['environments']);
 }
 
-export async function warmEnvironment(
-  settings: Settings,
-  name: string
-): Promise<void> {
+export async function warmEnvironment(settings: Settings, name: string): Promise<void> {
   await request(settings, 'POST', ['environments', name, 'warm'], {});
 }
 
-export async function listLaunchers(
-  settings: Settings
-): Promise<ILaunchers> {
+export async function listLaunchers(settings: Settings): Promise<ILaunchers> {
   return request(settings, 'GET', ['launchers']);
 }
 
@@ -102,16 +92,11 @@ export async function listDevices(settings: Settings): Promise<IDevices> {
   return request(settings, 'GET', ['devices']);
 }
 
-export async function listGroups(
-  settings: Settings
-): Promise<{ groups: IGroup[] }> {
+export async function listGroups(settings: Settings): Promise<{ groups: IGroup[] }> {
   return request(settings, 'GET', ['groups']);
 }
 
-export async function startGroup(
-  settings: Settings,
-  body: IStartRequest
-): Promise<IGroup> {
+export async function startGroup(settings: Settings, body: IStartRequest): Promise<IGroup> {
   return requestOnce(settings, ['groups'], body);
 }
 
@@ -123,7 +108,11 @@ export async function shutdownGroup(settings: Settings, group: string): Promise<
   await request(settings, 'DELETE', ['groups', group]);
 }
 
-export async function interruptGroup(settings: Settings, group: string, ranks: string): Promise<{ interrupted: string; idle: string }> {
+export async function interruptGroup(
+  settings: Settings,
+  group: string,
+  ranks: string
+): Promise<{ interrupted: string; idle: string }> {
   return request(settings, 'POST', ['groups', group, 'interrupt'], { ranks });
 }
 
@@ -160,11 +149,7 @@ export async function inspect(
 }
 
 /** The answer may take as long as an import, or until something happens. */
-export async function debug(
-  settings: Settings,
-  group: string,
-  body: IDebugRequest
-): Promise<IDebugReplies> {
+export async function debug(settings: Settings, group: string, body: IDebugRequest): Promise<IDebugReplies> {
   return request(settings, 'POST', ['groups', group, 'debug'], body);
 }
 
@@ -172,7 +157,11 @@ export async function reformGroup(settings: Settings, group: string): Promise<IG
   return requestOnce(settings, ['groups', group, 'reform'], {});
 }
 
-export async function emptyCache(settings: Settings, group: string, ranks: string): Promise<{ freed_bytes: Record<string, number> }> {
+export async function emptyCache(
+  settings: Settings,
+  group: string,
+  ranks: string
+): Promise<{ freed_bytes: Record<string, number> }> {
   return request(settings, 'POST', ['groups', group, 'empty-cache'], { ranks });
 }
 
@@ -238,11 +227,7 @@ export async function compare(settings: Settings, group: string, name: string): 
   return request(settings, 'POST', ['groups', group, 'compare'], { name });
 }
 
-export async function cancelExecution(
-  settings: Settings,
-  group: string,
-  execution: string
-): Promise<void> {
+export async function cancelExecution(settings: Settings, group: string, execution: string): Promise<void> {
   await request(settings, 'DELETE', ['groups', group, 'executions', execution]);
 }
 

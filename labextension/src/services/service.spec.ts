@@ -118,7 +118,9 @@ describe('a cell whose answer is lost', () => {
   });
 
   test.each([true, false])('may run although it is refused then; sent before: %s', async isSent => {
-    const body = { error: { code: 'agent_unreachable', message: 'The agent is stopped.', hint: 'Variables are kept.' } };
+    const body = {
+      error: { code: 'agent_unreachable', message: 'The agent is stopped.', hint: 'Variables are kept.' }
+    };
     const { service, socket } = await openPage(async () => new Response(JSON.stringify(body), { status: 503 }));
     if (!isSent) {
       (socket as unknown as { onclose(): void }).onclose();
@@ -239,34 +241,36 @@ describe('a connection', () => {
 describe('a subscription that fails', () => {
   const error = (code: string): object => ({ code, message: 'It failed.', hint: '' });
 
-  test.each([{ topic: 'memory', group: 'g' }, { topic: 'devices' }, { topic: 'comms', group: 'g' }, { topic: 'log', group: 'g', rank: 0 }] as Topic[])(
-    'is renewed, of $topic',
-    async topic => {
-      const { service, socket } = await connect([]);
-      const said: string[] = [];
-      const handler = { receive: ({ type }: { type: string }) => said.push(type), asked: () => said.push('asked') };
-      const subscription = service.subscribe(topic, handler);
-      const requests = (): object[] => socket.sent.filter(({ type }) => type === 'subscribe');
-      for (const code of ['agent_unreachable', 'internal']) {
-        socket.say({ type: 'error', error: error(code), request: topic });
-        socket.say({ type: 'groups', groups: [] });
-        await vi.advanceTimersByTimeAsync(11000);
-      }
-      expect(requests()).toEqual(Array(3).fill({ type: 'subscribe', ...topic }));
-      expect(said).toEqual(['error', 'asked', 'error', 'asked']);
-      await vi.advanceTimersByTimeAsync(60000);
-      expect(requests()).toHaveLength(3); // no other error came
-      socket.say({ type: 'error', error: error('unknown_group'), request: topic }); // it is no use to ask again
-      await vi.advanceTimersByTimeAsync(60000);
-      expect(requests()).toHaveLength(3);
-      socket.say({ type: 'error', error: error('internal'), request: topic });
-      subscription.dispose();
-      await vi.advanceTimersByTimeAsync(60000);
-      expect(requests()).toHaveLength(3);
-      service.dispose();
-      expect(vi.getTimerCount()).toBe(0);
+  test.each([
+    { topic: 'memory', group: 'g' },
+    { topic: 'devices' },
+    { topic: 'comms', group: 'g' },
+    { topic: 'log', group: 'g', rank: 0 }
+  ] as Topic[])('is renewed, of $topic', async topic => {
+    const { service, socket } = await connect([]);
+    const said: string[] = [];
+    const handler = { receive: ({ type }: { type: string }) => said.push(type), asked: () => said.push('asked') };
+    const subscription = service.subscribe(topic, handler);
+    const requests = (): object[] => socket.sent.filter(({ type }) => type === 'subscribe');
+    for (const code of ['agent_unreachable', 'internal']) {
+      socket.say({ type: 'error', error: error(code), request: topic });
+      socket.say({ type: 'groups', groups: [] });
+      await vi.advanceTimersByTimeAsync(11000);
     }
-  );
+    expect(requests()).toEqual(Array(3).fill({ type: 'subscribe', ...topic }));
+    expect(said).toEqual(['error', 'asked', 'error', 'asked']);
+    await vi.advanceTimersByTimeAsync(60000);
+    expect(requests()).toHaveLength(3); // no other error came
+    socket.say({ type: 'error', error: error('unknown_group'), request: topic }); // it is no use to ask again
+    await vi.advanceTimersByTimeAsync(60000);
+    expect(requests()).toHaveLength(3);
+    socket.say({ type: 'error', error: error('internal'), request: topic });
+    subscription.dispose();
+    await vi.advanceTimersByTimeAsync(60000);
+    expect(requests()).toHaveLength(3);
+    service.dispose();
+    expect(vi.getTimerCount()).toBe(0);
+  });
 });
 
 test('a page to log in, in place of an answer, is an error that says so', async () => {

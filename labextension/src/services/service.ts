@@ -87,10 +87,7 @@ export interface IService extends IDisposable {
   killRank(group: string, rank: number): Promise<IGroup>;
   /** Re-create the process group in the same processes. */
   reformGroup(group: string): Promise<IGroup>;
-  interrupt(
-    group: string,
-    ranks?: string
-  ): Promise<{ interrupted: string; idle: string }>;
+  interrupt(group: string, ranks?: string): Promise<{ interrupted: string; idle: string }>;
   emptyCache(group: string, ranks?: string): Promise<Record<string, number>>;
   /** The cells of a notebook that ran on ranks, as a script for torchrun. */
   exportScript(group: string, body: IScriptRequest): Promise<IScript>;
@@ -126,11 +123,7 @@ export interface IService extends IDisposable {
   /** In what the tensors of a variable differ between ranks; takes up to some 20 seconds. */
   compare(group: string, name: string): Promise<IComparison>;
 
-  log(
-    group: string,
-    rank: number,
-    page: { tail?: number; before?: number }
-  ): Promise<ILogPage>;
+  log(group: string, rank: number, page: { tail?: number; before?: number }): Promise<ILogPage>;
   /** The URL of a rank's full log; needs the browser's cookie. */
   logDownloadUrl(group: string, rank: number): string;
   /** A URL that the browser can download it from, with or without a cookie. */
@@ -244,10 +237,7 @@ export class DistService implements IService {
     return restapi.reformGroup(this._settings, group);
   }
 
-  interrupt(
-    group: string,
-    ranks = 'all'
-  ): Promise<{ interrupted: string; idle: string }> {
+  interrupt(group: string, ranks = 'all'): Promise<{ interrupted: string; idle: string }> {
     return restapi.interruptGroup(this._settings, group, ranks);
   }
 
@@ -255,10 +245,7 @@ export class DistService implements IService {
     return restapi.exportScript(this._settings, group, body);
   }
 
-  async emptyCache(
-    group: string,
-    ranks = 'all'
-  ): Promise<Record<string, number>> {
+  async emptyCache(group: string, ranks = 'all'): Promise<Record<string, number>> {
     const answer = await restapi.emptyCache(this._settings, group, ranks);
     return answer.freed_bytes;
   }
@@ -329,11 +316,7 @@ export class DistService implements IService {
     return restapi.compare(this._settings, group, name);
   }
 
-  log(
-    group: string,
-    rank: number,
-    page: { tail?: number; before?: number }
-  ): Promise<ILogPage> {
+  log(group: string, rank: number, page: { tail?: number; before?: number }): Promise<ILogPage> {
     return restapi.getLog(this._settings, group, rank, page);
   }
 
@@ -346,7 +329,11 @@ export class DistService implements IService {
   }
 
   traceDownload(group: string, execution: string): Promise<restapi.IDownload> {
-    return restapi.download(this._settings, group, restapi.apiUrl(this._settings, 'groups', group, 'executions', execution, 'trace'));
+    return restapi.download(
+      this._settings,
+      group,
+      restapi.apiUrl(this._settings, 'groups', group, 'executions', execution, 'trace')
+    );
   }
 
   private _channel: Channel;

@@ -84,7 +84,10 @@ export class Topics {
     if (message.type === 'error') {
       this._failed.add(entry);
       if (!isLasting(message.error)) {
-        this._renewing.set(entry, setTimeout(() => this._renew(entry), RENEW_MS));
+        this._renewing.set(
+          entry,
+          setTimeout(() => this._renew(entry), RENEW_MS)
+        );
       }
     }
     for (const handler of [...entry.handlers]) {
@@ -144,9 +147,7 @@ export function messageKey(message: TopicMessage): string | null {
     case 'devices':
       return topicKey({ topic: 'devices' });
     case 'error':
-      return message.request?.topic
-        ? topicKey(message.request as unknown as Topic)
-        : null;
+      return message.request?.topic ? topicKey(message.request as unknown as Topic) : null;
     default:
       // A message of a newer server.
       return null;

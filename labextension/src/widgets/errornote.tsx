@@ -29,7 +29,13 @@ function HelpLink({ error }: { error: IErrorBody }): React.ReactElement {
 export function createHelpLink(error: IErrorBody): HTMLAnchorElement {
   const { href, text, label } = helpLink(error);
   const link = document.createElement('a');
-  Object.assign(link, { className: 'jpd-HelpLink', href, target: '_blank', rel: 'noopener noreferrer', textContent: text });
+  Object.assign(link, {
+    className: 'jpd-HelpLink',
+    href,
+    target: '_blank',
+    rel: 'noopener noreferrer',
+    textContent: text
+  });
   link.setAttribute('aria-label', label);
   // In a notebook's command mode Enter edits the cell; here it opens the link.
   link.dataset.lmSuppressShortcuts = 'true';

@@ -9,10 +9,12 @@ export function useSignal<S, A>(signal: ISignal<S, A> | null): void {
   useEffect(() => {
     let frame = 0;
     const slot = () => {
-      frame = frame || requestAnimationFrame(() => {
-        frame = 0;
-        again();
-      });
+      frame =
+        frame ||
+        requestAnimationFrame(() => {
+          frame = 0;
+          again();
+        });
     };
     signal?.connect(slot);
     return () => {

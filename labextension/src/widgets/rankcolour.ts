@@ -10,5 +10,7 @@ export function hueOf(rank: number): string {
 
 /** Its color in the current theme, for a canvas. */
 export function rankColour(node: HTMLElement, rank: number): string {
-  return getComputedStyle(node).getPropertyValue(`--jpd-rank-color${hueOf(rank)}`).trim();
+  return getComputedStyle(node)
+    .getPropertyValue(`--jpd-rank-color${hueOf(rank)}`)
+    .trim();
 }

@@ -42,7 +42,12 @@ function Status({ groups, trans, choose, open }: IStatusOptions): React.ReactEle
   const others = groups.groups.length - 1;
   const more = others > 0 ? trans.__(' (+%1)', others) : '';
   const words = `${group.name}: ${groupSummary(trans, group, clock.since(group.started_at))}${more}`;
-  const title = trans._n('Ranks: %1 group. Open the sidebar', 'Ranks: %1 groups. Open the sidebar', others + 1, others + 1);
+  const title = trans._n(
+    'Ranks: %1 group. Open the sidebar',
+    'Ranks: %1 groups. Open the sidebar',
+    others + 1,
+    others + 1
+  );
   return (
     <button type="button" className="jpd-Status" data-connected={groups.connected} title={title} onClick={open}>
       <StateGlyph state={groupLight(group)} />

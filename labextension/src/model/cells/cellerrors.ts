@@ -32,11 +32,7 @@ function hintFor(error: DistError): string {
 
 /** The error of a cell on ranks that failed. */
 export function failure({ execution, error }: IOutcome): KernelError {
-  return kernelError(
-    error?.ename ?? execution.state,
-    error?.evalue ?? '',
-    error?.traceback ?? []
-  );
+  return kernelError(error?.ename ?? execution.state, error?.evalue ?? '', error?.traceback ?? []);
 }
 
 /** The error of a cell that was queued and never ran. */
@@ -45,11 +41,7 @@ export function aborted(reason: CellAborted): KernelError {
 }
 
 /** An error on which NotebookActions stop without a message, as for a kernel's error. */
-function kernelError(
-  ename: string,
-  evalue: string,
-  traceback: string[]
-): KernelError {
+function kernelError(ename: string, evalue: string, traceback: string[]): KernelError {
   return new KernelError({
     status: 'error',
     execution_count: 0,

@@ -85,11 +85,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     this._queues.get(notebook)?.abortWaiting();
   }
 
-  private async _enqueueForKernel(
-    queue: CellQueue,
-    options: IRunCellOptions,
-    model: ICodeCellModel
-  ): Promise<boolean> {
+  private async _enqueueForKernel(queue: CellQueue, options: IRunCellOptions, model: ICodeCellModel): Promise<boolean> {
     const cell = new KernelCell(options, model, mayRaise(model));
     if (!queue.isEmpty) {
       cell.showWaiting();
@@ -242,7 +238,10 @@ export class RankCellExecutor implements INotebookCellExecutor {
     idle(job);
     const cell = findCell(job.notebook, job.cellId);
     return reason.isCancelled
-      ? refuse(cell, new DistError({ code: 'cancelled', message: translation().__('Cancelled before it ran.'), hint: '' }))
+      ? refuse(
+          cell,
+          new DistError({ code: 'cancelled', message: translation().__('Cancelled before it ran.'), hint: '' })
+        )
       : aborted(reason);
   }
 
@@ -267,10 +266,7 @@ export class RankCellExecutor implements INotebookCellExecutor {
     return (this._options.groups.find(target.group)?.protocol ?? 0) >= ROAD_PROTOCOL;
   }
 
-  private _describe(
-    execution: IExecution,
-    target: IRankTarget
-  ): Pick<IGroup, 'id' | 'name' | 'world_size'> {
+  private _describe(execution: IExecution, target: IRankTarget): Pick<IGroup, 'id' | 'name' | 'world_size'> {
     const group = this._options.groups.find(execution.group);
     return group ?? { id: execution.group, name: target.group, world_size: 0 };
   }

@@ -34,7 +34,9 @@ export class CellGuard implements INotebookCellExecutor {
       return this.runOnKernel(options);
     }
     if (!resolveTarget(notebook, cell.model)) {
-      return this._isStopped ? Promise.reject(aborted(new CellAborted('A cell before this one was refused.'))) : this.runOnKernel(options);
+      return this._isStopped
+        ? Promise.reject(aborted(new CellAborted('A cell before this one was refused.')))
+        : this.runOnKernel(options);
     }
     // *Run All* submits all cells at once: those after this one must not run.
     this._isStopped = true;

@@ -90,9 +90,7 @@ export class CellOutput {
             'shell.execute_reply.started': iso(started)
           }
         : {}),
-      ...(ended
-        ? { 'shell.execute_reply': iso(ended), 'iopub.status.idle': iso(ended) }
-        : {})
+      ...(ended ? { 'shell.execute_reply': iso(ended), 'iopub.status.idle': iso(ended) } : {})
     });
   }
 

@@ -5,19 +5,8 @@ import type { INotebookModel } from '@jupyterlab/notebook';
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import {
-  FINAL_STATES,
-  IErrorBody,
-  IExecution,
-  IGroup,
-  IRanksBundle
-} from '../../services/protocol';
-import type {
-  IDistExecutions,
-  IFollowedChange,
-  IFollowedExecution,
-  IFollower
-} from '../../tokens';
+import { FINAL_STATES, IErrorBody, IExecution, IGroup, IRanksBundle } from '../../services/protocol';
+import type { IDistExecutions, IFollowedChange, IFollowedExecution, IFollower } from '../../tokens';
 import type { Authors } from '../notebooks/authors';
 import { checksum } from '../drift/checksum';
 import { makeBundle } from '../executions/bundle';
@@ -69,10 +58,7 @@ export class CellRun implements IDisposable {
     this._execution = options.execution;
     const ran = options.code === undefined ? options.saved?.code_checksum : checksum(options.code);
     this._checksum = ran ? { code_checksum: ran } : {};
-    this._follower = options.executions.follow(
-      options.execution.group,
-      options.execution.id
-    );
+    this._follower = options.executions.follow(options.execution.group, options.execution.id);
     this.done = this._waitForEnd();
     this._followed.changed.connect(this._onChanged, this);
     if (this._mayWrite) {
@@ -274,8 +260,7 @@ export class CellRun implements IDisposable {
 
 /** The error of the lowest rank that raised one. */
 function firstError(followed: IFollowedExecution): IOutcome['error'] {
-  const isError = (output?: IOutput): boolean =>
-    output?.output_type === 'error';
+  const isError = (output?: IOutput): boolean => output?.output_type === 'error';
   const item = followed.items.find(({ output }) => isError(output));
   return item ? (item.output as IError) : null;
 }

@@ -178,9 +178,7 @@ export class CellRuns {
 }
 
 export function codeCells(notebook: INotebookModel): ICodeCellModel[] {
-  return notebook.isDisposed
-    ? []
-    : ([...notebook.cells].filter(cell => cell?.type === 'code') as ICodeCellModel[]);
+  return notebook.isDisposed ? [] : ([...notebook.cells].filter(cell => cell?.type === 'code') as ICodeCellModel[]);
 }
 
 /** The current model of the cell with that id; null if it was deleted. */

@@ -18,9 +18,29 @@ it('what widgets print after the end of a cell is written by the page that submi
   const other = awareness.clientID - 1; // another page, which comes before this one
   awareness.states.set(other, { jupyter_dist: {} });
   const group = { id: 'g-0123abcd', name: 'train', world_size: 1 };
-  const execution = { id: 'e-0123456789ab', group: group.id, ranks: '0', state: 'ok', statuses: [], error: null } as unknown as IExecution;
-  const saved = { version: 1, group, execution_id: execution.id, ranks: '0', state: 'ok', statuses: [], items: [] } as unknown as IRanksBundle;
-  const item = { id: 1, seq: 1, ranks: '0', output: { output_type: 'stream', name: 'stdout', text: 'late\n' } } as unknown as IViewItem;
+  const execution = {
+    id: 'e-0123456789ab',
+    group: group.id,
+    ranks: '0',
+    state: 'ok',
+    statuses: [],
+    error: null
+  } as unknown as IExecution;
+  const saved = {
+    version: 1,
+    group,
+    execution_id: execution.id,
+    ranks: '0',
+    state: 'ok',
+    statuses: [],
+    items: []
+  } as unknown as IRanksBundle;
+  const item = {
+    id: 1,
+    seq: 1,
+    ranks: '0',
+    output: { output_type: 'stream', name: 'stdout', text: 'late\n' }
+  } as unknown as IViewItem;
   const followed = { execution, items: [item], changed: new Signal<object, void>({}) };
   const executions = { follow: () => ({ followed, dispose: () => undefined }) } as unknown as IDistExecutions;
   const authors = new Authors({ awareness });

@@ -13,7 +13,9 @@ const WRITE_MS = 1000;
 
 /** Whether an output may change after its end: widgets print, and displays with an id are updated by later cells. */
 export function mayChange({ items }: Pick<IRanksBundle, 'items'>): boolean {
-  return items.some(({ output }) => output?.data !== undefined && (WIDGET_MIME in (output.data as object) || isUpdated(output)));
+  return items.some(
+    ({ output }) => output?.data !== undefined && (WIDGET_MIME in (output.data as object) || isUpdated(output))
+  );
 }
 
 function isUpdated(output: object): boolean {
@@ -94,7 +96,9 @@ export class LateOutput implements IDisposable {
     if (!cell || shown?.execution_id !== this._saved.execution_id) {
       this.dispose(); // the cell was run again, or cleared
     } else if (execution && FINAL_STATES.has(execution.state) && (this._authors?.isLateAuthor(execution.id) ?? true)) {
-      new CellOutput(cell).write(bundleAfter(shown, makeBundle(this._saved.group, execution, items, shown.error ?? null)));
+      new CellOutput(cell).write(
+        bundleAfter(shown, makeBundle(this._saved.group, execution, items, shown.error ?? null))
+      );
     }
   }
 

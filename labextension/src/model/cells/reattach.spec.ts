@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type {
-  ExecutionState,
-  IExecution,
-  IRanksBundle
-} from '../../services/protocol';
+import type { ExecutionState, IExecution, IRanksBundle } from '../../services/protocol';
 import { findAttachments as find, IAttachment, IFoundCell, lostBundle } from './reattach';
 
-function execution(
-  id: string,
-  cell: string,
-  state: ExecutionState,
-  queued_at: number
-): IExecution {
+function execution(id: string, cell: string, state: ExecutionState, queued_at: number): IExecution {
   return {
     id,
     group: 'g-1',
@@ -102,10 +93,7 @@ describe('findAttachments', () => {
 
   it('takes up what ended after the file was saved', () => {
     const cells = [{ id: 'a', bundle: bundle('e0', 'ok') }];
-    const known = [
-      execution('e0', 'a', 'ok', 5),
-      execution('e1', 'a', 'error', 11)
-    ];
+    const known = [execution('e0', 'a', 'ok', 5), execution('e1', 'a', 'error', 11)];
     const [found] = findAttachments(cells, known, 10);
     expect(found.execution?.id).toBe('e1');
     expect(found.saved).toBeNull();
@@ -118,10 +106,7 @@ describe('findAttachments', () => {
 
   it('prefers the newest execution of a cell', () => {
     const cells = [{ id: 'a', bundle: bundle('e1', 'running') }];
-    const known = [
-      execution('e1', 'a', 'ok', 5),
-      execution('e2', 'a', 'running', 6)
-    ];
+    const known = [execution('e1', 'a', 'ok', 5), execution('e2', 'a', 'running', 6)];
     const found = findAttachments(cells, known, 10);
     expect(found).toHaveLength(1);
     expect(found[0].execution?.id).toBe('e2');
@@ -129,10 +114,7 @@ describe('findAttachments', () => {
   });
 
   it('ignores cells that were aborted, and those of other notebooks', () => {
-    const known = [
-      execution('e1', 'a', 'aborted', 11),
-      execution('e2', 'z', 'running', 11)
-    ];
+    const known = [execution('e1', 'a', 'aborted', 11), execution('e2', 'z', 'running', 11)];
     expect(findAttachments([{ id: 'a', bundle: null }], known, 10)).toEqual([]);
   });
 });

@@ -90,9 +90,7 @@ function isNews(execution: IExecution, savedAt: number): boolean {
   return true;
 }
 
-function newestByCell(
-  executions: readonly IExecution[]
-): Map<string, IExecution> {
+function newestByCell(executions: readonly IExecution[]): Map<string, IExecution> {
   const newest = new Map<string, IExecution>();
   for (const execution of executions) {
     const { cell_id: id } = execution;

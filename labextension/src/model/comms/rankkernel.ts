@@ -216,7 +216,12 @@ class RankComm implements IDisposable {
     }
   }
 
-  private _send(kind: ICommRequest['kind'], data: JSONObject = {}, metadata: JSONObject = {}, buffers: Buffers = []): SentMessage {
+  private _send(
+    kind: ICommRequest['kind'],
+    data: JSONObject = {},
+    metadata: JSONObject = {},
+    buffers: Buffers = []
+  ): SentMessage {
     const content: Omit<ICommContent, 'msg_id'> = { comm_id: this.commId, data, metadata };
     if (kind === 'comm_open') {
       content.target_name = this.targetName;
@@ -245,7 +250,11 @@ class SentMessage {
 
   /** The rank has handled it: the manager may send the next. */
   settle(): void {
-    const idle = { header: { msg_type: 'status' }, parent_header: this.msg.header, content: { execution_state: 'idle' } };
+    const idle = {
+      header: { msg_type: 'status' },
+      parent_header: this.msg.header,
+      content: { execution_state: 'idle' }
+    };
     this.onIOPub?.(idle as unknown as KernelMessage.IIOPubMessage);
     this._done.resolve();
   }

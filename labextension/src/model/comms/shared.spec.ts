@@ -64,7 +64,10 @@ describe('equal widgets of ranks', () => {
       [0, 'a-slider'],
       [2, 'b-slider']
     ]);
-    expect(places[1].rename({ focus: `IPY_MODEL_${id}`, all: [{ value: 2 }] })).toEqual({ focus: 'IPY_MODEL_b', all: [{ value: 2 }] });
+    expect(places[1].rename({ focus: `IPY_MODEL_${id}`, all: [{ value: 2 }] })).toEqual({
+      focus: 'IPY_MODEL_b',
+      all: [{ value: 2 }]
+    });
     expect(page.shared.placesOf('all-ranks-other')).toEqual([]);
   });
 
@@ -81,7 +84,9 @@ describe('equal widgets of ranks', () => {
       ['comm_open', 'all-ranks-a-text'],
       ['comm_msg', 'all-ranks-a']
     ]);
-    expect(page.log[1].data!.state).toEqual({ children: ['IPY_MODEL_all-ranks-a-slider', 'IPY_MODEL_all-ranks-a-text'] });
+    expect(page.log[1].data!.state).toEqual({
+      children: ['IPY_MODEL_all-ranks-a-slider', 'IPY_MODEL_all-ranks-a-text']
+    });
   });
 
   it('are not one if they differ, and do not fold later', () => {
@@ -152,7 +157,13 @@ describe('equal widgets of ranks', () => {
 
   it('are each shown if a link in the page changes them, or they have binary data', () => {
     const linked = new Page();
-    linked.take(news('comm_open', 'link', { _model_name: 'LinkModel', source: ['IPY_MODEL_a-slider', 'value'], target: ['IPY_MODEL_x', 'value'] }));
+    linked.take(
+      news('comm_open', 'link', {
+        _model_name: 'LinkModel',
+        source: ['IPY_MODEL_a-slider', 'value'],
+        target: ['IPY_MODEL_x', 'value']
+      })
+    );
     expect(linked.shared.find(ROOTS)).toBeNull();
     const binary = new Page();
     binary.take({ ...news('comm_msg', 'a-slider', { value: null }), buffers: ['AAAA'] });

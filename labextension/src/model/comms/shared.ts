@@ -146,7 +146,10 @@ export class SharedWidgets implements IDisposable {
       return;
     }
     const trees = [...set.roots].map(([rank, root]) => [rank, this._states.treeOf(root)] as const);
-    if (areEqual(trees.map(([, tree]) => tree)) && !trees.some(([, tree]) => tree!.ids.some(id => this._used.has(id)))) {
+    if (
+      areEqual(trees.map(([, tree]) => tree)) &&
+      !trees.some(([, tree]) => tree!.ids.some(id => this._used.has(id)))
+    ) {
       set.since = null;
       set.ids = new Map(trees.map(([rank, tree]) => [rank, tree!.ids]));
       set.state = 'shared';
@@ -236,5 +239,7 @@ function firstOf<T>(byRank: ReadonlyMap<number, T>): T {
 }
 
 function areEqual(trees: readonly (IWidgetTree | null)[]): boolean {
-  return trees.every(tree => tree !== null && tree.shape === trees[0]!.shape && tree.ids.length === trees[0]!.ids.length);
+  return trees.every(
+    tree => tree !== null && tree.shape === trees[0]!.shape && tree.ids.length === trees[0]!.ids.length
+  );
 }

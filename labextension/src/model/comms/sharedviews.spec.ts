@@ -4,14 +4,21 @@ import type { ExecutionState } from '../../services/protocol';
 import { SharedViews, WIDGET_MIME } from './sharedviews';
 
 function view(rank: number, id: string) {
-  const output = { output_type: 'display_data', metadata: {}, data: { 'text/plain': 'IntSlider()', [WIDGET_MIME]: { model_id: id } } };
+  const output = {
+    output_type: 'display_data',
+    metadata: {},
+    data: { 'text/plain': 'IntSlider()', [WIDGET_MIME]: { model_id: id } }
+  };
   return { key: `${rank}-${id}`, ranks: String(rank), output };
 }
 
 const TEXT = { key: 't', ranks: '0-1', output: { output_type: 'stream', name: 'stdout', text: 'x' } };
 
 function views(find: (roots: ReadonlyMap<number, string>) => string | null) {
-  const widgets = { findShared: (_: string, roots: ReadonlyMap<number, string>) => find(roots), sharedChanged: new Signal<never, string>({} as never) };
+  const widgets = {
+    findShared: (_: string, roots: ReadonlyMap<number, string>) => find(roots),
+    sharedChanged: new Signal<never, string>({} as never)
+  };
   return new SharedViews(widgets, () => undefined);
 }
 

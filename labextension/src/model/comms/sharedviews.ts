@@ -59,7 +59,9 @@ export class SharedViews implements IDisposable {
         replaced.set(first, this._shared(first, ranks, shared));
       }
     }
-    return replaced.size === 0 ? items : items.flatMap(item => (replaced.has(item) ? (replaced.get(item) ?? []) : [item])) as T[];
+    return replaced.size === 0
+      ? items
+      : (items.flatMap(item => (replaced.has(item) ? (replaced.get(item) ?? []) : [item])) as T[]);
   }
 
   /** An item like this one. Its output stays the same object, so that it is not drawn again. */

@@ -168,7 +168,10 @@ export class WidgetSpace implements IDisposable {
     this._kernel.forgetSent();
     this._states.reset(comms);
     const now = new Set(comms.map(comm => comm.comm_id));
-    await this._setLive(this._kernel.ids().filter(id => !now.has(id)), false);
+    await this._setLive(
+      this._kernel.ids().filter(id => !now.has(id)),
+      false
+    );
     const isKnown = ({ comm_id }: ICommState): boolean => this._kernel.hasComm(comm_id);
     const known = comms.filter(isKnown);
     await this._kernel.open(comms.filter(comm => !isKnown(comm) && comm.is_kept));
@@ -183,7 +186,10 @@ export class WidgetSpace implements IDisposable {
       }
     }
     for (const live of [true, false]) {
-      await this._setLive(comms.filter(comm => comm.live === live).map(comm => comm.comm_id), live);
+      await this._setLive(
+        comms.filter(comm => comm.live === live).map(comm => comm.comm_id),
+        live
+      );
     }
   }
 
@@ -278,7 +284,8 @@ let nextId = 1;
 const DEAD: ITrouble = { kind: 'dead', error: null };
 
 function bodyOf(reason: unknown): IErrorBody {
-  const { code, message, hint } = reason instanceof DistError ? reason : { code: '', message: String(reason), hint: '' };
+  const { code, message, hint } =
+    reason instanceof DistError ? reason : { code: '', message: String(reason), hint: '' };
   return { code, message, hint };
 }
 

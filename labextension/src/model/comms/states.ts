@@ -53,7 +53,8 @@ export class WidgetStates {
   treeOf(root: string): IWidgetTree | null {
     const ids = [root];
     const numberOf = (id: string): number => (ids.includes(id) ? ids.indexOf(id) : ids.push(id) - 1);
-    const named = (_: string, value: unknown): unknown => (isReference(value) ? `${REFERENCE}${numberOf(idOf(value))}` : value);
+    const named = (_: string, value: unknown): unknown =>
+      isReference(value) ? `${REFERENCE}${numberOf(idOf(value))}` : value;
     let shape = '';
     for (let at = 0; at < ids.length; at++) {
       const kept = this._kept.get(ids[at]);
@@ -61,7 +62,10 @@ export class WidgetStates {
         return null;
       }
       const keys = Object.keys(kept.state).filter(key => !IGNORED.has(key));
-      shape += JSON.stringify(keys.sort().map(key => [key, kept.state[key]]), named);
+      shape += JSON.stringify(
+        keys.sort().map(key => [key, kept.state[key]]),
+        named
+      );
       if (shape.length > MAX_CHARS) {
         return null;
       }

@@ -6,7 +6,10 @@ describe('numbers with a name', () => {
   it.each(vectors)('are found in $line', ({ line, step, values }) => {
     const found = namedNumbers(line);
     expect(found.step && [found.step.name, found.step.value]).toEqual(step);
-    const expected = Object.entries(values).map(([name, value]) => [name, Number(String(value).replace('inf', 'Infinity'))]);
+    const expected = Object.entries(values).map(([name, value]) => [
+      name,
+      Number(String(value).replace('inf', 'Infinity'))
+    ]);
     expect(found.values.map(({ name, value }) => [name, value])).toEqual(expected);
   });
 

@@ -103,7 +103,10 @@ describe('curves', () => {
 
   it('are over steps if these rise on every rank, else over a count', () => {
     const reader = new CurveReader();
-    reader.read([item('0', 'step 10 a 0.5\nstep 20 a 0.4\nstep 30 a 0.3\n'), item('1', 'step 10 a 0.7\nstep 30 a 0.5\n')], NEVER);
+    reader.read(
+      [item('0', 'step 10 a 0.5\nstep 20 a 0.4\nstep 30 a 0.3\n'), item('1', 'step 10 a 0.7\nstep 30 a 0.5\n')],
+      NEVER
+    );
     const table = tableOf(reader.curves[0]);
     expect(table).toMatchObject({ places: [10, 20, 30], low: [0.5, 0.4, 0.3], high: [0.7, 0.4, 0.5] });
     expect(table.mean.map(value => value!.toFixed(2))).toEqual(['0.60', '0.40', '0.40']);

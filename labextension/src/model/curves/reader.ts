@@ -37,7 +37,10 @@ export class CurveReader {
       const ranks = this._expand(item.ranks);
       if (item.elided) {
         this._skip(ranks, item.elided.lines, at);
-      } else if (item.output?.output_type === 'stream' && !this._readStream(item.output as IStream, ranks, at, deadline)) {
+      } else if (
+        item.output?.output_type === 'stream' &&
+        !this._readStream(item.output as IStream, ranks, at, deadline)
+      ) {
         return false;
       }
     }

@@ -33,7 +33,9 @@ function moved(body: Content, from: string, to: string): Content {
     typeof value === 'string' && value.startsWith(from) ? to + value.slice(from.length) : value;
   // A source is a path in replies to `debugInfo`, and has one in all others.
   const source = (value: unknown): unknown =>
-    typeof value === 'object' && value !== null ? { ...value, path: path((value as { path?: unknown }).path) } : path(value);
+    typeof value === 'object' && value !== null
+      ? { ...value, path: path((value as { path?: unknown }).path) }
+      : path(value);
   const result = { ...body };
   for (const name of ['tmpFilePrefix', 'sourcePath'].filter(each => each in body)) {
     result[name] = path(body[name]);

@@ -9,12 +9,21 @@ const FILE = '2951348871.py';
 
 function replyOf(rank: number, command: string): object {
   const folder = FOLDERS[rank];
-  const frame = (id: number, name: string, line: number, path: string) => ({ id, name, line, column: 1, source: { path, sourceReference: 0 } });
+  const frame = (id: number, name: string, line: number, path: string) => ({
+    id,
+    name,
+    line,
+    column: 1,
+    source: { path, sourceReference: 0 }
+  });
   const breakpoints = [{ source: folder + FILE, breakpoints: [{ line: 2 }] }];
   const bodies: Record<string, object> = {
     debugInfo: { isStarted: true, tmpFilePrefix: folder, tmpFileSuffix: '.py', breakpoints, stoppedThreads: [1] },
     dumpCell: { sourcePath: folder + FILE },
-    stackTrace: { stackFrames: [frame(3, 'f', 2, folder + FILE), frame(4, 'g', 7, '/home/u/train.py')], totalFrames: 2 },
+    stackTrace: {
+      stackFrames: [frame(3, 'f', 2, folder + FILE), frame(4, 'g', 7, '/home/u/train.py')],
+      totalFrames: 2
+    },
     setBreakpoints: { breakpoints: [{ id: 0, verified: true, line: 2, source: { path: folder + FILE } }] }
   };
   return { type: 'response', seq: 0, request_seq: 0, command, success: true, body: bodies[command] ?? {} };
@@ -26,7 +35,13 @@ function replyOf(rank: number, command: string): object {
  */
 function debugged(states: string[], state = 'ready') {
   const waiting: { rank: string; end: () => void }[] = [];
-  const group = { id: 'g', name: 'train', state, world_size: states.length, ranks: states.map((state, rank) => ({ rank, state })) };
+  const group = {
+    id: 'g',
+    name: 'train',
+    state,
+    world_size: states.length,
+    ranks: states.map((state, rank) => ({ rank, state }))
+  };
   const asked: string[] = [];
   const debug = vi.fn(async (_: string, { ranks, message }: IDebugRequest): Promise<IDebugReplies> => {
     const command = String(message.command);
@@ -34,7 +49,12 @@ function debugged(states: string[], state = 'ready') {
     if (command === 'events' && (message.arguments as { wait?: number }).wait !== undefined) {
       await new Promise<void>(end => waiting.push({ rank: ranks!, end }));
     }
-    return { replies: ranks!.split(',').map(Number).map(rank => ({ rank, content: replyOf(rank, command) as Record<string, unknown> })) };
+    return {
+      replies: ranks!
+        .split(',')
+        .map(Number)
+        .map(rank => ({ rank, content: replyOf(rank, command) as Record<string, unknown> }))
+    };
   });
   const connection = new DebugConnection({
     id: 'd',
@@ -45,9 +65,14 @@ function debugged(states: string[], state = 'ready') {
     path: 'n.ipynb',
     onProblem: message => expect.fail(message)
   });
-  const kernel = connection.kernel as { requestDebug(content: object): { done: Promise<{ content: { body: never } }> } };
+  const kernel = connection.kernel as {
+    requestDebug(content: object): { done: Promise<{ content: { body: never } }> };
+  };
   const ask = async (command: string, args: object = {}) =>
-    (await kernel.requestDebug({ type: 'request', seq: 1, command, arguments: args }).done).content.body as Record<string, never>;
+    (await kernel.requestDebug({ type: 'request', seq: 1, command, arguments: args }).done).content.body as Record<
+      string,
+      never
+    >;
   return { connection, asked, waiting, ask };
 }
 
@@ -61,7 +86,10 @@ describe('a rank on another machine', () => {
     const second = await ask('debugInfo');
     expect(second).toEqual(first);
     const { stackFrames } = await ask('stackTrace', { threadId: 1 });
-    expect((stackFrames as { source: { path: string } }[]).map(frame => frame.source.path)).toEqual([shown, '/home/u/train.py']);
+    expect((stackFrames as { source: { path: string } }[]).map(frame => frame.source.path)).toEqual([
+      shown,
+      '/home/u/train.py'
+    ]);
     // What all are asked for is answered by the first of them that lives.
     expect((await ask('dumpCell')).sourcePath).toBe(shown);
     connection.dispose();

@@ -18,7 +18,15 @@ type Content = KernelMessage.IDebugRequestMsg['content'];
 
 /** Requests for all ranks. */
 const FOR_ALL = new Set([
-  ...['initialize', 'attach', 'configurationDone', 'disconnect', 'dumpCell', 'setBreakpoints', 'setExceptionBreakpoints']
+  ...[
+    'initialize',
+    'attach',
+    'configurationDone',
+    'disconnect',
+    'dumpCell',
+    'setBreakpoints',
+    'setExceptionBreakpoints'
+  ]
 ]);
 /** For the ranks that go on, together or alone. A rank that runs answers that it is not stopped. */
 const STEPS = new Set(['continue', 'next', 'stepIn', 'stepOut', 'pause']);
@@ -143,7 +151,11 @@ export class DebugConnection implements IDisposable {
   }
 
   private _askVariables(): void {
-    this.iopubMessage.emit({ header: { msg_type: 'status' }, parent_header: { msg_type: 'execute_request' }, content: {} });
+    this.iopubMessage.emit({
+      header: { msg_type: 'status' },
+      parent_header: { msg_type: 'execute_request' },
+      content: {}
+    });
   }
 
   dispose(): void {
@@ -239,7 +251,10 @@ export class DebugConnection implements IDisposable {
     if (!current || isGone(current) || current.state === 'starting' || current.state === 'restarting') {
       throw new Error(translation().__('%1 is not ready.', group.name));
     }
-    const { replies } = await service.debug(group.id, { ranks, message: content as unknown as Record<string, unknown> });
+    const { replies } = await service.debug(group.id, {
+      ranks,
+      message: content as unknown as Record<string, unknown>
+    });
     return replies.map(reply => this._cellFiles.read(reply));
   }
 
@@ -320,7 +335,12 @@ export class DebugConnection implements IDisposable {
     const turn = ++this._turns;
     this._shown = rank;
     this._changed.emit();
-    const event = (name: string, threadId: number): object => ({ type: 'event', seq: 0, event: name, body: { threadId, reason: 'pause' } });
+    const event = (name: string, threadId: number): object => ({
+      type: 'event',
+      seq: 0,
+      event: name,
+      body: { threadId, reason: 'pause' }
+    });
     const emit = (content: object): void =>
       this.iopubMessage.emit({ header: { msg_type: 'debug_event' }, parent_header: {}, content });
     try {

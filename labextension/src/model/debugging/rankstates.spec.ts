@@ -4,7 +4,10 @@ import type { IDebugReply } from '../../services/protocol';
 import { RankStates } from './rankstates';
 
 /** What a rank that is stopped replies. */
-const STOPPED = { rank: 0, content: { body: { stoppedThreads: [1], stackFrames: [{ line: 2 }] } } } as unknown as IDebugReply;
+const STOPPED = {
+  rank: 0,
+  content: { body: { stoppedThreads: [1], stackFrames: [{ line: 2 }] } }
+} as unknown as IDebugReply;
 
 it('forgets what it had asked for when it is stopped', async () => {
   const replies: PromiseDelegate<IDebugReply[]>[] = [];

@@ -94,7 +94,9 @@ export class RankStates extends ChangingModel {
     const threads = new Map(infos.map(({ rank, content }) => [rank, body<IInfo>(content)]));
     const stopped = [...threads].filter(([, { stoppedThreads }]) => stoppedThreads?.length).map(([rank]) => rank);
     const stacks = stopped.length > 0 ? await ask('stackTrace', { threadId: 0 }, stopped) : [];
-    const stops = new Map(stacks.map(({ rank, content }) => [rank, stopOf(threads.get(rank)!, body<IFrames>(content))]));
+    const stops = new Map(
+      stacks.map(({ rank, content }) => [rank, stopOf(threads.get(rank)!, body<IFrames>(content))])
+    );
     // It may have been stopped meanwhile.
     if (!this.isDisposed && !this._poll.isDisposed && this._poll.state.phase !== 'stopped') {
       this._set(infos.map(({ rank }) => ({ rank, stopped: stops.get(rank) ?? null })));
@@ -102,7 +104,11 @@ export class RankStates extends ChangingModel {
   }
 
   private _set(states: IRankState[]): void {
-    const whichOf = (all: readonly IRankState[]): string => all.filter(({ stopped }) => stopped).map(({ rank }) => rank).join();
+    const whichOf = (all: readonly IRankState[]): string =>
+      all
+        .filter(({ stopped }) => stopped)
+        .map(({ rank }) => rank)
+        .join();
     this._timesSeen = whichOf(states) === whichOf(this._states) ? this._timesSeen + 1 : 1;
     this._states = states;
     this.emitChanged();
@@ -122,5 +128,9 @@ function stopOf({ stoppedThreads = [], tmpFilePrefix = '' }: IInfo, { stackFrame
   const [frame] = stackFrames as (Frame | undefined)[];
   const path = frame?.source?.path ?? '';
   const isCell = path === '' || (tmpFilePrefix !== '' && path.startsWith(tmpFilePrefix));
-  return { thread: stoppedThreads[0], line: frame?.line ?? null, file: isCell ? null : path.slice(path.lastIndexOf('/') + 1) };
+  return {
+    thread: stoppedThreads[0],
+    line: frame?.line ?? null,
+    file: isCell ? null : path.slice(path.lastIndexOf('/') + 1)
+  };
 }

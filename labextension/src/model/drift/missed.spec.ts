@@ -6,7 +6,10 @@ import { MissedCells, SavedRun } from './missed';
 
 /** Two ranks; rank 1 had no process in these times. */
 function group(absences: number[][], more: Partial<IGroup> = {}, at = 50): IGroup {
-  const ranks = [{ rank: 0, state_at: 1 }, { rank: 1, state_at: at, ...(absences.length > 0 ? { absences } : {}) }];
+  const ranks = [
+    { rank: 0, state_at: 1 },
+    { rank: 1, state_at: at, ...(absences.length > 0 ? { absences } : {}) }
+  ];
   return { id: 'g-1', name: 'train', state: 'ready', started_at: 5, running: [], ranks, ...more } as unknown as IGroup;
 }
 
@@ -75,7 +78,12 @@ it('asks again when cells have run, and after another replacement', async () => 
   await expect.poll(() => missed.by(run(6))).toBe('');
   become(group([[10, 20]], {}, 61));
   expect(service.drift).toHaveBeenCalledTimes(2);
-  become(group([[10, 20], [30, 40]]));
+  become(
+    group([
+      [10, 20],
+      [30, 40]
+    ])
+  );
   missed.by(run(6));
   expect(service.drift).toHaveBeenCalledTimes(3);
 });
@@ -85,10 +93,28 @@ it('says that ranks were replaced when the group takes cells again, but not what
   const replaced = vi.fn();
   missed.replaced.connect(replaced);
   become(group([[10, 20]]));
-  become(group([[10, 20], [30, 40]], { state: 'restarting' }));
+  become(
+    group(
+      [
+        [10, 20],
+        [30, 40]
+      ],
+      { state: 'restarting' }
+    )
+  );
   expect(replaced).not.toHaveBeenCalled();
-  become(group([[10, 20], [30, 40]]));
-  become(group([[10, 20], [30, 40]]));
+  become(
+    group([
+      [10, 20],
+      [30, 40]
+    ])
+  );
+  become(
+    group([
+      [10, 20],
+      [30, 40]
+    ])
+  );
   expect(replaced).toHaveBeenCalledTimes(1);
   become(group([]));
   expect(replaced).toHaveBeenCalledTimes(1);

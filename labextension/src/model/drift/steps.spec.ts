@@ -5,7 +5,15 @@ import { IAnswer, isOffered, runSteps, stepsOf } from './steps';
 
 function cell(id: string, missed: IMissedCell[], more: Partial<IDriftCell> = {}): IDriftCell {
   const offered = missed.find(({ reason }) => reason === 'replaced')?.ranks ?? '';
-  return { execution_id: id, code: `code of ${id}`, missed, offered, runs: [], uses: [], ...more } as unknown as IDriftCell;
+  return {
+    execution_id: id,
+    code: `code of ${id}`,
+    missed,
+    offered,
+    runs: [],
+    uses: [],
+    ...more
+  } as unknown as IDriftCell;
 }
 
 const drift = (...cells: IDriftCell[]): IDrift => ({ generation: 0, cells, left_out: 0, forgotten: false });
@@ -13,7 +21,10 @@ const drift = (...cells: IDriftCell[]): IDrift => ({ generation: 0, cells, left_
 it('is a step for each reason, in order, and none for what cannot be sent', () => {
   const steps = stepsOf(
     drift(
-      cell('e-1', [{ ranks: '1', reason: 'replaced' }, { ranks: '2-3', reason: 'skipped' }]),
+      cell('e-1', [
+        { ranks: '1', reason: 'replaced' },
+        { ranks: '2-3', reason: 'skipped' }
+      ]),
       cell('e-2', []),
       cell('e-3', [{ ranks: '1', reason: 'replaced' }], { code: null }),
       cell('e-4', [{ ranks: '0', reason: 'changed' }])
@@ -29,9 +40,14 @@ it('is a step for each reason, in order, and none for what cannot be sent', () =
 it('checks what is offered, and the cell that the user came from', () => {
   const steps = stepsOf(
     drift(
-      cell('e-1', [{ ranks: '1', reason: 'replaced' }, { ranks: '2-3', reason: 'skipped' }]),
+      cell('e-1', [
+        { ranks: '1', reason: 'replaced' },
+        { ranks: '2-3', reason: 'skipped' }
+      ]),
       cell('e-2', [{ ranks: '1', reason: 'replaced' }], { offered: '', state: 'error' }),
-      cell('e-3', [{ ranks: '1-3', reason: 'skipped' }], { runs: [{ ranks: '0', version: 1, execution_id: 'e-9', execution_count: 1 }] })
+      cell('e-3', [{ ranks: '1-3', reason: 'skipped' }], {
+        runs: [{ ranks: '0', version: 1, execution_id: 'e-9', execution_count: 1 }]
+      })
     )
   );
   expect(steps.map(step => isOffered(step, null))).toEqual([true, false, false, false]);
@@ -50,10 +66,18 @@ it('leaves out what uses what was left out, and runs the others', async () => {
     submitted.push(code);
     return { id: code };
   };
-  const follow = (): unknown => ({ followed: { ended: Promise.resolve(), execution: { state: 'ok' }, items: [] }, dispose: () => undefined });
+  const follow = (): unknown => ({
+    followed: { ended: Promise.resolve(), execution: { state: 'ok' }, items: [] },
+    dispose: () => undefined
+  });
   const executions = { run, follow } as unknown as IDistExecutions;
   const outcome = async (answer: IAnswer): Promise<unknown> => {
-    const { done, skipped, failed } = await runSteps(steps, { executions, group: 'g', begin: () => undefined, ask: async () => answer });
+    const { done, skipped, failed } = await runSteps(steps, {
+      executions,
+      group: 'g',
+      begin: () => undefined,
+      ask: async () => answer
+    });
     return [done, skipped.map(({ code }) => code), failed?.step.code];
   };
   expect(await outcome('skip')).toEqual([1, ['code of sum', 'code of mean'], undefined]);

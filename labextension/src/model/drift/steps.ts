@@ -98,7 +98,8 @@ async function failureOf({ id }: IExecution, { executions, group }: IRunOptions)
     if (!error && execution?.state === 'ok') {
       return null;
     }
-    const raised = items.map(({ output }) => output).find(output => output?.output_type === 'error') as IError | undefined;
+    const raised = items.map(({ output }) => output).find(output => output?.output_type === 'error') as
+      IError | undefined;
     const reason = error ?? execution?.error;
     return reason?.message ?? (raised ? `${raised.ename}: ${raised.evalue}` : (execution?.state ?? ''));
   } finally {

@@ -51,12 +51,7 @@ export class Blocks {
     return blocks;
   }
 
-  private _add(
-    ranks: string,
-    members: readonly number[],
-    lines: string[],
-    continues: boolean
-  ): void {
+  private _add(ranks: string, members: readonly number[], lines: string[], continues: boolean): void {
     let block = this._open.get(ranks);
     if (!block) {
       if (continues && this._continue(ranks, members, lines)) {
@@ -76,18 +71,11 @@ export class Blocks {
       return true;
     }
     const touched = this._touched(ranks, members);
-    return (
-      touched.length > 0 &&
-      touched.every(({ lines }) => EXPECTS_MORE.test(lines[lines.length - 1]))
-    );
+    return touched.length > 0 && touched.every(({ lines }) => EXPECTS_MORE.test(lines[lines.length - 1]));
   }
 
   /** Continue what the ranks are at in other blocks, if that is possible. */
-  private _continue(
-    ranks: string,
-    members: readonly number[],
-    lines: string[]
-  ): boolean {
+  private _continue(ranks: string, members: readonly number[], lines: string[]): boolean {
     let touched = this._touched(ranks, members);
     if (touched.length === 1 && touched[0].ranks.length > members.length) {
       const set = new Set(touched[0].ranks);

@@ -41,14 +41,8 @@ describe('a bundle', () => {
   });
 
   it('has a text that names the ranks when they change', () => {
-    const items = [
-      said(1, '0-1', 'both\n'),
-      said(2, '0-1', '\x1b[31mred\x1b[0m\n'),
-      said(3, '1', 'one\n')
-    ];
-    expect(fallbackText(makeBundle(group, execution, items))).toBe(
-      '[ranks 0-1]\nboth\nred\n[rank 1]\none'
-    );
+    const items = [said(1, '0-1', 'both\n'), said(2, '0-1', '\x1b[31mred\x1b[0m\n'), said(3, '1', 'one\n')];
+    expect(fallbackText(makeBundle(group, execution, items))).toBe('[ranks 0-1]\nboth\nred\n[rank 1]\none');
   });
 
   it('has a text that is bounded, with its end', () => {

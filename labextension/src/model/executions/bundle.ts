@@ -138,9 +138,5 @@ function ends(lines: string[], max: number): string[] {
   }
   const half = Math.floor(max / 2);
   const missing = lines.length - 2 * half;
-  return [
-    ...lines.slice(0, half),
-    `... ${missing} lines ...`,
-    ...lines.slice(-half)
-  ];
+  return [...lines.slice(0, half), `... ${missing} lines ...`, ...lines.slice(-half)];
 }

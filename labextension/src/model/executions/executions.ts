@@ -14,13 +14,7 @@ import {
 } from '../../services/protocol';
 import type { ITopicHandler, ITopicSubscription } from '../../services/topics';
 import { translation } from '../../services/translation';
-import type {
-  IDistExecutions,
-  IDistService,
-  IFollowedChange,
-  IFollowedExecution,
-  IFollower
-} from '../../tokens';
+import type { IDistExecutions, IDistService, IFollowedChange, IFollowedExecution, IFollower } from '../../tokens';
 import { ViewModel } from './view';
 import { OwnExecutions } from './ownexecutions';
 
@@ -83,28 +77,20 @@ export class ExecutionsModel implements IDistExecutions {
     }
   }
 
-  private _entries = new Map<
-    string,
-    { model: FollowedExecution; count: number }
-  >();
+  private _entries = new Map<string, { model: FollowedExecution; count: number }>();
   private _followed = new Signal<this, string>(this);
   private readonly _own = new OwnExecutions();
   private _service: ExecutionsSource;
 }
 
 /** One execution, followed through the WebSocket. */
-export class FollowedExecution
-  implements IFollowedExecution, ITopicHandler, IDisposable
-{
+export class FollowedExecution implements IFollowedExecution, ITopicHandler, IDisposable {
   constructor(
     service: Pick<IDistService, 'subscribe'>,
     readonly group: string,
     readonly id: string
   ) {
-    this._subscription = service.subscribe(
-      { topic: 'execution', group, execution: id },
-      this
-    );
+    this._subscription = service.subscribe({ topic: 'execution', group, execution: id }, this);
     this._ask();
   }
 

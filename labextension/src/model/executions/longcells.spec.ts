@@ -18,7 +18,9 @@ function follow(states: Partial<IExecution>[], longSeconds = 60): string[] {
   const executions = { followed: followedSignal, find: () => followed as unknown as IFollowedExecution };
   const said: string[] = [];
   const cells = new LongCells(executions as never, { now: () => NOW - BEHIND }, () => longSeconds);
-  cells.noticed.connect((_, { execution, hangs, seconds }: ILongCell) => said.push(`${execution.state} ${hangs} ${Math.round(seconds)}`));
+  cells.noticed.connect((_, { execution, hangs, seconds }: ILongCell) =>
+    said.push(`${execution.state} ${hangs} ${Math.round(seconds)}`)
+  );
   Object.assign(followed, { changed });
   followedSignal.emit('x');
   for (const state of states) {
@@ -39,18 +41,33 @@ it('notices long cells that end, once', () => {
 
 it('says nothing of what had ended before, or is silent', () => {
   expect(follow([{ state: 'ok', started_at: NOW - 500, ended_at: NOW - 100 }])).toEqual([]);
-  expect(follow([{ state: 'running', silent: true }, { state: 'ok', ended_at: NOW + 1000, silent: true }])).toEqual([]);
+  expect(
+    follow([
+      { state: 'running', silent: true },
+      { state: 'ok', ended_at: NOW + 1000, silent: true }
+    ])
+  ).toEqual([]);
 });
 
 it('notices a cell that cannot end, once each time', () => {
   const hangs = { state: 'running', verdict: CANNOT } as const;
   const said = follow([{ state: 'running' }, hangs, hangs, { state: 'running' }, hangs]);
-  expect(said.map(text => text.split(' ').slice(0, 4).join(' '))).toEqual(['running rank 0 waits', 'running rank 0 waits']);
+  expect(said.map(text => text.split(' ').slice(0, 4).join(' '))).toEqual([
+    'running rank 0 waits',
+    'running rank 0 waits'
+  ]);
 });
 
 it('does not compare the times of the server with the clock of the browser', () => {
   const past = { started_at: NOW - BEHIND - 70, ended_at: NOW - BEHIND } as const;
-  expect(follow([{ ...past, state: 'running', ended_at: null }, { ...past, state: 'ok' }])).toEqual(['ok null 70']);
-  expect(follow([{ state: 'running', started_at: past.started_at, verdict: CANNOT }])).toEqual(['running rank 0 waits 70']);
+  expect(
+    follow([
+      { ...past, state: 'running', ended_at: null },
+      { ...past, state: 'ok' }
+    ])
+  ).toEqual(['ok null 70']);
+  expect(follow([{ state: 'running', started_at: past.started_at, verdict: CANNOT }])).toEqual([
+    'running rank 0 waits 70'
+  ]);
   expect(follow([{ state: 'ok', started_at: NOW + 500, ended_at: NOW + 600 }])).toEqual([]);
 });

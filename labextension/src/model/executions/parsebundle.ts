@@ -3,13 +3,7 @@
  * invalid bundle is shown as its fallback text.
  */
 import type { IOutput } from '@jupyterlab/nbformat';
-import {
-  IElided,
-  IRanksBundle,
-  IRanksStatus,
-  ISavedItem,
-  RANKS_MIME
-} from '../../services/protocol';
+import { IElided, IRanksBundle, IRanksStatus, ISavedItem, RANKS_MIME } from '../../services/protocol';
 import { countRanks, isRankSet, MAX_RANKS } from '../format/ranks';
 
 /** As created by the server: `secrets.token_hex` after a letter. */
@@ -79,12 +73,7 @@ function hasIdentity({ version, group, execution_id, ranks, state }: Fields): bo
 }
 
 function isStatus(value: unknown): value is IRanksStatus {
-  return (
-    isObject(value) &&
-    isRankSet(value.ranks) &&
-    matches(value.status, STATE) &&
-    isTime(value.seconds ?? null)
-  );
+  return isObject(value) && isRankSet(value.ranks) && matches(value.status, STATE) && isTime(value.seconds ?? null);
 }
 
 function isItem(value: unknown): value is ISavedItem {

@@ -32,7 +32,9 @@ interface ISection {
 /** The outputs of a cell whose execution has ended; the first has the bundle. */
 export function portableOutputs(bundle: IRanksBundle): IOutput[] {
   const { sections, sectionOf } = divide(bundle.items);
-  const texts = sections.map((section, i) => new Text(section, sections[i - 1], sections.length, i === sections.length - 1 ? bundle : null));
+  const texts = sections.map(
+    (section, i) => new Text(section, sections[i - 1], sections.length, i === sections.length - 1 ? bundle : null)
+  );
   const outputs: IOutput[] = [];
   const positions: number[] = [];
   sections.forEach(({ rich }, i) => {
@@ -66,7 +68,10 @@ export function joinParts(bundle: IRanksBundle, after: readonly IOutput[]): IRan
 }
 
 /** The bundle with its parts, and where these are among the outputs after it. */
-export function findParts(bundle: IRanksBundle, after: readonly IOutput[]): { joined: IRanksBundle; places: Set<number> } | null {
+export function findParts(
+  bundle: IRanksBundle,
+  after: readonly IOutput[]
+): { joined: IRanksBundle; places: Set<number> } | null {
   const numbered = numberedParts(bundle.execution_id, after);
   const places = new Set<number>();
   const items: ISavedItem[] = [];
@@ -159,7 +164,10 @@ class Text {
 
   get plain(): string {
     const lines = this._blocks.flatMap(({ ranks, lines }) => [`[${rankLabel(ranks)}]`, ...lines]);
-    const rest = [...(this._label === null ? [] : [`[${rankLabel(this._label)}]`]), ...(this._end === null ? [] : [this._end])];
+    const rest = [
+      ...(this._label === null ? [] : [`[${rankLabel(this._label)}]`]),
+      ...(this._end === null ? [] : [this._end])
+    ];
     return bounded([...lines, ...rest], this._maxLines + rest.length, this._maxChars);
   }
 
@@ -198,7 +206,8 @@ function escaped(text: string): string {
 function addHtml(outputs: IOutput[], texts: readonly Text[], before: number): void {
   let room = MAX_GROWTH * before - outputs.reduce((sum, output) => sum + size(output), 0);
   const htmls = texts.filter((text, i) => i === 0 || !text.isEmpty).map(text => text.html);
-  const isText = (output: IOutput, i: number): boolean => i === 0 || Object.keys(output.data ?? {}).join() === `${PART_MIME},text/plain`;
+  const isText = (output: IOutput, i: number): boolean =>
+    i === 0 || Object.keys(output.data ?? {}).join() === `${PART_MIME},text/plain`;
   outputs.filter(isText).forEach((output, i) => {
     const html = htmls[i];
     room -= size(html) + 20;

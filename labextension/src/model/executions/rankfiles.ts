@@ -39,14 +39,21 @@ export function textOf(items: readonly ISavedItem[]): string {
 /** A file for the text, and one for each figure. */
 export function filesOf(items: readonly ISavedItem[], rank: number): IRankFile[] {
   const text = textOf(items);
-  const files: IRankFile[] = text ? [{ name: `rank-${rank}.txt`, type: 'text/plain', content: text, isBase64: false }] : [];
+  const files: IRankFile[] = text
+    ? [{ name: `rank-${rank}.txt`, type: 'text/plain', content: text, isBase64: false }]
+    : [];
   const data = items.filter(({ output }) => isFigure(output)).map(({ output }) => output!.data as IMimeBundle);
   data.forEach((bundle, i) => {
     const [type, ending] = KINDS.find(([kind]) => kind in bundle) ?? ['', ''];
     const content = bundle[type];
     if (typeof content === 'string' || Array.isArray(content)) {
       const isBase64 = !type.startsWith('text/') && type !== 'image/svg+xml';
-      files.push({ name: `rank-${rank}-figure-${i + 1}.${ending}`, type, content: [content].flat().join(''), isBase64 });
+      files.push({
+        name: `rank-${rank}-figure-${i + 1}.${ending}`,
+        type,
+        content: [content].flat().join(''),
+        isBase64
+      });
     }
   });
   return files;

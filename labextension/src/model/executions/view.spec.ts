@@ -9,11 +9,7 @@ interface IStep {
   items: IViewItem[];
 }
 
-function said(
-  id: number,
-  text: string,
-  more: Partial<IViewChange> = {}
-): IViewChange {
+function said(id: number, text: string, more: Partial<IViewChange> = {}): IViewChange {
   const output = { output_type: 'stream', name: 'stdout', text };
   return { id, seq: id, ranks: '0-1', output, ...more };
 }
@@ -54,11 +50,7 @@ describe('ViewModel', () => {
     view.apply({
       since: 2,
       seq: 6,
-      items: [
-        said(3, 'first', { after: null }),
-        said(4, 'middle', { after: 1 }),
-        said(5, 'last', { after: 2 })
-      ]
+      items: [said(3, 'first', { after: null }), said(4, 'middle', { after: 1 }), said(5, 'last', { after: 2 })]
     });
     expect(texts(view)).toEqual(['first', 'a', 'middle', 'b', 'last']);
   });

@@ -3,11 +3,7 @@
  * in order, exactly and idempotently.
  */
 import type { IStream } from '@jupyterlab/nbformat';
-import type {
-  IViewChange,
-  IViewItem,
-  IViewMessage
-} from '../../services/protocol';
+import type { IViewChange, IViewItem, IViewMessage } from '../../services/protocol';
 
 /** The result of applying a message. */
 export type Applied =
@@ -18,8 +14,7 @@ export type Applied =
   /** It builds on something that is not here: ask again from `seq`. */
   | 'gap';
 
-type ViewUpdate = Pick<IViewMessage, 'since' | 'seq' | 'items'> &
-  Partial<Pick<IViewMessage, 'removed' | 'reset'>>;
+type ViewUpdate = Pick<IViewMessage, 'since' | 'seq' | 'items'> & Partial<Pick<IViewMessage, 'removed' | 'reset'>>;
 
 export class ViewModel {
   /** The cursor: up to where the view is complete. */
@@ -67,10 +62,7 @@ export class ViewModel {
   private _seq = 0;
 }
 
-function withoutIds(
-  items: readonly IViewItem[],
-  removed: readonly number[]
-): IViewItem[] {
+function withoutIds(items: readonly IViewItem[], removed: readonly number[]): IViewItem[] {
   if (removed.length === 0) {
     return [...items];
   }
@@ -113,15 +105,8 @@ function lastIndexOf(items: readonly IViewItem[], id: number): number {
   return index;
 }
 
-function isAfter(
-  items: readonly IViewItem[],
-  index: number,
-  after: number | null | undefined
-): boolean {
-  return (
-    after === undefined ||
-    (after === null ? index === 0 : items[index - 1]?.id === after)
-  );
+function isAfter(items: readonly IViewItem[], index: number, after: number | null | undefined): boolean {
+  return after === undefined || (after === null ? index === 0 : items[index - 1]?.id === after);
 }
 
 function merged(known: IViewItem | null, change: IViewChange): IViewItem | null {

@@ -20,7 +20,11 @@ it('is the slowest step of its own ranks while the group starts', () => {
 });
 
 it('is the first cell before it that has one of its ranks', () => {
-  const busy = group(['idle', 'busy', 'busy'], { running: ['e-1', 'e-2'], queued: ['e-3', 'e-9', 'e-4'] }, ['', 'e-2', 'e-1']);
+  const busy = group(['idle', 'busy', 'busy'], { running: ['e-1', 'e-2'], queued: ['e-3', 'e-9', 'e-4'] }, [
+    '',
+    'e-2',
+    'e-1'
+  ]);
   const all = known(
     execution('e-1', '2'),
     execution('e-2', '1'),

@@ -36,23 +36,16 @@ export function formatSeconds(seconds: number | null | undefined): string {
   const hours = Math.floor(whole / 3600);
   const minutes = Math.floor((whole % 3600) / 60);
   const rest = String(whole % 60).padStart(2, '0');
-  return hours > 0
-    ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}`
-    : `${minutes}:${rest}`;
+  return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`;
 }
 
 /** "37 %" or "-". */
 export function formatPercent(percent: number | null | undefined): string {
-  return percent === null || percent === undefined
-    ? '-'
-    : `${Math.round(percent)} %`;
+  return percent === null || percent === undefined ? '-' : `${Math.round(percent)} %`;
 }
 
 /** A fraction between 0 and 1; 0 if either value is unknown. */
-export function fraction(
-  part: number | null | undefined,
-  whole: number | null | undefined
-): number {
+export function fraction(part: number | null | undefined, whole: number | null | undefined): number {
   if (!part || !whole || whole <= 0) {
     return 0;
   }
@@ -60,9 +53,5 @@ export function fraction(
 }
 
 function threeFigures(value: number): string {
-  return value >= 99.95
-    ? value.toFixed(0)
-    : value >= 9.995
-      ? value.toFixed(1)
-      : value.toFixed(2);
+  return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 }

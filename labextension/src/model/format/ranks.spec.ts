@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import vectors from '../../../../tests/vectors/rank_expressions.json';
 import { DistError } from '../../services/errors';
-import {
-  countRanks,
-  expandRanks,
-  formatRanks,
-  includesRank,
-  isRankSet,
-  parseRanks
-} from './ranks';
+import { countRanks, expandRanks, formatRanks, includesRank, isRankSet, parseRanks } from './ranks';
 
 describe('parseRanks', () => {
   for (const vector of vectors) {

@@ -28,10 +28,7 @@ export function parseRanks(expression: string, group: IShape): number[] {
   const worldSize = group.world_size;
   const numNodes = countNodes(group);
   if (expression.length > MAX_EXPRESSION_LENGTH) {
-    throw bad(
-      `The rank expression is longer than ${MAX_EXPRESSION_LENGTH} characters.`,
-      worldSize
-    );
+    throw bad(`The rank expression is longer than ${MAX_EXPRESSION_LENGTH} characters.`, worldSize);
   }
   let text = expression.replace(/\s+/g, '');
   if (text.startsWith('[') && text.endsWith(']')) {
@@ -44,12 +41,7 @@ export function parseRanks(expression: string, group: IShape): number[] {
   const chosen = new Set(terms[0].startsWith('!') ? span(0, worldSize) : []);
   for (const term of terms) {
     const removes = term.startsWith('!');
-    const ranks = termRanks(
-      removes ? term.slice(1) : term,
-      expression,
-      worldSize,
-      numNodes
-    );
+    const ranks = termRanks(removes ? term.slice(1) : term, expression, worldSize, numNodes);
     for (const rank of ranks) {
       if (removes) {
         chosen.delete(rank);
@@ -133,12 +125,7 @@ function rangesOf(canonical: string): [number, number][] {
   return ranges;
 }
 
-function termRanks(
-  term: string,
-  expression: string,
-  worldSize: number,
-  numNodes: number
-): number[] {
+function termRanks(term: string, expression: string, worldSize: number, numNodes: number): number[] {
   if (term === 'all') {
     return span(0, worldSize);
   }
@@ -147,14 +134,9 @@ function termRanks(
   }
   const range = RANGE.exec(term);
   if (range) {
-    const [first, last] = [range[1], range[2]].map(number =>
-      existing(Number(number), term, worldSize)
-    );
+    const [first, last] = [range[1], range[2]].map(number => existing(Number(number), term, worldSize));
     if (first > last) {
-      throw bad(
-        `'${term}' is reversed; did you mean '${last}-${first}'?`,
-        worldSize
-      );
+      throw bad(`'${term}' is reversed; did you mean '${last}-${first}'?`, worldSize);
     }
     return span(first, last + 1);
   }
@@ -176,29 +158,17 @@ function countNodes(group: IShape): number {
 }
 
 /** The ranks of one machine of the group. */
-function nodeRanks(
-  node: number,
-  term: string,
-  worldSize: number,
-  numNodes: number
-): number[] {
+function nodeRanks(node: number, term: string, worldSize: number, numNodes: number): number[] {
   if (node >= numNodes) {
     const nodes = numNodes === 1 ? 'node 0' : `nodes 0 to ${numNodes - 1}`;
-    throw bad(
-      `There is no node ${node} ('${term}'): this group has ${nodes}.`,
-      worldSize
-    );
+    throw bad(`There is no node ${node} ('${term}'): this group has ${nodes}.`, worldSize);
   }
   const size = Math.floor(worldSize / numNodes);
   return span(node * size, (node + 1) * size);
 }
 
 /** The ranks of a Python slice with a positive step. */
-function sliceRanks(
-  slice: RegExpExecArray,
-  term: string,
-  worldSize: number
-): number[] {
+function sliceRanks(slice: RegExpExecArray, term: string, worldSize: number): number[] {
   const step = slice[3] === undefined ? 1 : Number(slice[3]);
   if (step < 1) {
     throw bad(`The step of '${term}' must be 1 or more.`, worldSize);

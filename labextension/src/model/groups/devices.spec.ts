@@ -9,7 +9,12 @@ function process(pid: number, memory: number | null, group: string | null, rank:
 
 it('names our ranks and sums up the others', () => {
   const device = {
-    processes: [process(1, 10, null, null), process(2, 5, 'train', 1), process(3, 7, 'train', 0), process(4, 3, null, null)]
+    processes: [
+      process(1, 10, null, null),
+      process(2, 5, 'train', 1),
+      process(3, 7, 'train', 0),
+      process(4, 3, null, null)
+    ]
   } as IDevice;
   expect(holders(device).map(h => [h.group, h.rank, h.processes, h.memory_bytes])).toEqual([
     ['train', 0, 1, 7],

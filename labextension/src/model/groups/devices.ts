@@ -86,9 +86,7 @@ export class DevicesModel {
 export function holders(device: IDevice): IHolder[] {
   const ours = device.processes.filter(process => process.group !== null);
   const others = device.processes.filter(process => process.group === null);
-  const result = ours
-    .map(process => holder([process]))
-    .sort((a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
+  const result = ours.map(process => holder([process])).sort((a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
   return others.length > 0 ? [...result, holder(others)] : result;
 }
 

@@ -6,10 +6,7 @@ import { ChangingModel } from '../changing';
 import { Clock } from '../format/clock';
 
 /** The part of the service that this model needs. */
-type GroupsSource = Pick<
-  IDistService,
-  'groupsChanged' | 'connectionChanged' | 'connected'
->;
+type GroupsSource = Pick<IDistService, 'groupsChanged' | 'connectionChanged' | 'connected'>;
 
 export class GroupsModel extends ChangingModel implements IDistGroups {
   constructor(service: GroupsSource) {
@@ -85,15 +82,8 @@ function byName(a: IGroup, b: IGroup): number {
  * The group with that name, else with that id. Names come first, so that a
  * notebook finds a group that was started again with the same name.
  */
-export function findGroup(
-  groups: readonly IGroup[],
-  reference: string
-): IGroup | null {
-  return (
-    groups.find(group => group.name === reference) ??
-    groups.find(group => group.id === reference) ??
-    null
-  );
+export function findGroup(groups: readonly IGroup[], reference: string): IGroup | null {
+  return groups.find(group => group.name === reference) ?? groups.find(group => group.id === reference) ?? null;
 }
 
 /** The action that repairs a group and keeps the remaining variables. */

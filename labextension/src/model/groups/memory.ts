@@ -128,9 +128,7 @@ function band(samples: IMemorySample[], metric: MemoryMetric): (number | null)[]
       .sort((a, b) => a - b);
     const middle = (values.length - 1) / 2;
     series[0].push(values[0] ?? null);
-    series[1].push(
-      values.length ? (values[Math.floor(middle)] + values[Math.ceil(middle)]) / 2 : null
-    );
+    series[1].push(values.length ? (values[Math.floor(middle)] + values[Math.ceil(middle)]) / 2 : null);
     series[2].push(values[values.length - 1] ?? null);
   }
   return series;

@@ -23,7 +23,10 @@ export function findNodes(nodes: readonly INode[], query: string): readonly INod
 
 /** A rank expression with `node:N` in place of host names, which only this page knows. */
 export function withoutHosts(expression: string, nodes: readonly INode[]): string {
-  const byHost = groupedBy(nodes.filter(({ host }) => host), ({ host }) => host!);
+  const byHost = groupedBy(
+    nodes.filter(({ host }) => host),
+    ({ host }) => host!
+  );
   return expression
     .split(',')
     .map(term => {

@@ -7,7 +7,17 @@ import { codeCells } from '../cells/cellruns';
 import { ChangingModel } from '../changing';
 import { getNotebookTarget, getWanted } from '../notebooks/target';
 import { isGone } from './groups';
-import { fittingSize, IReadWanted, isName, IWantedGroup, nameFor, offeredSizes, readWanted, sizeOf, wantedOf } from './wanted';
+import {
+  fittingSize,
+  IReadWanted,
+  isName,
+  IWantedGroup,
+  nameFor,
+  offeredSizes,
+  readWanted,
+  sizeOf,
+  wantedOf
+} from './wanted';
 
 type Service = Pick<IDistService, 'devices' | 'startGroup' | 'starting' | 'requestOf'>;
 

@@ -1,7 +1,15 @@
 import { expect, it } from 'vitest';
 import type { IDevice, IEnvironment, IGroup, ILauncherStatus } from '../../services/protocol';
 import { freeName } from './groups';
-import { backendsOf, defaultForm, filledForm, IStartWorld, knownAccelerators, problems, startRequest } from './startform';
+import {
+  backendsOf,
+  defaultForm,
+  filledForm,
+  IStartWorld,
+  knownAccelerators,
+  problems,
+  startRequest
+} from './startform';
 
 const python = { name: 'python3', problem: null, torch_version: '2.13.0', accelerators: [] } as unknown as IEnvironment;
 const built = (name: string, label: string) => ({ name, label, version: '1.0', backends: ['nccl', 'gloo'] });
@@ -66,11 +74,19 @@ it('finds a free name', () => {
   expect(freeName([train], 'train')).toBe('train-2');
 });
 
-const slurm = { name: 'slurm', usable: true, options: [{ name: 'partition' }, { name: 'time_limit' }] } as ILauncherStatus;
+const slurm = {
+  name: 'slurm',
+  usable: true,
+  options: [{ name: 'partition' }, { name: 'time_limit' }]
+} as ILauncherStatus;
 
 it('asks a launcher for nodes, with the options that were filled in', () => {
   const here = world({ devices: [gpu(0), gpu(1)], launchers: [slurm] });
-  const onNodes = { ...defaultForm(here, 'cuda', 4), launcher: 'slurm', options: { partition: ' gpu ', time_limit: '', other: 'x' } };
+  const onNodes = {
+    ...defaultForm(here, 'cuda', 4),
+    launcher: 'slurm',
+    options: { partition: ' gpu ', time_limit: '', other: 'x' }
+  };
   expect(problems(onNodes, here)).toEqual({});
   expect(startRequest(onNodes, here, null)).toEqual({
     name: 'group',
@@ -84,16 +100,32 @@ it('asks a launcher for nodes, with the options that were filled in', () => {
   });
   // The devices of this machine do not matter there.
   expect(problems({ ...onNodes, accelerator: 'rocm' }, here)).toEqual({});
-  expect(problems({ ...onNodes, nodes: '0', ranks: '' }, here)).toEqual({ nodes: 'nodes-invalid', ranks: 'ranks-invalid' });
+  expect(problems({ ...onNodes, nodes: '0', ranks: '' }, here)).toEqual({
+    nodes: 'nodes-invalid',
+    ranks: 'ranks-invalid'
+  });
   const down = world({ launchers: [{ ...slurm, usable: false }] });
   expect(problems(onNodes, down)).toEqual({ launcher: 'launcher-unusable' });
 });
 
 it('starts a group on nodes again as its notebook wants it', () => {
-  const slurm = { name: 'slurm', usable: true, options: [{ name: 'partition' }, { name: 'cpus_per_node' }] } as ILauncherStatus;
+  const slurm = {
+    name: 'slurm',
+    usable: true,
+    options: [{ name: 'partition' }, { name: 'cpus_per_node' }]
+  } as ILauncherStatus;
   const here = world({ launchers: [slurm] });
-  const nodes = { launcher: 'slurm', num_nodes: 3, ranks_per_node: 4, launcher_options: { partition: 'gpu', cpus_per_node: 2 } };
+  const nodes = {
+    launcher: 'slurm',
+    num_nodes: 3,
+    ranks_per_node: 4,
+    launcher_options: { partition: 'gpu', cpus_per_node: 2 }
+  };
   const form = filledForm(defaultForm(here, null, 2), { name: 'big', accelerator: 'cpu', ...nodes });
   expect(problems(form, here)).toEqual({});
-  expect(startRequest(form, here, null)).toMatchObject({ name: 'big', ...nodes, launcher_options: { partition: 'gpu', cpus_per_node: '2' } });
+  expect(startRequest(form, here, null)).toMatchObject({
+    name: 'big',
+    ...nodes,
+    launcher_options: { partition: 'gpu', cpus_per_node: '2' }
+  });
 });

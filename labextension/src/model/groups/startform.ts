@@ -1,5 +1,12 @@
 /** The state of the form for a new group, its validation, and its request. Pure. */
-import type { IAccelerator, IDevice, IEnvironment, IGroup, ILauncherStatus, IStartRequest } from '../../services/protocol';
+import type {
+  IAccelerator,
+  IDevice,
+  IEnvironment,
+  IGroup,
+  ILauncherStatus,
+  IStartRequest
+} from '../../services/protocol';
 import { freeName, isGone } from './groups';
 import { IWantedGroup, readWanted, sizeOf } from './wanted';
 
@@ -132,11 +139,7 @@ export function problems(form: IStartForm, world: IStartWorld): StartProblems {
 }
 
 /** The body of the request, for a form without problems. */
-export function startRequest(
-  form: IStartForm,
-  world: IStartWorld,
-  notebook: string | null
-): IStartRequest {
+export function startRequest(form: IStartForm, world: IStartWorld, notebook: string | null): IStartRequest {
   const request: IStartRequest = {
     environment: form.environment,
     accelerator: form.accelerator,
@@ -171,11 +174,7 @@ export function startRequest(
 }
 
 /** The initial form: the default environment and all devices. */
-export function defaultForm(
-  world: IStartWorld,
-  environment: string | null,
-  ranks: number
-): IStartForm {
+export function defaultForm(world: IStartWorld, environment: string | null, ranks: number): IStartForm {
   const usable = world.environments.filter(e => e.problem === null);
   const preferred = usable.find(e => e.name === environment) ?? usable[0];
   return {

@@ -5,7 +5,16 @@ import { fittingSize, MAX_VARIABLES, nameFor, offeredSizes, readWanted, sizeOf, 
 const gpu = (index: number, accelerator = 'cuda') => ({ index, accelerator }) as IDevice;
 const machine = (devices: IDevice[], cpu_count = 2) => ({ devices, host: { cpu_count } }) as IDevices;
 const group = (more: object) =>
-  ({ name: 'train', state: 'ready', accelerator: 'cpu', backend: 'gloo', devices: [], world_size: 8, environment: {}, ...more }) as unknown as IGroup;
+  ({
+    name: 'train',
+    state: 'ready',
+    accelerator: 'cpu',
+    backend: 'gloo',
+    devices: [],
+    world_size: 8,
+    environment: {},
+    ...more
+  }) as unknown as IGroup;
 const eight = [...Array(8).keys()].map(index => gpu(index));
 
 it('keeps what starts a group like this one again, here or on another machine', () => {
@@ -15,7 +24,9 @@ it('keeps what starts a group like this one again, here or on another machine', 
   const cuda = { accelerator: 'cuda', backend: 'nccl', world_size: 2 };
   expect(wantedOf(group({ ...cuda, devices: [0, 1] }), null, eight)).toEqual({ num_ranks: 2 });
   expect(wantedOf(group({ ...cuda, devices: [2, 3] }), null, eight)).toEqual({ devices: [2, 3], accelerator: 'cuda' });
-  expect(wantedOf(group({ ...cuda, backend: 'gloo', devices: [0, 1] }), { env: { A: 'b' }, backend: 'gloo' }, eight)).toEqual({
+  expect(
+    wantedOf(group({ ...cuda, backend: 'gloo', devices: [0, 1] }), { env: { A: 'b' }, backend: 'gloo' }, eight)
+  ).toEqual({
     num_ranks: 2,
     backend: 'gloo',
     env: { A: 'b' }
@@ -26,7 +37,13 @@ it('keeps the launcher of a group on nodes, and what it was asked for', () => {
   const onNodes = group({ launcher: 'slurm', nodes: [{}, {}], accelerator: 'cuda', backend: 'nccl', world_size: 8 });
   const options = { partition: 'gpu', cpus_per_node: 4, requeue: true };
   const wanted = wantedOf(onNodes, { launcher_options: { ...options, extra_arguments: '--exclusive' } }, []);
-  expect(wanted).toEqual({ launcher: 'slurm', num_nodes: 2, ranks_per_node: 4, accelerator: 'cuda', launcher_options: options });
+  expect(wanted).toEqual({
+    launcher: 'slurm',
+    num_nodes: 2,
+    ranks_per_node: 4,
+    accelerator: 'cuda',
+    launcher_options: options
+  });
   expect(sizeOf(wanted)).toBe(8);
   expect(readWanted(JSON.parse(JSON.stringify(wanted)))).toEqual({ wanted, refused: [] });
   // A group on the server's machine asks for none.
@@ -34,7 +51,10 @@ it('keeps the launcher of a group on nodes, and what it was asked for', () => {
 });
 
 it('reads back what it writes', () => {
-  for (const wanted of [{ num_ranks: 8, environment: 'torch', env: { NCCL_DEBUG: 'INFO' } }, { devices: [2, 3], accelerator: 'cuda' }]) {
+  for (const wanted of [
+    { num_ranks: 8, environment: 'torch', env: { NCCL_DEBUG: 'INFO' } },
+    { devices: [2, 3], accelerator: 'cuda' }
+  ]) {
     expect(readWanted(JSON.parse(JSON.stringify(wanted)))).toEqual({ wanted, refused: [] });
   }
   expect(readWanted(undefined)).toEqual({ wanted: {}, refused: [] });
@@ -83,5 +103,7 @@ it('offers numbers that fit the machine', () => {
   expect(offeredSizes(machine(eight.slice(0, 3)))).toEqual([2, 3]);
   expect(offeredSizes(machine([...eight, gpu(0, 'rocm')]))).toEqual([2, 4, 8]);
   expect(offeredSizes(machine([gpu(0)]))).toEqual([1]);
-  expect([null, machine([], 2), machine([], 6), machine([], 96), machine(eight)].map(fittingSize)).toEqual([2, 2, 4, 8, 8]);
+  expect([null, machine([], 2), machine([], 6), machine([], 96), machine(eight)].map(fittingSize)).toEqual([
+    2, 2, 4, 8, 8
+  ]);
 });

@@ -45,7 +45,8 @@ const CPU_SIZES: readonly number[] = [2, 4, 8];
 const VALID: { [field in keyof Required<IWantedGroup>]: (value: unknown) => boolean } = {
   num_ranks: value => isCount(value) && value >= 1 && value <= MAX_RANKS,
   devices: isDeviceList,
-  environment: value => typeof value === 'string' && value.length > 0 && value.length <= MAX_VALUE && VISIBLE.test(value),
+  environment: value =>
+    typeof value === 'string' && value.length > 0 && value.length <= MAX_VALUE && VISIBLE.test(value),
   accelerator: value => typeof value === 'string' && WORD.test(value),
   backend: value => typeof value === 'string' && WORD.test(value),
   env: isVariables,
@@ -94,7 +95,9 @@ function placeOf(group: IGroup, present: readonly IDevice[]): IWantedGroup {
 /** What the user chose and the group's model does not have; a backend that was not chosen is the accelerator's own. */
 function chosenIn(request: IStartRequest | null): IWantedGroup {
   const { backend, env, launcher_options } = request ?? {};
-  const options = Object.fromEntries(Object.entries(launcher_options ?? {}).filter(([name, value]) => isOptions({ [name]: value })));
+  const options = Object.fromEntries(
+    Object.entries(launcher_options ?? {}).filter(([name, value]) => isOptions({ [name]: value }))
+  );
   return {
     ...(backend && backend !== 'auto' ? { backend } : {}),
     ...(env && isVariables(env) ? { env } : {}),
@@ -112,9 +115,17 @@ export function sizeOf({ num_ranks, devices, num_nodes, ranks_per_node }: IWante
 
 /** A free name for the group of a notebook: that of its file. */
 export function nameFor(path: string, groups: readonly IGroup[]): string {
-  const stem = path.split('/').pop()!.replace(/\.ipynb$/, '').replace(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 32);
+  const stem = path
+    .split('/')
+    .pop()!
+    .replace(/\.ipynb$/, '')
+    .replace(/[^A-Za-z0-9_.-]+/g, '-')
+    .slice(0, 32);
   const base = NAME.test(stem) && !UNTITLED.test(stem) ? stem : 'group';
-  return freeName(groups.filter(group => !isGone(group)), base);
+  return freeName(
+    groups.filter(group => !isGone(group)),
+    base
+  );
 }
 
 /** A name that the server accepts; a file may contain anything. */
@@ -165,7 +176,8 @@ function isOptions(value: unknown): boolean {
   }
   const entries = Object.entries(value);
   const isWord = (text: unknown): boolean => isShort(text) && !/^\s*-/.test(text as string);
-  const isPlain = (option: unknown): boolean => typeof option === 'boolean' || Number.isSafeInteger(option) || isWord(option);
+  const isPlain = (option: unknown): boolean =>
+    typeof option === 'boolean' || Number.isSafeInteger(option) || isWord(option);
   return entries.length <= MAX_VARIABLES && entries.every(([name, option]) => VARIABLE.test(name) && isPlain(option));
 }
 

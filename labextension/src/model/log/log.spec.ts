@@ -19,10 +19,8 @@ function record(seq: number, fields: Fields): ILogRecord {
 
 const begin = (seq: number, id = 'e-1') =>
   record(seq, { kind: 'begin', execution_id: id, code: 'train()', notebook: 'a.ipynb' });
-const end = (seq: number, id = 'e-1') =>
-  record(seq, { kind: 'end', execution_id: id, status: 'ok', seconds: 0.8 });
-const say = (seq: number, text: string, name: 'stdout' | 'stderr' = 'stdout') =>
-  record(seq, { text, name });
+const end = (seq: number, id = 'e-1') => record(seq, { kind: 'end', execution_id: id, status: 'ok', seconds: 0.8 });
+const say = (seq: number, text: string, name: 'stdout' | 'stderr' = 'stdout') => record(seq, { text, name });
 
 function page(records: ILogRecord[], more = false): ILogPage {
   const first = records[0]?.seq ?? 1;
@@ -48,7 +46,10 @@ function summary(blocks: readonly LogBlock[]): string[] {
 
 /** How many printed lines the window has. */
 function linesOf(log: LogModel): number {
-  return log.blocks.reduce((sum, block) => sum + (block.kind === 'text' ? block.text.replace(/\n$/, '').split('\n').length : 0), 0);
+  return log.blocks.reduce(
+    (sum, block) => sum + (block.kind === 'text' ? block.text.replace(/\n$/, '').split('\n').length : 0),
+    0
+  );
 }
 
 describe('LogModel', () => {
@@ -95,8 +96,17 @@ describe('LogModel', () => {
     for (let cell = 1; cell <= 20; cell++) {
       const id = `e-${cell}`;
       const last = `${cell} without an end`;
-      const records = [begin(++seq, id), say(++seq, 'line\n'.repeat(60) + last), { ...record(++seq, { kind: 'output', output: figure }), execution_id: id }, end(++seq, id)];
-      log.append(records.map(one => ({ ...one, execution_id: id })), seq, 0);
+      const records = [
+        begin(++seq, id),
+        say(++seq, 'line\n'.repeat(60) + last),
+        { ...record(++seq, { kind: 'output', output: figure }), execution_id: id },
+        end(++seq, id)
+      ];
+      log.append(
+        records.map(one => ({ ...one, execution_id: id })),
+        seq,
+        0
+      );
       expect(linesOf(log) + log.olderLines!).toBe(cell * 61);
     }
     expect(log.hasOlder).toBe(true);

@@ -36,7 +36,10 @@ class FakeServer {
       const records = Array.from({ length: last - first + 1 }, (_, i) => record(first + i));
       return { records, seq, first, more: first > 1 };
     },
-    subscribe: (_: unknown, handler: { since: () => number; receive: (message: TopicMessage) => void; asked: () => void }) => {
+    subscribe: (
+      _: unknown,
+      handler: { since: () => number; receive: (message: TopicMessage) => void; asked: () => void }
+    ) => {
       const subscribe = (): void => {
         if (this._failed) {
           this._failed = false;

@@ -90,10 +90,7 @@ export class LogFeed implements IDisposable {
     Signal.clearData(this);
   }
 
-  private async _page(
-    which: { tail?: number; before?: number },
-    take: (page: ILogPage) => void
-  ): Promise<void> {
+  private async _page(which: { tail?: number; before?: number }, take: (page: ILogPage) => void): Promise<void> {
     if (this._isLoading || this._isDisposed) {
       return;
     }

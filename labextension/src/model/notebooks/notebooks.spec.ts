@@ -1,6 +1,19 @@
 import { PromiseDelegate } from '@lumino/coreutils';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { begin, kernel, later, notebook, notebooks, open, run, sent, server, turns, views, widgets } from './opened.harness';
+import {
+  begin,
+  kernel,
+  later,
+  notebook,
+  notebooks,
+  open,
+  run,
+  sent,
+  server,
+  turns,
+  views,
+  widgets
+} from './opened.harness';
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -73,12 +86,15 @@ describe('a rank cell behind a kernel cell', () => {
     expect(sent()).toEqual(['print(1)']);
   });
 
-  it.each(['restarting', 'autorestarting', 'terminating', 'dead'])('does not run when the kernel is %s', async status => {
-    kernel.statusChanged.emit(status);
-    kernel.results.get('k')!.resolve(false);
-    expect(await results[0]).toBe(false);
-    await expectNotSent();
-  });
+  it.each(['restarting', 'autorestarting', 'terminating', 'dead'])(
+    'does not run when the kernel is %s',
+    async status => {
+      kernel.statusChanged.emit(status);
+      kernel.results.get('k')!.resolve(false);
+      expect(await results[0]).toBe(false);
+      await expectNotSent();
+    }
+  );
 
   it('does not run when the kernel was changed', async () => {
     kernel.kernelChanged.emit({ oldValue: {} });
@@ -86,31 +102,37 @@ describe('a rank cell behind a kernel cell', () => {
     await expectNotSent();
   });
 
-  it.each(['pendingInput', 'isTerminating'] as const)('does not run when JupyterLab refuses the kernel cell: %s', async reason => {
-    kernel.results.get('k')!.resolve(true);
-    await turns();
-    server.end(1);
-    await results[1];
-    server.requests.splice(0);
-    kernel[reason] = true;
-    await runAll();
-    kernel.results.get('k')!.resolve(reason === 'isTerminating');
-    expect(await results[0]).toBe(reason === 'isTerminating');
-    await expectNotSent();
-  });
+  it.each(['pendingInput', 'isTerminating'] as const)(
+    'does not run when JupyterLab refuses the kernel cell: %s',
+    async reason => {
+      kernel.results.get('k')!.resolve(true);
+      await turns();
+      server.end(1);
+      await results[1];
+      server.requests.splice(0);
+      kernel[reason] = true;
+      await runAll();
+      kernel.results.get('k')!.resolve(reason === 'isTerminating');
+      expect(await results[0]).toBe(reason === 'isTerminating');
+      await expectNotSent();
+    }
+  );
 
   // Moved, deleted, run again, or a view was closed: the kernel still runs it, and aborts what follows if it fails.
-  it.each([true, false])('waits for the end of one that JupyterLab left to the kernel; disposed: %s', async isDisposed => {
-    widgets.k.isDisposed = isDisposed;
-    kernel.results.get('k')!.resolve(false);
-    await turns();
-    expect(kernel.asked).toBe(1);
-    expect(sent()).toEqual([]);
-    kernel.nothing.resolve('ok');
-    expect(await results[0]).toBe(false);
-    await turns();
-    expect(sent()).toEqual(['print(1)']);
-  });
+  it.each([true, false])(
+    'waits for the end of one that JupyterLab left to the kernel; disposed: %s',
+    async isDisposed => {
+      widgets.k.isDisposed = isDisposed;
+      kernel.results.get('k')!.resolve(false);
+      await turns();
+      expect(kernel.asked).toBe(1);
+      expect(sent()).toEqual([]);
+      kernel.nothing.resolve('ok');
+      expect(await results[0]).toBe(false);
+      await turns();
+      expect(sent()).toEqual(['print(1)']);
+    }
+  );
 
   it('does not run when the kernel aborts after it, or is restarted meanwhile', async () => {
     kernel.results.get('k')!.resolve(false);

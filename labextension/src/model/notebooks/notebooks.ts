@@ -226,7 +226,11 @@ export class NotebooksModel implements IDistNotebooks {
       }
     }
     const shown = new Set(attachments.map(({ id }) => id));
-    this._lookAgain(wanted, found.filter(({ id }) => !shown.has(id)), known.silent);
+    this._lookAgain(
+      wanted,
+      found.filter(({ id }) => !shown.has(id)),
+      known.silent
+    );
   }
 
   /** Look again for the executions of these cells, as long as their groups do not answer, or what was sent may arrive. */

@@ -21,7 +21,9 @@ class Server {
   subscribe(topic: Topic, handler: ITopicHandler): ITopicSubscription {
     const { execution: id } = topic as { execution: string };
     this._handlers.add([id, handler]);
-    return Object.assign(new DisposableDelegate(() => undefined), { resubscribe: () => undefined }) as ITopicSubscription;
+    return Object.assign(new DisposableDelegate(() => undefined), {
+      resubscribe: () => undefined
+    }) as ITopicSubscription;
   }
 
   run = async (_: string, request: IRunRequest): Promise<IExecution> => {
@@ -59,7 +61,19 @@ class Server {
 
   private _execution(id: string, state: ExecutionState, cell: string | null = null): IExecution {
     const times = { queued_at: 1, started_at: 1, ended_at: state === 'ok' ? 2 : null };
-    return { id, group: 'g', ranks: '0-1', state, cell_id: cell, notebook: null, owner: null, execution_count: 7, statuses: [], error: null, ...times };
+    return {
+      id,
+      group: 'g',
+      ranks: '0-1',
+      state,
+      cell_id: cell,
+      notebook: null,
+      owner: null,
+      execution_count: 7,
+      statuses: [],
+      error: null,
+      ...times
+    };
   }
 
   private readonly _handlers = new Set<[string, ITopicHandler]>();
@@ -131,7 +145,9 @@ export function open(sources: Record<string, string>): void {
       metadata: id.startsWith('k') ? ON_KERNEL : {}
     }))
   });
-  widgets = Object.fromEntries(codeCells(notebook).map(model => [model.id, { model, isDisposed: false, outputHidden: false }]));
+  widgets = Object.fromEntries(
+    codeCells(notebook).map(model => [model.id, { model, isDisposed: false, outputHidden: false }])
+  );
   const file = { path: () => 'a.ipynb', savedAt: 0 };
   views = [notebooks.open(notebook, file), notebooks.open(notebook, file)];
 }

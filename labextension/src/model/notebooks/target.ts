@@ -25,10 +25,7 @@ export interface IRankTarget {
 export type Target = IRankTarget | null;
 
 /** The own target of a cell; undefined: that of the notebook. */
-export type CellTarget =
-  | { target: 'kernel' }
-  | { group?: string; ranks: string }
-  | undefined;
+export type CellTarget = { target: 'kernel' } | { group?: string; ranks: string } | undefined;
 
 /** What notebook and cell models have in common here. */
 export interface IHasMetadata {
@@ -39,9 +36,7 @@ export interface IHasMetadata {
 
 export function getNotebookTarget(notebook: IHasMetadata): Target {
   const { group, ranks } = fields(notebook);
-  return typeof group === 'string' && group
-    ? { group: group.slice(0, MAX_NAME), ranks: expression(ranks) }
-    : null;
+  return typeof group === 'string' && group ? { group: group.slice(0, MAX_NAME), ranks: expression(ranks) } : null;
 }
 
 /** The group that the notebook wants, as it was read. */
@@ -50,11 +45,7 @@ export function getWanted(notebook: IHasMetadata): IReadWanted {
 }
 
 /** Set where cells run; `wanted`: what starts the group again, by default as before if it is the same group. */
-export function setNotebookTarget(
-  notebook: IHasMetadata,
-  target: Target,
-  wanted?: IWantedGroup
-): void {
+export function setNotebookTarget(notebook: IHasMetadata, target: Target, wanted?: IWantedGroup): void {
   if (target) {
     const { group, start } = fields(notebook);
     const kept = wanted ?? (group === target.group ? start : undefined);
@@ -92,10 +83,7 @@ export function setCellTarget(cell: IHasMetadata, target: CellTarget): void {
 }
 
 /** Where a cell runs, from its own and the notebook's metadata. */
-export function resolveTarget(
-  notebook: IHasMetadata,
-  cell: IHasMetadata
-): Target {
+export function resolveTarget(notebook: IHasMetadata, cell: IHasMetadata): Target {
   const common = getNotebookTarget(notebook);
   const own = getCellTarget(cell);
   if (!own) {
@@ -112,9 +100,7 @@ export function resolveTarget(
 /** The metadata as an object; a notebook may contain anything. */
 function fields(model: IHasMetadata): Record<string, unknown> {
   const value = model.getMetadata(METADATA_KEY);
-  return value && typeof value === 'object'
-    ? (value as Record<string, unknown>)
-    : {};
+  return value && typeof value === 'object' ? (value as Record<string, unknown>) : {};
 }
 
 function expression(ranks: unknown): string {

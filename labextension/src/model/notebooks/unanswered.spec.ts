@@ -11,7 +11,8 @@ beforeEach(() => {
 });
 
 describe('a cell that was sent, and refused when it was asked for again', () => {
-  const refusal = (code: string): DistError => new DistError({ code, message: 'No answer.', hint: 'Try again.' }, null, true);
+  const refusal = (code: string): DistError =>
+    new DistError({ code, message: 'No answer.', hint: 'Try again.' }, null, true);
   const text = (): string => JSON.stringify(widgets.a.model.outputs.toJSON());
 
   afterEach(() => void vi.useRealTimers());

@@ -2,11 +2,17 @@ import { expect, test } from 'vitest';
 import type { IExecution, IRanksSeen } from '../../services/protocol';
 import { bandAt, bandsOf, neighbour, Sights } from './bands';
 
-const execution = (id: string, fields: Partial<IExecution>): IExecution => ({ id, ranks: '0-1', rank_seconds: {}, statuses: [], state: 'ok', ended_at: null, ...fields }) as IExecution;
+const execution = (id: string, fields: Partial<IExecution>): IExecution =>
+  ({ id, ranks: '0-1', rank_seconds: {}, statuses: [], state: 'ok', ended_at: null, ...fields }) as IExecution;
 
 test('each rank has a band for its part of a cell, with its own end and state', () => {
   const bands = bandsOf([
-    execution('late', { started_at: 50, ranks: '0', state: 'running', statuses: [{ ranks: '0', status: 'running', seconds: null }] }),
+    execution('late', {
+      started_at: 50,
+      ranks: '0',
+      state: 'running',
+      statuses: [{ ranks: '0', status: 'running', seconds: null }]
+    }),
     execution('first', {
       started_at: 10,
       ended_at: 16,
@@ -17,7 +23,13 @@ test('each rank has a band for its part of a cell, with its own end and state', 
         { ranks: '1', status: 'error', seconds: 6 }
       ]
     }),
-    execution('lost', { started_at: 20, ended_at: 25, ranks: '1', state: 'lost', statuses: [{ ranks: '1', status: 'lost', seconds: null }] }),
+    execution('lost', {
+      started_at: 20,
+      ended_at: 25,
+      ranks: '1',
+      state: 'lost',
+      statuses: [{ ranks: '1', status: 'lost', seconds: null }]
+    }),
     execution('queued', { started_at: null, state: 'queued' })
   ]);
   expect(bands.get(0)!.map(({ begin, end, state }) => [begin, end, state])).toEqual([

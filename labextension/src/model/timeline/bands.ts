@@ -107,7 +107,10 @@ export class Sights {
   drop(before: number): void {
     this._waits.forEach((waits, rank) => {
       if (waits.length > 0 && waits[0].end < before) {
-        this._waits.set(rank, waits.filter(({ end }) => end >= before));
+        this._waits.set(
+          rank,
+          waits.filter(({ end }) => end >= before)
+        );
       }
     });
   }
@@ -123,7 +126,11 @@ export class Sights {
       this._waits.set(rank, (waits = []));
     }
     // The same call of the same number, at two looks with none between them: it waited all the time.
-    const isSame = before?.call === call && before.execution === execution && before.at === this._lastAt && call.includes(', number ');
+    const isSame =
+      before?.call === call &&
+      before.execution === execution &&
+      before.at === this._lastAt &&
+      call.includes(', number ');
     if (isSame) {
       waits[waits.length - 1] = { ...waits[waits.length - 1], end: at };
     } else {

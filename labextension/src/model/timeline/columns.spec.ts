@@ -32,8 +32,24 @@ const page = (times: number[], resident: (number | null)[][], gaps: IPastSamples
 
 test('pages and live samples follow each other, and none is there twice', () => {
   const columns = new SampleColumns();
-  columns.append(page([10, 11], [[1, 2], [3, null]]));
-  columns.append(page([11, 12], [[2, 5], [4, 6]]));
+  columns.append(
+    page(
+      [10, 11],
+      [
+        [1, 2],
+        [3, null]
+      ]
+    )
+  );
+  columns.append(
+    page(
+      [11, 12],
+      [
+        [2, 5],
+        [4, 6]
+      ]
+    )
+  );
   columns.add(sample(12, row(0, 99)));
   columns.add(sample(13, row(0, 7), row(2, 8)));
   expect(columns.times).toEqual([10, 11, 12, 13]);

@@ -123,7 +123,10 @@ export class SampleColumns {
   private _columnsOf(rank: number, length: number): Record<Metric, Column> {
     let columns = this._byRank.get(rank);
     if (!columns) {
-      columns = Object.fromEntries(METRICS.map(metric => [metric, new Array<number>(length).fill(NaN)])) as Record<Metric, Column>;
+      columns = Object.fromEntries(METRICS.map(metric => [metric, new Array<number>(length).fill(NaN)])) as Record<
+        Metric,
+        Column
+      >;
       this._byRank.set(rank, columns);
     }
     return columns;

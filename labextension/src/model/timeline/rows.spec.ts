@@ -1,8 +1,25 @@
 import { expect, test } from 'vitest';
 import { arrange, IOrder, IRow, ordered, shortPlace } from './rows';
 
-const row = (rank: number, fields: Partial<IRow>): IRow => ({ rank, state: 'idle', pid: rank, host: '', device: 'cpu', memory: null, cpu: null, cell: null, line: '', call: null, ...fields });
-const rows = [row(0, { memory: 5, line: 'line 10' }), row(1, { memory: null }), row(2, { memory: 9, line: 'line 9' }), row(3, { memory: 5 })];
+const row = (rank: number, fields: Partial<IRow>): IRow => ({
+  rank,
+  state: 'idle',
+  pid: rank,
+  host: '',
+  device: 'cpu',
+  memory: null,
+  cpu: null,
+  cell: null,
+  line: '',
+  call: null,
+  ...fields
+});
+const rows = [
+  row(0, { memory: 5, line: 'line 10' }),
+  row(1, { memory: null }),
+  row(2, { memory: 9, line: 'line 9' }),
+  row(3, { memory: 5 })
+];
 const by = (order: IOrder): number[] => arrange(rows, order).map(({ rank }) => rank);
 
 test('rows are sorted by any column, and what is not known comes last', () => {

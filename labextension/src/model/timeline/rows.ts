@@ -79,6 +79,9 @@ function compare(a: string | number | null, b: string | number | null, sign: num
   if (a === null || b === null) {
     return Number(a === null) - Number(b === null);
   }
-  const way = typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true });
+  const way =
+    typeof a === 'number' && typeof b === 'number'
+      ? a - b
+      : String(a).localeCompare(String(b), undefined, { numeric: true });
   return sign * way;
 }

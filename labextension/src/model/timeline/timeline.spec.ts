@@ -7,14 +7,29 @@ import { TimelineModel, TimelineService } from './timeline';
 
 const pageOf = (times: number[], more: boolean): IPastSamples => ({
   times,
-  ranks: [{ rank: 0, resident_bytes: times, allocated_bytes: null, reserved_bytes: null, peak_bytes: null, device_used_bytes: null, cpu_percent: times }],
+  ranks: [
+    {
+      rank: 0,
+      resident_bytes: times,
+      allocated_bytes: null,
+      reserved_bytes: null,
+      peak_bytes: null,
+      device_used_bytes: null,
+      cpu_percent: times
+    }
+  ],
   seen: [],
   gaps: [],
   devices: [],
   more
 });
 
-function made(pages: IPastSamples[]): { model: TimelineModel; asked: number[]; topics: string[]; receive: (message: TopicMessage) => void } {
+function made(pages: IPastSamples[]): {
+  model: TimelineModel;
+  asked: number[];
+  topics: string[];
+  receive: (message: TopicMessage) => void;
+} {
   const asked: number[] = [];
   const topics: string[] = [];
   let receive: (message: TopicMessage) => void = () => undefined;
@@ -23,7 +38,18 @@ function made(pages: IPastSamples[]): { model: TimelineModel; asked: number[]; t
       asked.push(since);
       return pages.shift() ?? pageOf([], false);
     },
-    executions: async () => [{ id: 'e', ranks: '0', started_at: 20, ended_at: 25, state: 'ok', statuses: [], rank_seconds: { '0': 5 }, silent: false } as unknown as IExecution],
+    executions: async () => [
+      {
+        id: 'e',
+        ranks: '0',
+        started_at: 20,
+        ended_at: 25,
+        state: 'ok',
+        statuses: [],
+        rank_seconds: { '0': 5 },
+        silent: false
+      } as unknown as IExecution
+    ],
     subscribe: (topic: { topic: string }, handler: { receive(message: TopicMessage): void }) => {
       topics.push(`+${topic.topic}`);
       receive = handler.receive;
@@ -32,11 +58,20 @@ function made(pages: IPastSamples[]): { model: TimelineModel; asked: number[]; t
   } as unknown as TimelineService;
   const group = { id: 'g', devices: [], ranks: [], running: [], queued: [], world_size: 1 } as unknown as IGroup;
   const groups = { groups: [group], changed: new Signal<object, void>({}) } as unknown as IDistGroups;
-  return { model: new TimelineModel(service, groups, new Clock(() => 200), 'g'), asked, topics, receive: message => receive(message) };
+  return {
+    model: new TimelineModel(service, groups, new Clock(() => 200), 'g'),
+    asked,
+    topics,
+    receive: message => receive(message)
+  };
 }
 
 const live = (at: number): TopicMessage =>
-  ({ type: 'memory', group: 'g', sample: { at, ranks: [{ rank: 0, resident_bytes: at, cpu_percent: 1 }] } }) as unknown as TopicMessage;
+  ({
+    type: 'memory',
+    group: 'g',
+    sample: { at, ranks: [{ rank: 0, resident_bytes: at, cpu_percent: 1 }] }
+  }) as unknown as TopicMessage;
 
 test('the past is read page by page, and what comes meanwhile follows it', async () => {
   const { model, asked, receive } = made([pageOf([100, 101], true), pageOf([102], false)]);

@@ -1,7 +1,15 @@
 /** The timeline of a group: the last hour of samples and cells, kept up to date while it is visible. */
 import type { IDisposable } from '@lumino/disposable';
 import type { DistError } from '../../services/errors';
-import type { IDeviceSamples, IErrorBody, IExecution, IGroup, IMemorySample, IRank, TopicMessage } from '../../services/protocol';
+import type {
+  IDeviceSamples,
+  IErrorBody,
+  IExecution,
+  IGroup,
+  IMemorySample,
+  IRank,
+  TopicMessage
+} from '../../services/protocol';
 import type { IDistGroups, IDistService } from '../../tokens';
 import { ChangingModel } from '../changing';
 import type { Clock } from '../format/clock';
@@ -97,7 +105,10 @@ export class TimelineModel extends ChangingModel {
       return;
     }
     const receive = (message: TopicMessage): void => this._receive(message);
-    const topics = [{ topic: 'memory', group: this.group } as const, ...(this._readsDevices() ? [{ topic: 'devices' } as const] : [])];
+    const topics = [
+      { topic: 'memory', group: this.group } as const,
+      ...(this._readsDevices() ? [{ topic: 'devices' } as const] : [])
+    ];
     this._following = topics.map(topic => this._service.subscribe(topic, { receive }));
     this._isLoaded = false;
     void this._load();
@@ -158,7 +169,13 @@ export class TimelineModel extends ChangingModel {
     } else if (message.type === 'devices') {
       const at = this.now();
       for (const { accelerator, index, utilization_percent, power_watts } of message.devices) {
-        this._addReadings({ accelerator, index, times: [at], utilization_percent: [utilization_percent], power_watts: [power_watts] });
+        this._addReadings({
+          accelerator,
+          index,
+          times: [at],
+          utilization_percent: [utilization_percent],
+          power_watts: [power_watts]
+        });
       }
     }
   }

@@ -40,7 +40,11 @@ it('says what differs: the columns, and what a rank does not have', () => {
 
 it('marks what differs inside, where no column shows it', () => {
   const fields = { type: 'dict', kind: 'container', value: 'lr=0.1' };
-  const inside: IVariable = { name: 'c', rows: [row('0', { ...fields, content: 'a' }), row('1', { ...fields, content: 'b' })], missing: '' };
+  const inside: IVariable = {
+    name: 'c',
+    rows: [row('0', { ...fields, content: 'a' }), row('1', { ...fields, content: 'b' })],
+    missing: ''
+  };
   expect([differs(inside), ...differingColumns(inside)]).toEqual([true, 'value']);
 });
 

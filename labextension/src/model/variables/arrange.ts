@@ -47,7 +47,9 @@ export function arrange(variables: readonly IVariable[], how: IArrangement): IVa
   const wanted = how.filter.trim().toLowerCase();
   const hasIt = (text: string): boolean => text.toLowerCase().includes(wanted);
   return variables
-    .filter(one => (!how.isDifferingOnly || differs(one)) && (hasIt(one.name) || one.rows.some(({ type }) => hasIt(type))))
+    .filter(
+      one => (!how.isDifferingOnly || differs(one)) && (hasIt(one.name) || one.rows.some(({ type }) => hasIt(type)))
+    )
     .sort((a, b) => (how.order === 'bytes' ? mostBytes(b.rows) - mostBytes(a.rows) : 0) || byName(a, b));
 }
 

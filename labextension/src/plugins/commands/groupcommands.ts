@@ -50,7 +50,9 @@ export class GroupCommands {
     }
     const isSure = await this._confirm(
       trans.__('Kill rank %1 of %2?', chosen, group.name),
-      trans.__('Its process ends and its variables are lost. The other ranks keep theirs. Replace the dead rank afterwards.'),
+      trans.__(
+        'Its process ends and its variables are lost. The other ranks keep theirs. Replace the dead rank afterwards.'
+      ),
       trans.__('Kill')
     );
     if (isSure) {
@@ -122,10 +124,7 @@ export class GroupCommands {
     const answer = await showDialog({
       title,
       body,
-      buttons: [
-        Dialog.cancelButton({ label: this._trans.__('Cancel') }),
-        Dialog.warnButton({ label: accept })
-      ]
+      buttons: [Dialog.cancelButton({ label: this._trans.__('Cancel') }), Dialog.warnButton({ label: accept })]
     });
     return answer.button.accept;
   }

@@ -55,10 +55,7 @@ export class ScriptExport {
     const answer = await showDialog({
       title: trans.__('Replace %1?', PathExt.basename(path)),
       body: trans.__('The file exists. Its content will be lost.'),
-      buttons: [
-        Dialog.cancelButton({ label: trans.__('Cancel') }),
-        Dialog.warnButton({ label: trans.__('Replace') })
-      ]
+      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.warnButton({ label: trans.__('Replace') })]
     });
     return answer.button.accept;
   }

@@ -27,8 +27,23 @@ export const consolePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:console',
   description: 'Code consoles whose cells run on ranks.',
   autoStart: true,
-  requires: [IDistService, IDistGroups, IDistExecutions, IDistStarter, IDistNotebooks, IRenderMimeRegistry, IEditorServices],
-  optional: [INotebookTracker, ICompletionProviderManager, ITooltipManager, ILayoutRestorer, ICommandPalette, ITranslator],
+  requires: [
+    IDistService,
+    IDistGroups,
+    IDistExecutions,
+    IDistStarter,
+    IDistNotebooks,
+    IRenderMimeRegistry,
+    IEditorServices
+  ],
+  optional: [
+    INotebookTracker,
+    ICompletionProviderManager,
+    ITooltipManager,
+    ILayoutRestorer,
+    ICommandPalette,
+    ITranslator
+  ],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,
@@ -160,7 +175,11 @@ class Consoles {
       const group = await this._starter.start(name, wanted, '');
       const panel = this._tracker.find(one => one.path === path);
       if (panel) {
-        setNotebookTarget(panel.target.notebook, { group: group.name, ranks: panel.target.target?.ranks ?? 'all' }, wanted);
+        setNotebookTarget(
+          panel.target.notebook,
+          { group: group.name, ranks: panel.target.target?.ranks ?? 'all' },
+          wanted
+        );
         if (mayTakeFocus(panel.node)) {
           this._app.shell.activateById(panel.id);
         }
@@ -196,9 +215,13 @@ function addKeyCommands(
     });
   };
   add(CommandIDs.runConsole, trans.__('Run Cell of the Console on Ranks'), ({ content }) => content.execute(true));
-  add(CommandIDs.interruptConsole, trans.__('Interrupt the Console on Ranks'), panel => panel.interrupt().catch(notifyError));
+  add(CommandIDs.interruptConsole, trans.__('Interrupt the Console on Ranks'), panel =>
+    panel.interrupt().catch(notifyError)
+  );
   add(CommandIDs.completeConsole, trans.__('Complete in the Console on Ranks'), ({ id }) => completer?.invoke(id));
-  add(CommandIDs.selectCompletion, trans.__('Accept the Completion in the Console on Ranks'), ({ id }) => completer?.select(id));
+  add(CommandIDs.selectCompletion, trans.__('Accept the Completion in the Console on Ranks'), ({ id }) =>
+    completer?.select(id)
+  );
   add(CommandIDs.inspectConsole, trans.__('Show Documentation in the Console on Ranks'), panel => {
     const { content } = panel;
     const editor = content.promptCell?.editor;

@@ -35,7 +35,9 @@ export class SelectionRunner {
       caption: asks
         ? trans.__('Enter the ranks that run it in a console of their group')
         : trans.__('Run it in a console, on the ranks that the notebook or the console has chosen'),
-      describedBy: { args: { type: 'object', properties: { ranks: { type: 'string' }, isPalette: { type: 'boolean' } } } },
+      describedBy: {
+        args: { type: 'object', properties: { ranks: { type: 'string' }, isPalette: { type: 'boolean' } } }
+      },
       isEnabled: () => this._editor() !== null && this._groups.groups.length > 0,
       isVisible: () => this._groups.groups.length > 0,
       execute: ({ ranks }) => this._run(asks, typeof ranks === 'string' ? ranks : undefined).catch(notifyError)

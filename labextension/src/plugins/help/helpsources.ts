@@ -18,7 +18,8 @@ export class HelpSources {
 
   ofNotebook(panel: NotebookPanel): ISource {
     const { content, sessionContext } = panel;
-    const place = (): IPlace | null => (panel.isDisposed ? null : placeOf(this._groups, content.model, content.activeCell?.model));
+    const place = (): IPlace | null =>
+      panel.isDisposed ? null : placeOf(this._groups, content.model, content.activeCell?.model);
     const kernel = (): Kernel | null => sessionContext.session?.kernel ?? null;
     const source = this._source(content.rendermime, place, kernel);
     const follow = (): void => {
@@ -36,7 +37,11 @@ export class HelpSources {
 
   ofConsole(panel: GroupConsole): ISource {
     const { content } = panel;
-    const source = this._source(content.rendermime, () => (panel.isDisposed ? null : panel.rankPlace), () => null);
+    const source = this._source(
+      content.rendermime,
+      () => (panel.isDisposed ? null : panel.rankPlace),
+      () => null
+    );
     const follow = (_: unknown, cell: CodeCell | null): void => {
       source.handler.editor = cell?.editor ?? null;
     };

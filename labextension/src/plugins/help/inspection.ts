@@ -41,9 +41,20 @@ export const inspectionPlugin: JupyterFrontEndPlugin<void> = {
       const panel = tracker.currentWidget;
       const editor = panel?.content.activeCell?.editor;
       // With a kernel, JupyterLab has asked it.
-      if (id === 'tooltip:launch-notebook' && panel && editor && !panel.sessionContext.session?.kernel && place(panel)) {
+      if (
+        id === 'tooltip:launch-notebook' &&
+        panel &&
+        editor &&
+        !panel.sessionContext.session?.kernel &&
+        place(panel)
+      ) {
         const { content: anchor } = panel;
-        tooltips?.invoke({ anchor, editor, kernel: inspectingKernel(service, () => place(panel)), rendermime: anchor.rendermime });
+        tooltips?.invoke({
+          anchor,
+          editor,
+          kernel: inspectingKernel(service, () => place(panel)),
+          rendermime: anchor.rendermime
+        });
       }
     }, app);
   }

@@ -11,7 +11,9 @@ export function inspectingKernel(
   place: () => IPlace | null,
   onBusy?: (busy: boolean) => void
 ): Kernel.IKernelConnection {
-  return { requestInspect: (content: Content) => inspect(service, place(), content, onBusy) } as Kernel.IKernelConnection;
+  return {
+    requestInspect: (content: Content) => inspect(service, place(), content, onBusy)
+  } as Kernel.IKernelConnection;
 }
 
 /** A rank's answer in the form of a kernel's, of which JupyterLab reads the content. */

@@ -32,8 +32,16 @@ export class CatchUp {
     const words = [offered.length, capitalized(rankSetLabel(trans, formatRanks(replaced))), group.name] as const;
     const message =
       replaced.length === 1
-        ? trans._n('%2 of %3 was replaced, and has missed %1 cell.', '%2 of %3 was replaced, and has missed %1 cells.', ...words)
-        : trans._n('%2 of %3 were replaced, and have missed %1 cell.', '%2 of %3 were replaced, and have missed %1 cells.', ...words);
+        ? trans._n(
+            '%2 of %3 was replaced, and has missed %1 cell.',
+            '%2 of %3 was replaced, and has missed %1 cells.',
+            ...words
+          )
+        : trans._n(
+            '%2 of %3 were replaced, and have missed %1 cell.',
+            '%2 of %3 were replaced, and have missed %1 cells.',
+            ...words
+          );
     const actions = [{ label: trans.__('Catch up\u2026'), callback: () => void this.show(group, null) }];
     Notification.info(message, { autoClose: false, actions });
   }
@@ -64,7 +72,13 @@ export class CatchUp {
       executions: this._executions,
       group: group.id,
       begin: (step, index) => {
-        progress = trans.__('%1 of %2: %3 on %4', index + 1, steps.length, cellName(step.cell), rankSetLabel(trans, step.ranks));
+        progress = trans.__(
+          '%1 of %2: %3 on %4',
+          index + 1,
+          steps.length,
+          cellName(step.cell),
+          rankSetLabel(trans, step.ranks)
+        );
         if (id !== null) {
           Notification.update({ id, message: progress });
         }
@@ -77,8 +91,14 @@ export class CatchUp {
     }
     const message = this._textOf(outcome, steps, drift);
     const { failed } = outcome;
-    const log = { label: trans.__('Show the log'), callback: () => this._openLog(group.id, lowestRank(failed?.step.ranks ?? '0') ?? 0) };
-    Notification.emit(message, failed ? 'error' : 'success', { autoClose: failed ? false : SHORT_MS, actions: failed ? [log] : [] });
+    const log = {
+      label: trans.__('Show the log'),
+      callback: () => this._openLog(group.id, lowestRank(failed?.step.ranks ?? '0') ?? 0)
+    };
+    Notification.emit(message, failed ? 'error' : 'success', {
+      autoClose: failed ? false : SHORT_MS,
+      actions: failed ? [log] : []
+    });
   }
 
   /** A cell that needs all ranks would wait on those that missed it: forever, if the others do not run it again. */
@@ -100,7 +120,13 @@ export class CatchUp {
       defaultButton: 0
     });
     const [action] = button.actions;
-    return action === 'all' ? { ranks: 'all' } : action === 'anyway' ? { ranks: step.ranks } : action === 'skip' ? 'skip' : 'stop';
+    return action === 'all'
+      ? { ranks: 'all' }
+      : action === 'anyway'
+        ? { ranks: step.ranks }
+        : action === 'skip'
+          ? 'skip'
+          : 'stop';
   }
 
   private _textOf({ done, skipped, failed }: IOutcome, steps: readonly IStep[], { left_out: more }: IDrift): string {
@@ -108,7 +134,8 @@ export class CatchUp {
     if (!failed) {
       const ran = trans._n('%1 cell ran.', '%1 cells ran.', done);
       const left = trans._n('%1 cell was not run.', '%1 cells were not run.', skipped.length);
-      const text = skipped.length > 0 ? `${ran} ${left} ${trans.__('To have their values, run them again on all ranks.')}` : ran;
+      const text =
+        skipped.length > 0 ? `${ran} ${left} ${trans.__('To have their values, run them again on all ranks.')}` : ran;
       return more > 0 ? trans.__('%1 There are more: open the dialog again.', text) : text;
     }
     const place = trans.__('%1 on %2', cellName(failed.step.cell), rankSetLabel(trans, failed.step.ranks));

@@ -97,7 +97,9 @@ const CELL_FILE = /cells[^/]*\/\d+\.py$/;
 /** What the panel calls a cell of the notebook, in place of its file; empty if it is none. */
 function cellName(tracker: INotebookTracker, debug: IDebugger, path: string): string {
   const cells = tracker.currentWidget?.content.widgets ?? [];
-  const model = cells.map(cell => cell.model).find(({ sharedModel }) => debug.getCodeId(sharedModel.getSource()) === path);
+  const model = cells
+    .map(cell => cell.model)
+    .find(({ sharedModel }) => debug.getCodeId(sharedModel.getSource()) === path);
   if (model?.type !== 'code') {
     return '';
   }
@@ -122,7 +124,8 @@ class Connections {
       return false;
     }
     // Loaded for the first notebook on ranks.
-    const module = options && (await loaded(import(/* webpackChunkName: "debugging" */ '../../model/debugging/debugconnection')));
+    const module =
+      options && (await loaded(import(/* webpackChunkName: "debugging" */ '../../model/debugging/debugconnection')));
     if (isSame()) {
       return false;
     }

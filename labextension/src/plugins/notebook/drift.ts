@@ -29,7 +29,8 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const choice = new GroupChoice(groups, tracker, trans);
     const label = trans.__('Catch Up Ranks\u2026');
-    const openLog = (group: string, rank: number): void => void app.commands.execute(CommandIDs.openLog, { group, rank });
+    const openLog = (group: string, rank: number): void =>
+      void app.commands.execute(CommandIDs.openLog, { group, rank });
     const load = async (): Promise<CatchUp> => {
       const part = await loaded(import(/* webpackChunkName: "catchup" */ './catchup'));
       return new part.CatchUp(service, executions, openLog, trans);
@@ -43,7 +44,9 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
         const group = await choice.resolve(args.group, label);
         if (group) {
           const execution = typeof args.execution === 'string' ? args.execution : null;
-          await load().then(part => part.show(group, execution)).catch(notifyError);
+          await load()
+            .then(part => part.show(group, execution))
+            .catch(notifyError);
         }
       }
     });
@@ -53,7 +56,9 @@ export const driftPlugin: JupyterFrontEndPlugin<void> = {
       execute: async args => {
         const group = groups.find(String(args.group));
         if (group) {
-          await load().then(part => part.offer(group)).catch(notifyError);
+          await load()
+            .then(part => part.offer(group))
+            .catch(notifyError);
         }
       }
     });

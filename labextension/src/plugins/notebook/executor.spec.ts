@@ -40,7 +40,10 @@ it.each<[string, IDistNotebooks | null]>([
 it('reports what failed in the console', () => {
   const said = errors();
   activate(Object.defineProperty({} as IDistNotebooks, 'executor', { get: broken }));
-  expect(said).toHaveBeenCalledWith(expect.stringContaining('jupyter_dist: cells cannot run on ranks'), new Error('broken by a test'));
+  expect(said).toHaveBeenCalledWith(
+    expect.stringContaining('jupyter_dist: cells cannot run on ranks'),
+    new Error('broken by a test')
+  );
 });
 
 it.each<[string, unknown]>([
@@ -51,7 +54,9 @@ it.each<[string, unknown]>([
   const said = errors();
   const executor = activate(null, translator);
   expect(executor.trouble?.message).toBe('jupyter_dist did not start on this page, so cells cannot run on ranks.');
-  expect(kernelExecutorPlugin.activate(app, translator as ITranslator)).toMatchObject({ trouble: { code: 'executor_disabled' } });
+  expect(kernelExecutorPlugin.activate(app, translator as ITranslator)).toMatchObject({
+    trouble: { code: 'executor_disabled' }
+  });
   expect(guardPlugin.activate(app, executor, null, translator as ITranslator)).toEqual({ trouble: executor.trouble });
   expect(said).toHaveBeenCalledTimes(3);
 });

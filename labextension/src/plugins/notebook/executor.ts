@@ -3,16 +3,9 @@
  * open notebooks without one, so activation never throws: whatever fails in our
  * plugins, kernel cells run, and a rank cell never runs anywhere else.
  */
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import {
-  INotebookCellExecutor,
-  INotebookTracker,
-  NotebookPanel
-} from '@jupyterlab/notebook';
+import { INotebookCellExecutor, INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { blockRankCells, CellGuard } from '../../model/cells/cellguard';
@@ -128,7 +121,9 @@ function warnOnce(trans: TranslationBundle, tracker: INotebookTracker | null, tr
         isSaid = true;
         Notification.error(trouble.message, {
           autoClose: false,
-          actions: [{ label: trans.__('What to do'), callback: () => void explainError(trans.__('Ranks unavailable'), trouble) }]
+          actions: [
+            { label: trans.__('What to do'), callback: () => void explainError(trans.__('Ranks unavailable'), trouble) }
+          ]
         });
       }
     });
@@ -141,8 +136,11 @@ function warnOnce(trans: TranslationBundle, tracker: INotebookTracker | null, tr
 function providers(app: object): string[] {
   const { availablePlugins = [] } = (app as Partial<IHasPlugins>).info ?? {};
   return availablePlugins
-    .filter(({ id, provides, enabled }) =>
-      enabled && provides?.name === INotebookCellExecutor.name && !/^(@jupyterlab\/notebook-extension|jupyter-dist):/.test(id)
+    .filter(
+      ({ id, provides, enabled }) =>
+        enabled &&
+        provides?.name === INotebookCellExecutor.name &&
+        !/^(@jupyterlab\/notebook-extension|jupyter-dist):/.test(id)
     )
     .map(({ id }) => id);
 }
@@ -157,7 +155,10 @@ function taken(trans: TranslationBundle, others: string[]): IErrorBody {
   return {
     code: 'executor_taken',
     message: trans.__('Another extension runs the cells of this page, so cells cannot run on ranks.'),
-    hint: trans.__('Disable it ("jupyter labextension disable %1") and reload the page, or run the cells on the kernel.', other)
+    hint: trans.__(
+      'Disable it ("jupyter labextension disable %1") and reload the page, or run the cells on the kernel.',
+      other
+    )
   };
 }
 
@@ -165,7 +166,9 @@ function disabled(trans: TranslationBundle): IErrorBody {
   return {
     code: 'executor_disabled',
     message: trans.__('The plugin that runs cells on ranks is disabled.'),
-    hint: trans.__('Enable it ("jupyter labextension enable jupyter-dist:executor") and reload the page, or run the cells on the kernel.')
+    hint: trans.__(
+      'Enable it ("jupyter labextension enable jupyter-dist:executor") and reload the page, or run the cells on the kernel.'
+    )
   };
 }
 
@@ -173,6 +176,8 @@ function failed(trans: TranslationBundle): IErrorBody {
   return {
     code: 'extension_failed',
     message: trans.__('jupyter_dist did not start on this page, so cells cannot run on ranks.'),
-    hint: trans.__('Reload the page. If that does not help, look in the browser console for the plugin that failed or is disabled.')
+    hint: trans.__(
+      'Reload the page. If that does not help, look in the browser console for the plugin that failed or is disabled.'
+    )
   };
 }

@@ -6,10 +6,7 @@
  * `server_side_execution` is set. Kernel cells still use them: a disabled
  * plugin is not registered, but its module is on the page and has it.
  */
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { PageConfig } from '@jupyterlab/coreutils';
 import { INotebookCellExecutor } from '@jupyterlab/notebook';
 

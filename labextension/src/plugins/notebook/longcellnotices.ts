@@ -33,8 +33,17 @@ export class Notices {
     const isGood = cell.hangs === null && cell.execution.state === 'ok';
     const isAway = !document.hasFocus();
     const actions = [
-      ...(cell.execution.notebook ? [{ label: trans.__('Show the cell'), callback: () => void showCell(this._options.app, this._options.tracker, cell.execution) }] : []),
-      ...(this._options.permission() === 'default' ? [{ label: trans.__('Notify in the browser, too'), callback: () => this._options.allow() }] : [])
+      ...(cell.execution.notebook
+        ? [
+            {
+              label: trans.__('Show the cell'),
+              callback: () => void showCell(this._options.app, this._options.tracker, cell.execution)
+            }
+          ]
+        : []),
+      ...(this._options.permission() === 'default'
+        ? [{ label: trans.__('Notify in the browser, too'), callback: () => this._options.allow() }]
+        : [])
     ];
     // Who is away finds it when they are back.
     const autoClose = isGood && !isAway ? AUTO_CLOSE_MS : false;
@@ -60,7 +69,9 @@ export class Notices {
   private _textOf({ execution, hangs, seconds }: ILongCell): string {
     const { trans } = this._options;
     const { notebook, execution_count: count, state, ranks } = execution;
-    const cell = notebook ? trans.__('Cell [%1] of %2', count ?? '*', notebook.split('/').pop()!) : trans.__('A cell [%1]', count ?? '*');
+    const cell = notebook
+      ? trans.__('Cell [%1] of %2', count ?? '*', notebook.split('/').pop()!)
+      : trans.__('A cell [%1]', count ?? '*');
     const place = `${cell} (${rankSetLabel(trans, ranks)})`;
     return hangs === null
       ? trans.__('%1: %2 after %3', place, stateWord(trans, state), formatSeconds(seconds))

@@ -36,7 +36,9 @@ export const longCellsPlugin: JupyterFrontEndPlugin<void> = {
     });
     app.commands.addCommand(CommandIDs.allowNotifications, {
       label: trans.__('Allow Browser Notifications of Long Cells'),
-      caption: trans.__('Ask the browser to show when a long cell on ranks has ended, also while you look at another window'),
+      caption: trans.__(
+        'Ask the browser to show when a long cell on ranks has ended, also while you look at another window'
+      ),
       describedBy: { args: { type: 'object', properties: {} } },
       isEnabled: () => permission() === 'default',
       execute: () => window.Notification.requestPermission()

@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
@@ -11,12 +8,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { PartialAnswer } from '../../model/cells/cellexecutor';
 import { NotebooksModel } from '../../model/notebooks/notebooks';
 import { notifyError } from '../../widgets/errornote';
-import {
-  IDistExecutions,
-  IDistGroups,
-  IDistNotebooks,
-  IDistService
-} from '../../tokens';
+import { IDistExecutions, IDistGroups, IDistNotebooks, IDistService } from '../../tokens';
 
 const SETTINGS = 'jupyter-dist:rank-picker';
 
@@ -38,8 +30,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IDistNotebooks> = {
 /** Follows the open notebooks, and JupyterLab's interrupt. */
 export const attachPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:attach',
-  description:
-    'Reconnects the cells of opened notebooks to their executions, and interrupts them.',
+  description: 'Reconnects the cells of opened notebooks to their executions, and interrupts them.',
   autoStart: true,
   requires: [IDistNotebooks, INotebookTracker],
   optional: [ISettingRegistry, ITranslator],
@@ -78,16 +69,13 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
     };
     tracker.forEach(open);
     tracker.widgetAdded.connect((_, panel) => open(panel), app);
-    app.commands.commandExecuted.connect(
-      (_: CommandRegistry, { id }: CommandRegistry.ICommandExecutedArgs) => {
-        const model = tracker.currentWidget?.content.model;
-        if (id === 'notebook:interrupt-kernel' && model) {
-          // The toolbar button and "I I" interrupt the cell wherever it runs.
-          notebooks.interrupt(model).catch(notifyError);
-        }
-      },
-      app
-    );
+    app.commands.commandExecuted.connect((_: CommandRegistry, { id }: CommandRegistry.ICommandExecutedArgs) => {
+      const model = tracker.currentWidget?.content.model;
+      if (id === 'notebook:interrupt-kernel' && model) {
+        // The toolbar button and "I I" interrupt the cell wherever it runs.
+        notebooks.interrupt(model).catch(notifyError);
+      }
+    }, app);
   }
 };
 
@@ -123,5 +111,10 @@ async function askWhere(trans: TranslationBundle, message: string): Promise<Part
   const title = trans.__('This cell needs all ranks');
   const body = trans.__('%1 On some it waits for the others.', message);
   const { button } = await showDialog({ title, body, buttons, defaultButton: 2 });
-  return answers[Math.max(0, buttons.findIndex(({ label }) => label === button.label))];
+  return answers[
+    Math.max(
+      0,
+      buttons.findIndex(({ label }) => label === button.label)
+    )
+  ];
 }

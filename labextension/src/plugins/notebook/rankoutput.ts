@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { showErrorMessage } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
@@ -15,7 +12,14 @@ import { MissedCells } from '../../model/drift/missed';
 import { WaitingModel } from '../../model/executions/waiting';
 import { PART_MIME } from '../../model/executions/portable';
 import { RANKS_MIME } from '../../services/protocol';
-import { CommandIDs, IDistExecutions, IDistGroups, IDistOutputActions, IDistService, IOutputAction } from '../../tokens';
+import {
+  CommandIDs,
+  IDistExecutions,
+  IDistGroups,
+  IDistOutputActions,
+  IDistService,
+  IOutputAction
+} from '../../tokens';
 import type { IDriftNoteOptions } from '../../widgets/rankoutput/header/driftnote';
 import { notesOf } from '../../widgets/rankoutput/header/ranknotes';
 import type { IRanksRendererOptions } from '../../widgets/rankoutput/options';
@@ -116,7 +120,9 @@ function actsOf(
     interrupt: (group, ranks) =>
       void service.interrupt(group, ranks).catch(reason => showErrorMessage(trans.__('Could not interrupt'), reason)),
     extend: (group, execution, ranks) =>
-      service.extend(group, execution, ranks).catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason)),
+      service
+        .extend(group, execution, ranks)
+        .catch(reason => showErrorMessage(trans.__('Could not run the cell'), reason)),
     stacks: group => service.stacks(group),
     answer: (group, execution, body) => service.answerInput(group, execution, body)
   };
@@ -131,7 +137,8 @@ function driftOf(
 ): Omit<IDriftNoteOptions, 'trans'> {
   const missed = new MissedCells(service, groups);
   missed.replaced.connect((_, group) => void commands.execute(CommandIDs.offerCatchUp, { group: group.id }));
-  const catchUp = (group: string, execution: string): void => void commands.execute(CommandIDs.catchUp, { group, execution });
+  const catchUp = (group: string, execution: string): void =>
+    void commands.execute(CommandIDs.catchUp, { group, execution });
   return { missed, catchUp, cellOf: node => cellOf(tracker, node) };
 }
 

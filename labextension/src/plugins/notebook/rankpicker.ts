@@ -1,14 +1,7 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import {
-  ITranslator,
-  nullTranslator,
-  TranslationBundle
-} from '@jupyterlab/translation';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
 import type { ReactiveToolbar } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import { Contributions, guarded } from '../../model/contributions';
@@ -65,9 +58,10 @@ export const rankPickerPlugin: JupyterFrontEndPlugin<IDistCellBadges> = {
       return new TargetSelect({ model, trans, openConsole, openVariables, ...start });
     };
     // An error here would leave the notebook without a toolbar, or closed.
-    toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel => guarded('the rank picker', () => picker(panel), new Widget()));
-    const current = (): PickerModel | null =>
-      (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;
+    toolbar.addFactory<NotebookPanel>('Notebook', SELECT_ITEM, panel =>
+      guarded('the rank picker', () => picker(panel), new Widget())
+    );
+    const current = (): PickerModel | null => (tracker.currentWidget && models.get(tracker.currentWidget)) ?? null;
     addCommands(app, tracker, current, trans);
     const category = trans.__('Ranks');
     palette?.addItem({ command: CommandIDs.overrideCell, category });
@@ -117,11 +111,7 @@ function choiceOf(
 }
 
 /** Show the second part of the picker while a group is chosen. */
-function showChoice(
-  panel: NotebookPanel,
-  model: PickerModel,
-  choice: Widget
-): void {
+function showChoice(panel: NotebookPanel, model: PickerModel, choice: Widget): void {
   const fit = new ToolbarFit(panel.toolbar as ReactiveToolbar, choice, SELECT_ITEM, CHOICE_ITEM);
   panel.disposed.connect(() => {
     fit.dispose();
@@ -142,9 +132,7 @@ function addCommands(
   const describedBy = { args: { type: 'object', properties: {} } } as const;
   app.commands.addCommand(CommandIDs.overrideCell, {
     label: trans.__('Choose Ranks for the Selected Cells Only'),
-    caption: trans.__(
-      'Set a target for the selected cells, or clear it'
-    ),
+    caption: trans.__('Set a target for the selected cells, or clear it'),
     describedBy,
     isEnabled: () => current() !== null,
     isToggled: () => current()?.isOverride ?? false,

@@ -21,7 +21,8 @@ const END_SECONDS = 15;
 
 export const sessionDialogsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist:session-dialogs',
-  description: 'Makes the restart commands of a notebook on ranks restart the ranks, and skips the kernel dialog there.',
+  description:
+    'Makes the restart commands of a notebook on ranks restart the ranks, and skips the kernel dialog there.',
   autoStart: true,
   requires: [IDistService, IDistGroups, IDistNotebooks, INotebookTracker],
   optional: [ISessionContextDialogs, ITranslator],
@@ -51,12 +52,7 @@ export const sessionDialogsPlugin: JupyterFrontEndPlugin<void> = {
 
 /** Restarts in a notebook whose cells run on ranks. */
 class RankRestart {
-  constructor(
-    service: IDistService,
-    groups: IDistGroups,
-    notebooks: IDistNotebooks,
-    trans: TranslationBundle
-  ) {
+  constructor(service: IDistService, groups: IDistGroups, notebooks: IDistNotebooks, trans: TranslationBundle) {
     this._service = service;
     this._groups = groups;
     this._notebooks = notebooks;
@@ -93,9 +89,7 @@ class RankRestart {
     const [first, ...more] = groups.map(({ name, world_size: size }) =>
       trans._n("the rank of '%2'", "the %1 ranks of '%2'", size, name)
     );
-    return more.length === 0
-      ? trans.__('Restart %1?', first)
-      : trans.__('Restart %1 and %2?', first, more.join(', '));
+    return more.length === 0 ? trans.__('Restart %1?', first) : trans.__('Restart %1 and %2?', first, more.join(', '));
   }
 
   private _kernelBox(panel: NotebookPanel): Partial<Dialog.ICheckbox> {
@@ -124,10 +118,7 @@ class RankRestart {
     // A kernel cancels its queue when it is restarted: so is what waits in the page, for the kernel or for ranks.
     this._notebooks.abortWaiting(panel.content.model!);
     try {
-      await Promise.all([
-        ...groups.map(group => this._service.restartGroup(group.id)),
-        context?.restartKernel()
-      ]);
+      await Promise.all([...groups.map(group => this._service.restartGroup(group.id)), context?.restartKernel()]);
       // New cells wait until the ranks are up; they must not be queued after the cells that were ended.
       await this._ended(panel);
       return true;
@@ -142,7 +133,11 @@ class RankRestart {
     const deadline = Date.now() + END_SECONDS * 1000;
     while (!panel.isDisposed && isRunning()) {
       if (Date.now() > deadline) {
-        throw new Error(this._trans.__('The ranks were restarted, but the server has not reported the end of the cells that were running.'));
+        throw new Error(
+          this._trans.__(
+            'The ranks were restarted, but the server has not reported the end of the cells that were running.'
+          )
+        );
       }
       await new Promise(resolve => setTimeout(resolve, 50));
     }

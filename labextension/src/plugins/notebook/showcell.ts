@@ -4,7 +4,11 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { IExecution } from '../../services/protocol';
 
 /** Open the notebook at the cell; false if there is no such cell. */
-export async function showCell(app: JupyterFrontEnd, tracker: INotebookTracker | null, execution: IExecution): Promise<boolean> {
+export async function showCell(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker | null,
+  execution: IExecution
+): Promise<boolean> {
   if (!execution.notebook) {
     return false;
   }

@@ -20,7 +20,12 @@ it('gives the cell of each new notebook an id of its own', async () => {
     save: async (_: string, content: IContent) => saved.push(content)
   };
   const app = { commands, serviceManager: { contents } } as unknown as JupyterFrontEnd;
-  const starter = { fitting: 2, sizes: [2], machine: Promise.resolve(), start: async () => ({}) } as unknown as IDistStarter;
+  const starter = {
+    fitting: 2,
+    sizes: [2],
+    machine: Promise.resolve(),
+    start: async () => ({})
+  } as unknown as IDistStarter;
   void newNotebookPlugin.activate(app, starter, { groups: [] } as unknown as IDistGroups, null, null, null);
   await commands.execute(CommandIDs.newNotebook, { ranks: 2 });
   await commands.execute(CommandIDs.newNotebook, { ranks: 2 });

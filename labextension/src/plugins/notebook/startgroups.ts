@@ -27,7 +27,8 @@ export const starterPlugin: JupyterFrontEndPlugin<IDistStarter> = {
   autoStart: true,
   requires: [IDistService, IDistGroups],
   provides: IDistStarter,
-  activate: (_: JupyterFrontEnd, service: IDistService, groups: IDistGroups): IDistStarter => new GroupStarter(service, groups)
+  activate: (_: JupyterFrontEnd, service: IDistService, groups: IDistGroups): IDistStarter =>
+    new GroupStarter(service, groups)
 };
 
 /** Offers a group in the cells that miss theirs, and new ranks in those that miss dead ones; says what starts. */
@@ -48,7 +49,8 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load('jupyter_dist');
     const all = new WeakMap<NotebookPanel, CellOffers>();
-    const viewsOf = (notebook: INotebookModel): NotebookPanel[] => tracker.filter(({ content }) => content.model === notebook);
+    const viewsOf = (notebook: INotebookModel): NotebookPanel[] =>
+      tracker.filter(({ content }) => content.model === notebook);
     notebooks.refused.connect((_, { notebook, cellId, code }) => {
       for (const panel of viewsOf(notebook)) {
         const offers = all.get(panel) ?? new CellOffers({ app, starter, groups, panel, dialogs, trans });
@@ -57,7 +59,9 @@ export const cellOffersPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     notebooks.awaitsStart.connect((_, { notebook, cellId, group, answered }) => {
-      const cells = viewsOf(notebook).flatMap(({ content }) => content.widgets.filter(({ model }) => model.id === cellId));
+      const cells = viewsOf(notebook).flatMap(({ content }) =>
+        content.widgets.filter(({ model }) => model.id === cellId)
+      );
       for (const widget of cells) {
         const note = startNote(trans, group);
         widget.node.append(note);
@@ -188,7 +192,11 @@ export async function started(
     notifyError(reason);
     const filled = { ...wanted, name };
     const keepsFocus = document.activeElement !== activeElement;
-    return app.commands.execute(CommandIDs.startGroup, { notebook: panel.context.path, wanted: filled as never, keepsFocus });
+    return app.commands.execute(CommandIDs.startGroup, {
+      notebook: panel.context.path,
+      wanted: filled as never,
+      keepsFocus
+    });
   }
 }
 
@@ -295,7 +303,10 @@ class CellOffers {
   private async _change(cellId: string, name: string, { wanted }: IReadWanted): Promise<void> {
     const { app, panel } = this._options;
     const filled = { ...wanted, name };
-    const group = await app.commands.execute(CommandIDs.startGroup, { notebook: panel.context.path, wanted: filled as never });
+    const group = await app.commands.execute(CommandIDs.startGroup, {
+      notebook: panel.context.path,
+      wanted: filled as never
+    });
     this._started(cellId, group, name, false);
   }
 

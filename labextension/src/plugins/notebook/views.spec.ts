@@ -14,7 +14,12 @@ const app = { serviceManager: { contents: { localPath: (path: string) => path } 
 /** What the views have in common. */
 function shared(model: NotebookModel): object {
   const owner = {};
-  const kernel = { id: 'k', info: Promise.resolve({ implementation: 'jupyter_dist' }), handleComms: true, createComm: vi.fn() };
+  const kernel = {
+    id: 'k',
+    info: Promise.resolve({ implementation: 'jupyter_dist' }),
+    handleComms: true,
+    createComm: vi.fn()
+  };
   const signals = ['kernelChanged', 'statusChanged'].map(name => [name, new Signal(owner)]);
   const sessionContext = { session: { kernel }, ...Object.fromEntries(signals) };
   return { path: 'a.ipynb', pathChanged: new Signal(owner), sessionContext, model };
@@ -42,7 +47,10 @@ beforeEach(() => {
   model.fromJSON({ nbformat: 4, nbformat_minor: 5, metadata, cells });
   const context = shared(model);
   widgets = [0, 1].map(() => Object.assign(new Widget(), { model: model.cells.get(0) }));
-  panels = widgets.map(widget => Object.assign(new Widget(), { context, content: { model, widgets: [widget] } }) as unknown as NotebookPanel);
+  panels = widgets.map(
+    widget =>
+      Object.assign(new Widget(), { context, content: { model, widgets: [widget] } }) as unknown as NotebookPanel
+  );
 });
 
 afterEach(() => void vi.restoreAllMocks());
@@ -65,8 +73,20 @@ it('share one comm of the kernel Ranks, until the last is closed', async () => {
 it('each offer the group that a cell misses', () => {
   const refused = new Signal<object, object>({});
   const notebooks = { refused, awaitsStart: new Signal({}) } as unknown as IDistNotebooks;
-  const starter = { changed: new Signal({}), isMissing: () => true, wantedBy: () => ({ wanted: { num_ranks: 2 }, refused: [] }) };
-  void cellOffersPlugin.activate(app, starter as unknown as IDistStarter, {} as IDistGroups, notebooks, trackerOf(panels), null, nullTranslator);
+  const starter = {
+    changed: new Signal({}),
+    isMissing: () => true,
+    wantedBy: () => ({ wanted: { num_ranks: 2 }, refused: [] })
+  };
+  void cellOffersPlugin.activate(
+    app,
+    starter as unknown as IDistStarter,
+    {} as IDistGroups,
+    notebooks,
+    trackerOf(panels),
+    null,
+    nullTranslator
+  );
   refused.emit({ notebook: model, cellId: 'a', code: 'unknown_group' });
   expect(widgets.map(({ node }) => node.querySelectorAll('.jpd-CellOffer').length)).toEqual([1, 1]);
   panels[0].dispose();

@@ -59,7 +59,11 @@ export function addPanelCommand<T extends Widget & { readonly group: string }>(
     }
   });
   palette?.addItem({ command, category: trans.__('Ranks') });
-  void restorer?.restore(tracker, { command, args: ({ group }) => ({ group, restore: true }), name: ({ group }) => group });
+  void restorer?.restore(tracker, {
+    command,
+    args: ({ group }) => ({ group, restore: true }),
+    name: ({ group }) => group
+  });
 }
 
 /** Below the current notebook, or where the restored layout has it. */

@@ -18,7 +18,7 @@ const ID = 'jupyter-dist:logpanel';
 /** The rank output panel. */
 export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
   id: ID,
-  description: "The rank output panel: the full log of each rank across cells.",
+  description: 'The rank output panel: the full log of each rank across cells.',
   autoStart: true,
   requires: [IDistService, IDistExecutions, IDistGroups, IRenderMimeRegistry],
   optional: [INotebookTracker, ILayoutRestorer, ISettingRegistry, ICommandPalette, ITranslator],
@@ -40,7 +40,15 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
     const limits = readLimits(settings);
     const create = async (group: IGroup): Promise<LogMainArea> => {
       const panel = await loaded(import(/* webpackChunkName: "logpanel" */ '../../widgets/logpanel/mainarea'));
-      return new panel.LogMainArea({ service, executions, groups, group, rendermime, trans, limits: await limits(panel.DEFAULT_LIMITS) });
+      return new panel.LogMainArea({
+        service,
+        executions,
+        groups,
+        group,
+        rendermime,
+        trans,
+        limits: await limits(panel.DEFAULT_LIMITS)
+      });
     };
     app.commands.addCommand(CommandIDs.openLog, {
       label: trans.__('Show Rank Output'),
@@ -50,7 +58,9 @@ export const logPanelPlugin: JupyterFrontEndPlugin<void> = {
         await (restore ? groups.ready : undefined);
         const chosen = await choice.resolve(group, trans.__('Show Rank Output'));
         if (chosen) {
-          await open(app, tracker, notebooks, chosen, rankOf(chosen, rank), create, restore === true).catch(notifyError);
+          await open(app, tracker, notebooks, chosen, rankOf(chosen, rank), create, restore === true).catch(
+            notifyError
+          );
         }
       }
     });

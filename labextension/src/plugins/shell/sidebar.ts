@@ -22,7 +22,15 @@ export const sidebarPlugin: JupyterFrontEndPlugin<IDistSidebarSections> = {
   autoStart: true,
   requires: [IDistService, IDistGroups],
   provides: IDistSidebarSections,
-  optional: [INotebookTracker, ILayoutRestorer, ISettingRegistry, IThemeManager, ICommandPalette, ILauncher, ITranslator],
+  optional: [
+    INotebookTracker,
+    ILayoutRestorer,
+    ISettingRegistry,
+    IThemeManager,
+    ICommandPalette,
+    ILauncher,
+    ITranslator
+  ],
   activate: (
     app: JupyterFrontEnd,
     service: IDistService,

@@ -35,11 +35,23 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
           openLog(rank);
         }
       };
-      return new part.TimelinePanel({ service, groups, group, trans, openLog, openCell: (...which) => void openCell(...which) });
+      return new part.TimelinePanel({
+        service,
+        groups,
+        group,
+        trans,
+        openLog,
+        openCell: (...which) => void openCell(...which)
+      });
     };
     addPanelCommand(
       { app, groups, notebooks, restorer, palette, trans },
-      { command: CommandIDs.openTimeline, label: trans.__('Show Timeline of Ranks'), namespace: 'jupyter-dist-timeline', create }
+      {
+        command: CommandIDs.openTimeline,
+        label: trans.__('Show Timeline of Ranks'),
+        namespace: 'jupyter-dist-timeline',
+        create
+      }
     );
   }
 };

@@ -31,7 +31,12 @@ export const variablesPlugin: JupyterFrontEndPlugin<void> = {
     };
     addPanelCommand(
       { app, groups, notebooks, restorer, palette, trans },
-      { command: CommandIDs.openVariables, label: trans.__('Show Variables of Ranks'), namespace: 'jupyter-dist-variables', create }
+      {
+        command: CommandIDs.openVariables,
+        label: trans.__('Show Variables of Ranks'),
+        namespace: 'jupyter-dist-variables',
+        create
+      }
     );
   }
 };

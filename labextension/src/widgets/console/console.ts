@@ -59,10 +59,16 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
     const cells = new ConsoleCells(options.target, options.wanted);
     const { service, rendermime, editors, trans, target } = options;
     const session = new GroupSession({
-      banner: trans.__('Console on group %1. Shift+Enter runs a cell on the ranks that are chosen above.', target.group),
+      banner: trans.__(
+        'Console on group %1. Shift+Enter runs a cell on the ranks that are chosen above.',
+        target.group
+      ),
       history: async () => {
         const group = getNotebookTarget(cells.notebook)?.group ?? target.group;
-        return service.history(group).then(ran => ran.map(({ code }) => code), () => []);
+        return service.history(group).then(
+          ran => ran.map(({ code }) => code),
+          () => []
+        );
       }
     });
     const content = new RankConsole({
@@ -185,8 +191,11 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
     const { executions: known, service, path } = this._options;
     const [executions, cells] = await Promise.all([service.executions(group), service.history(group)]);
     const codes = new Map(cells.map(cell => [cell.execution_id, cell.code]));
-    const codeOf = async ({ id }: IExecution): Promise<string> => codes.get(id) ?? (await service.view(group, id)).execution.code ?? '';
-    const own = executions.filter(({ notebook, state }) => notebook === path && state !== 'aborted').slice(-MAX_RESTORED);
+    const codeOf = async ({ id }: IExecution): Promise<string> =>
+      codes.get(id) ?? (await service.view(group, id)).execution.code ?? '';
+    const own = executions
+      .filter(({ notebook, state }) => notebook === path && state !== 'aborted')
+      .slice(-MAX_RESTORED);
     const cellOf = async (execution: IExecution): Promise<IRanCell> => ({
       id: execution.cell_id ?? '',
       code: await codeOf(execution),
@@ -248,7 +257,11 @@ export class GroupConsole extends MainAreaWidget<CodeConsole> implements IHasPla
   private _onPrompt(): void {
     const { completer } = this._options;
     const { promptCell, rendermime } = this.content;
-    void completer?.updateCompleter({ widget: this, editor: promptCell?.editor ?? null, sanitizer: rendermime.sanitizer });
+    void completer?.updateCompleter({
+      widget: this,
+      editor: promptCell?.editor ?? null,
+      sanitizer: rendermime.sanitizer
+    });
   }
 
   private readonly _cells: ConsoleCells;

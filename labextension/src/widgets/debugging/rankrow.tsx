@@ -39,7 +39,11 @@ export class RankRow extends ReactWidget {
   }
 
   render(): React.ReactElement {
-    return this._connection ? <Row key={this._connection.id} connection={this._connection} trans={this._trans} /> : <></>;
+    return this._connection ? (
+      <Row key={this._connection.id} connection={this._connection} trans={this._trans} />
+    ) : (
+      <></>
+    );
   }
 
   private _onChanged(): void {
@@ -105,5 +109,7 @@ function rankLabel(trans: TranslationBundle, rank: number, stop: IStop | null): 
   if (stop.line === null) {
     return trans.__('rank %1: stopped', rank);
   }
-  return stop.file === null ? trans.__('rank %1: line %2', rank, stop.line) : trans.__('rank %1: %2:%3', rank, stop.file, stop.line);
+  return stop.file === null
+    ? trans.__('rank %1: line %2', rank, stop.line)
+    : trans.__('rank %1: %2:%3', rank, stop.file, stop.line);
 }

@@ -28,7 +28,8 @@ export class CatchUpDialog extends Dialog<readonly IStep[]> {
     const close = Dialog.cancelButton({ label: trans.__('Close') });
     const run = Dialog.okButton({ label: trans.__('Run the Checked Cells') });
     super({
-      title: rows.length > 0 ? trans.__('Catch up ranks of %1', group) : trans.__('No rank of %1 has missed a cell', group),
+      title:
+        rows.length > 0 ? trans.__('Catch up ranks of %1', group) : trans.__('No rank of %1 has missed a cell', group),
       body: new CatchUpBody(options),
       buttons: rows.length > 0 ? [Dialog.cancelButton({ label: trans.__('Cancel') }), run] : [close]
     });
@@ -63,19 +64,27 @@ class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly ISt
       <>
         {replaced.length > 0 && (
           <>
-            <p>{trans.__('These cells ran before the processes of these ranks began. They run in this order, and stop at the first that fails.')}</p>
+            <p>
+              {trans.__(
+                'These cells ran before the processes of these ranks began. They run in this order, and stop at the first that fails.'
+              )}
+            </p>
             {this._list(trans.__('Missed by ranks that were replaced'), replaced)}
           </>
         )}
         {others.length > 0 && (
           <details open={isOpen || replaced.length === 0}>
-            <summary>{trans._n('%1 cell ran on other ranks only', '%1 cells ran on other ranks only', others.length)}</summary>
+            <summary>
+              {trans._n('%1 cell ran on other ranks only', '%1 cells ran on other ranks only', others.length)}
+            </summary>
             {this._list(trans.__('Ran on other ranks only'), others)}
           </details>
         )}
         {drift.cells.length > 0 && (
           <details>
-            <summary>{trans._n('%1 cell since the last restart', 'All %1 cells since the last restart', drift.cells.length)}</summary>
+            <summary>
+              {trans._n('%1 cell since the last restart', 'All %1 cells since the last restart', drift.cells.length)}
+            </summary>
             <ul className="jpd-CatchUp-all">
               {drift.cells.map(cell => (
                 <li key={cell.execution_id}>
@@ -107,12 +116,20 @@ class CatchUpBody extends ReactWidget implements Dialog.IBodyWidget<readonly ISt
     const { cell, ranks, reason, code } = step;
     const failed = cell.state === 'ok' ? '' : trans.__('ended with %1', cell.state);
     const took = cell.seconds === null ? '' : trans.__('took %1', formatSeconds(cell.seconds));
-    const facts = [reasonWord(trans, reason), failed, took, cell.notebook?.split('/').pop()].filter(Boolean).join(' \u00b7 ');
+    const facts = [reasonWord(trans, reason), failed, took, cell.notebook?.split('/').pop()]
+      .filter(Boolean)
+      .join(' \u00b7 ');
     return (
       <>
         <label>
-          <input type="checkbox" defaultChecked={this._checked.has(step)} onChange={event => this._check(step, event.target.checked)} />
-          <span className="jpd-CatchUp-ranks">{trans.__('[%1] to %2', cell.execution_count ?? ' ', rankSetLabel(trans, ranks))}</span>
+          <input
+            type="checkbox"
+            defaultChecked={this._checked.has(step)}
+            onChange={event => this._check(step, event.target.checked)}
+          />
+          <span className="jpd-CatchUp-ranks">
+            {trans.__('[%1] to %2', cell.execution_count ?? ' ', rankSetLabel(trans, ranks))}
+          </span>
           <span className="jpd-CatchUp-facts">{facts}</span>
         </label>
         <pre>{code}</pre>

@@ -118,7 +118,9 @@ export class LogPanel extends Widget {
   }
 
   private _addTab(rank: number): void {
-    this._tabs.addTab(new Title<Widget>({ owner: this, label: String(rank), dataset: { rank: String(rank), hue: hueOf(rank) } }));
+    this._tabs.addTab(
+      new Title<Widget>({ owner: this, label: String(rank), dataset: { rank: String(rank), hue: hueOf(rank) } })
+    );
   }
 
   private _onTab(): void {

@@ -19,14 +19,31 @@ it('announces that lines are not shown, and not how many each time', async () =>
   };
   const limits = { lines: 10, characters: 100000 };
   const trans = nullTranslator.load('jupyter_dist');
-  const options = { service, executions: { isOwn: () => true }, group: 'g', rank: 0, limits, rendermime: { sanitizer: new Sanitizer() }, trans };
+  const options = {
+    service,
+    executions: { isOwn: () => true },
+    group: 'g',
+    rank: 0,
+    limits,
+    rendermime: { sanitizer: new Sanitizer() },
+    trans
+  };
   const log = new RankLog(options as unknown as IRankLogOptions);
   Widget.attach(log, document.body);
   const announced = (): string[] => [...log.node.querySelectorAll('[role=status]')].map(node => node.textContent!);
   const shown = (name: string): string => log.node.querySelector(`.jpd-RankLog-${name} span`)!.textContent!;
   let seq = 0;
   const write = async (): Promise<void> => {
-    const record = (): ILogRecord => ({ seq: ++seq, at: seq, rank: 0, execution_id: `e-${seq}`, execution_count: seq, kind: 'stream', name: 'stdout', text: 'a\nb\n' });
+    const record = (): ILogRecord => ({
+      seq: ++seq,
+      at: seq,
+      rank: 0,
+      execution_id: `e-${seq}`,
+      execution_count: seq,
+      kind: 'stream',
+      name: 'stdout',
+      text: 'a\nb\n'
+    });
     const records = Array.from({ length: 10 }, record);
     handler.receive({ type: 'log', group: 'g', rank: 0, records, seq, skipped: 0 });
     await vi.advanceTimersByTimeAsync(1000);

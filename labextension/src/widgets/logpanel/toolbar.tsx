@@ -1,11 +1,5 @@
 /** The tools of the rank output panel: search, follow, clear, download. */
-import {
-  caretDownIcon,
-  caretUpIcon,
-  downloadIcon,
-  moveDownIcon,
-  ReactWidget
-} from '@jupyterlab/ui-components';
+import { caretDownIcon, caretUpIcon, downloadIcon, moveDownIcon, ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { LabIcon } from '@jupyterlab/ui-components';
 import React, { useEffect, useRef } from 'react';

@@ -91,11 +91,7 @@ export class ItemList extends Widget {
       place(grid, this.node, last ?? null);
       place(row.node, grid, null);
     }
-    row.update(
-      item,
-      item.ranks === this._allRanks,
-      previous?.ranks === item.ranks
-    );
+    row.update(item, item.ranks === this._allRanks, previous?.ranks === item.ranks);
   }
 
   /** The element around figures that stand side by side; null for others. */

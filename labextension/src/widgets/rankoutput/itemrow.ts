@@ -180,7 +180,5 @@ function textBox(name: string, content: HTMLElement): HTMLElement {
 
 /** "rank 3", "ranks 0-7". */
 export function rankSetLabel(trans: TranslationBundle, ranks: string): string {
-  return /^\d+$/.test(ranks)
-    ? trans.__('rank %1', ranks)
-    : trans.__('ranks %1', ranks);
+  return /^\d+$/.test(ranks) ? trans.__('rank %1', ranks) : trans.__('ranks %1', ranks);
 }

@@ -28,8 +28,18 @@ export class Lightbox {
     this._host.tabIndex = -1;
     const head = document.createElement('div');
     head.className = 'jpd-Lightbox-head';
-    const steps = _items.length > 1 ? [button('\u2190', trans.__('Previous rank'), () => this._step(-1)), button('\u2192', trans.__('Next rank'), () => this._step(1))] : [];
-    head.append(this._title, ...steps, button('\u2715', trans.__('Close'), () => node.close()));
+    const steps =
+      _items.length > 1
+        ? [
+            button('\u2190', trans.__('Previous rank'), () => this._step(-1)),
+            button('\u2192', trans.__('Next rank'), () => this._step(1))
+          ]
+        : [];
+    head.append(
+      this._title,
+      ...steps,
+      button('\u2715', trans.__('Close'), () => node.close())
+    );
     node.append(head, this._host);
     node.addEventListener('keydown', event => this._onKeyDown(event));
     node.addEventListener('close', () => this._dispose());
@@ -51,7 +61,8 @@ export class Lightbox {
     const label = rankSetLabel(trans, ranks);
     this._node.setAttribute('aria-label', label);
     this._node.dataset.hue = hueOf(lowestRank(ranks) ?? 0);
-    this._title.textContent = this._items.length > 1 ? trans.__('%1 (%2 of %3)', label, at + 1, this._items.length) : label;
+    this._title.textContent =
+      this._items.length > 1 ? trans.__('%1 (%2 of %3)', label, at + 1, this._items.length) : label;
     this._block?.dispose();
     this._block = new RichBlock(rendermime, output!, trusted);
     Widget.attach(this._block, this._host);
@@ -63,7 +74,12 @@ export class Lightbox {
   }
 
   private _onKeyDown(event: KeyboardEvent): void {
-    const by: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, Home: -this._at, End: this._items.length - 1 - this._at };
+    const by: Record<string, number> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      Home: -this._at,
+      End: this._items.length - 1 - this._at
+    };
     const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey;
     if (isPlain && event.key in by && this._items.length > 1) {
       event.preventDefault();

@@ -49,7 +49,8 @@ export class Panes {
       this._curves.update();
       return [];
     }
-    const items = tab === 'folded' ? this._folded(shown, trusted) : shown.items.filter(item => includesRank(item.ranks, tab));
+    const items =
+      tab === 'folded' ? this._folded(shown, trusted) : shown.items.filter(item => includesRank(item.ranks, tab));
     (pane as ItemList).setItems(items, shown.ranks, !FINAL_STATES.has(shown.state));
     return items;
   }

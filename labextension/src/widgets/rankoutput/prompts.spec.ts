@@ -4,7 +4,8 @@ import { expect, it } from 'vitest';
 import type { IInputPrompt, IInputRequest } from '../../services/protocol';
 import { Prompts } from './prompts';
 
-const asked = (seq: number): IInputPrompt => ({ prompt: 'Continue? ', password: false, ranks: '0', seq }) as unknown as IInputPrompt;
+const asked = (seq: number): IInputPrompt =>
+  ({ prompt: 'Continue? ', password: false, ranks: '0', seq }) as unknown as IInputPrompt;
 
 it('answers a question once, and not the next one with what is pressed meanwhile', async () => {
   const sent: IInputRequest[] = [];

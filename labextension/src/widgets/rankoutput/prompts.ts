@@ -28,7 +28,10 @@ export class Prompts {
     const shown = new Map<string, IInputPrompt>();
     for (const asked of asking) {
       if (typeof tab !== 'number' || includesRank(asked.ranks, tab)) {
-        shown.set(JSON.stringify([asked.prompt, asked.password]), typeof tab !== 'number' ? asked : { ...asked, ranks: `${tab}` });
+        shown.set(
+          JSON.stringify([asked.prompt, asked.password]),
+          typeof tab !== 'number' ? asked : { ...asked, ranks: `${tab}` }
+        );
       }
     }
     for (const [key, field] of this._fields) {

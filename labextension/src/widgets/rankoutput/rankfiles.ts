@@ -12,7 +12,12 @@ export function copyText(items: readonly IShownItem[]): void {
 }
 
 /** Save the only file, or let the user choose from a menu below the button. */
-export function saveFiles(items: readonly IShownItem[], rank: number, button: HTMLElement, trans: TranslationBundle): void {
+export function saveFiles(
+  items: readonly IShownItem[],
+  rank: number,
+  button: HTMLElement,
+  trans: TranslationBundle
+): void {
   const files = filesOf(items, rank);
   if (files.length <= 1) {
     files.forEach(save);
@@ -37,6 +42,8 @@ export function saveFiles(items: readonly IShownItem[], rank: number, button: HT
 }
 
 function save({ name, type, content, isBase64 }: IRankFile): void {
-  const bytes = isBase64 ? Uint8Array.from(atob(content.replace(/\s/g, '')), character => character.charCodeAt(0)) : content;
+  const bytes = isBase64
+    ? Uint8Array.from(atob(content.replace(/\s/g, '')), character => character.charCodeAt(0))
+    : content;
   saveBlob(new Blob([bytes], { type }), name);
 }

@@ -81,7 +81,9 @@ it('screen readers announce a cell that begins and ends, and not the time that p
   expect(said).toEqual(['train \u00b7 2 ranks \u00b7 running']);
   let count = 0;
   const observer = new MutationObserver(changes => (count += changes.length));
-  renderer.node.querySelectorAll('[role=status]').forEach(node => observer.observe(node, { childList: true, characterData: true, subtree: true }));
+  renderer.node
+    .querySelectorAll('[role=status]')
+    .forEach(node => observer.observe(node, { childList: true, characterData: true, subtree: true }));
   await vi.advanceTimersByTimeAsync(5000);
   expect(summary()).toContain('7.1 s');
   expect([spoken(), count]).toEqual([said, 0]);

@@ -10,13 +10,7 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import { parseBundle } from '../../model/executions/parsebundle';
 import { WidgetFollower } from '../../model/cells/lateoutput';
 import { includesRank } from '../../model/format/ranks';
-import {
-  FINAL_STATES,
-  IInputPrompt,
-  IRanksBundle,
-  IVerdict,
-  RANKS_MIME
-} from '../../services/protocol';
+import { FINAL_STATES, IInputPrompt, IRanksBundle, IVerdict, RANKS_MIME } from '../../services/protocol';
 import type { IFollowedExecution } from '../../tokens';
 import { createHelpLink } from '../errornote';
 import { RankFinder } from '../rankfinder';
@@ -194,9 +188,7 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     }
     const shown = fromFollowed(followed, bundle);
     // The error that ended the live view is only in the bundle.
-    return FINAL_STATES.has(bundle.state)
-      ? { ...shown, state: bundle.state, error: bundle.error ?? null }
-      : shown;
+    return FINAL_STATES.has(bundle.state) ? { ...shown, state: bundle.state, error: bundle.error ?? null } : shown;
   }
 
   /** JupyterLab makes the outputs of all cells when it opens a notebook, and attaches each when it is seen. */
@@ -240,7 +232,10 @@ export class RanksRenderer extends Widget implements IRenderMime.IRenderer {
     this.toggleClass('jpd-mod-curves', hasCurves);
     const isOpen = !FINAL_STATES.has(shown.state);
     const isStale = isOpen && this._isStale();
-    this._tabs.update({ shown, hasCurves, now, asking: isStale ? [] : this._asking().map(({ ranks }) => ranks) }, this._selected);
+    this._tabs.update(
+      { shown, hasCurves, now, asking: isStale ? [] : this._asking().map(({ ranks }) => ranks) },
+      this._selected
+    );
     this._finder.update(shown.ranks, countStatuses(shown));
     this.node.dataset.connected = String(!isStale);
     this._summary.update(shown, now, isStale, at => this._waiting(at));

@@ -59,10 +59,7 @@ export function fromBundle(bundle: IRanksBundle): IShown {
 }
 
 /** The live view, with names that only the bundle has. */
-export function fromFollowed(
-  followed: IFollowedExecution,
-  bundle: IRanksBundle
-): IShown {
+export function fromFollowed(followed: IFollowedExecution, bundle: IRanksBundle): IShown {
   const shown = fromBundle({ ...bundle, items: [] });
   const { execution, items } = followed;
   shown.isLive = true;
@@ -85,18 +82,12 @@ export function fromFollowed(
   return shown;
 }
 
-function perRank(
-  ranks: string,
-  statuses: readonly IRanksStatus[],
-  state: ExecutionState
-): IShownRank[] {
+function perRank(ranks: string, statuses: readonly IRanksStatus[], state: ExecutionState): IShownRank[] {
   const known = new Map<number, IShownRank>();
   for (const { ranks: set, status, seconds } of statuses) {
     for (const rank of expandRanks(set)) {
       known.set(rank, { rank, status, seconds: seconds ?? null });
     }
   }
-  return expandRanks(ranks).map(
-    rank => known.get(rank) ?? { rank, status: state, seconds: null }
-  );
+  return expandRanks(ranks).map(rank => known.get(rank) ?? { rank, status: state, seconds: null });
 }

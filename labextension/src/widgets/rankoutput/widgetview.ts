@@ -77,7 +77,10 @@ export class RankWidgetView extends Widget implements IRenderMime.IRenderer {
     this._space = space;
     this._ranks = ranks;
     if (ranks.length > 1) {
-      this.node.title = this._options.trans.__('One for ranks %1: what you change goes to each of them', formatRanks(ranks));
+      this.node.title = this._options.trans.__(
+        'One for ranks %1: what you change goes to each of them',
+        formatRanks(ranks)
+      );
     }
     space.troubleChanged.connect(this._onTrouble, this);
     this._onTrouble(space, ranks[0]);

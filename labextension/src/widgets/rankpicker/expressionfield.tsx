@@ -15,9 +15,7 @@ interface IExpressionFieldProps {
   onEdit(): (expression: string) => void;
 }
 
-export function ExpressionField(
-  props: IExpressionFieldProps
-): React.ReactElement {
+export function ExpressionField(props: IExpressionFieldProps): React.ReactElement {
   const { value, group, trans, onEdit } = props;
   const { text, type, enter, reset } = useText(value, onEdit);
   const [isFocused, setFocused] = useState(false);
@@ -120,7 +118,9 @@ function Completions({ id, text, nodes }: { id: string; text: string; nodes: rea
 
 function hintFor(trans: TranslationBundle, hasNodes: boolean): string {
   return hasNodes
-    ? trans.__('A rank expression selects ranks: all, 0, 0-3, 0-3,7, ::2 (every second rank), !0 (all but 0), node:0, or a host name')
+    ? trans.__(
+        'A rank expression selects ranks: all, 0, 0-3, 0-3,7, ::2 (every second rank), !0 (all but 0), node:0, or a host name'
+      )
     : trans.__('A rank expression selects ranks: all, 0, 0-3, 0-3,7, ::2 (every second rank), !0 (all but 0)');
 }
 

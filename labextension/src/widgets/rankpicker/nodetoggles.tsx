@@ -33,11 +33,7 @@ export function NodeToggles({ group, chosen, trans, onToggle }: INodeTogglesProp
       />
       <div className="jpd-NodeToggles-list" role="group" aria-label={trans.__('Nodes')} onKeyDown={moveFocus}>
         {found.slice(0, MAX_LISTED).map((node, i) => (
-          <NodeToggle
-            key={node.node}
-            {...{ group, node, isChosen, trans, onToggle }}
-            tabIndex={i === 0 ? 0 : -1}
-          />
+          <NodeToggle key={node.node} {...{ group, node, isChosen, trans, onToggle }} tabIndex={i === 0 ? 0 : -1} />
         ))}
       </div>
       <p className="jpd-Hint" role="status">

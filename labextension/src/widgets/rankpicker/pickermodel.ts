@@ -104,7 +104,8 @@ export abstract class TargetModel extends ChangingModel {
   groupChoice(): (group: IGroup) => void {
     const ranks = this.target?.ranks ?? 'all';
     const set = this._setter();
-    return group => set({ group: group.name, ranks: fits(ranks, group) ? ranks : 'all' }, this._starter.describe(group));
+    return group =>
+      set({ group: group.name, ranks: fits(ranks, group) ? ranks : 'all' }, this._starter.describe(group));
   }
 
   /** Run cells on these ranks. Throws a DistError if the expression is invalid. */

@@ -71,12 +71,7 @@ function RankChoiceBody({ form, ...props }: IBodyProps): React.ReactElement | nu
   const { group } = model;
   const rest = (
     <>
-      <ExpressionField
-        value={target.ranks}
-        group={group}
-        trans={trans}
-        onEdit={() => model.expressionChoice()}
-      />
+      <ExpressionField value={target.ranks} group={group} trans={trans} onEdit={() => model.expressionChoice()} />
       {model.hasCellTargets && <OwnButton {...props} />}
     </>
   );
@@ -224,11 +219,7 @@ function GridButton(props: IGridButtonProps): React.ReactElement {
       </button>
       {isOpen && (
         <Floating anchor={button} onClose={close}>
-          <div
-            className="jpd-RankGrid"
-            role="dialog"
-            aria-label={trans.__('Choose ranks')}
-          >
+          <div className="jpd-RankGrid" role="dialog" aria-label={trans.__('Choose ranks')}>
             {children}
           </div>
         </Floating>

@@ -46,11 +46,7 @@ export function RankToggles(props: IRankTogglesProps): React.ReactElement {
       className="jpd-RankToggles"
       role="group"
       aria-label={trans.__('Ranks')}
-      style={
-        columns
-          ? { gridTemplateColumns: `repeat(${columns}, auto)` }
-          : undefined
-      }
+      style={columns ? { gridTemplateColumns: `repeat(${columns}, auto)` } : undefined}
       onKeyDown={onKeyDown}
     >
       {ranks.map((rank, i) => (
@@ -80,11 +76,7 @@ interface IRankToggleProps {
 
 function RankToggle(props: IRankToggleProps): React.ReactElement {
   const { rank, isChosen, tabIndex, trans, onToggle } = props;
-  const label = trans.__(
-    'Rank %1, %2',
-    rank.rank,
-    stateWord(trans, rank.state)
-  );
+  const label = trans.__('Rank %1, %2', rank.rank, stateWord(trans, rank.state));
   return (
     <button
       type="button"

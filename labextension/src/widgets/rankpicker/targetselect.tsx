@@ -60,7 +60,11 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
   const hint = trans.__('Where cells run: the kernel, or a group of torch.distributed processes, called ranks');
   const selected = target ? (group?.name ?? target.group) : KERNEL;
   // The field has a fixed width and cuts off long names, so the title repeats the selection.
-  const shown = !target ? trans.__('Kernel') : group ? groupLabel(trans, group) : absent(trans, target.group, model.isStarting);
+  const shown = !target
+    ? trans.__('Kernel')
+    : group
+      ? groupLabel(trans, group)
+      : absent(trans, target.group, model.isStarting);
   const select = (
     <HTMLSelect
       elementRef={element => (field.current = element)}
@@ -80,9 +84,7 @@ function TargetSelectBody(props: ITargetSelectProps): React.ReactElement {
           {groupLabel(trans, one)}
         </option>
       ))}
-      {target && !group && (
-        <option value={target.group}>{absent(trans, target.group, model.isStarting)}</option>
-      )}
+      {target && !group && <option value={target.group}>{absent(trans, target.group, model.isStarting)}</option>}
       {group && (
         <optgroup label={group.name}>
           <option value={CONSOLE}>{trans.__('New console')}</option>

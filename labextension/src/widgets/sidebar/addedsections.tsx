@@ -26,10 +26,14 @@ function Hosted({ section }: { section: ISidebarSection }): React.ReactElement {
   useLayoutEffect(() => {
     let widget: Widget | null = null;
     const what = `the section '${section.id}' of the sidebar`;
-    guarded(what, () => {
-      widget = section.createWidget();
-      Widget.attach(widget, node.current!);
-    }, undefined);
+    guarded(
+      what,
+      () => {
+        widget = section.createWidget();
+        Widget.attach(widget, node.current!);
+      },
+      undefined
+    );
     return () => guarded(what, () => widget?.dispose(), undefined);
   }, [section]);
   return <div ref={node} className="jpd-Section-added" />;

@@ -27,11 +27,7 @@ export function Content({ widget }: { widget: RanksSidebar }): React.ReactElemen
       <Section
         title={trans.__('Groups')}
         button={
-          <IconButton
-            icon={addIcon}
-            label={trans.__('Start a group')}
-            onClick={() => void widget.openForm(null)}
-          />
+          <IconButton icon={addIcon} label={trans.__('Start a group')} onClick={() => void widget.openForm(null)} />
         }
       >
         {form && (
@@ -66,7 +62,11 @@ function Groups({ widget }: { widget: RanksSidebar }): React.ReactElement | null
   }
   return widget.form ? null : (
     <div className="jpd-Sidebar-empty">
-      <p>{trans.__('No group is running. A group is a set of torch.distributed processes, called ranks, that run notebook cells.')}</p>
+      <p>
+        {trans.__(
+          'No group is running. A group is a set of torch.distributed processes, called ranks, that run notebook cells.'
+        )}
+      </p>
       <Button className="jp-mod-styled jp-mod-accept" minimal={false} onClick={() => void widget.openForm(null)}>
         {trans.__('Start a group')}
       </Button>

@@ -32,9 +32,7 @@ export function DevicesSection(): React.ReactElement {
         <p className="jpd-Sidebar-quiet">{trans.__('No accelerator was found: ranks run on the CPU.')}</p>
       )}
       {known.processes_hidden && (
-        <p className="jpd-Sidebar-quiet">
-          {trans.__('Processes of other users or containers may not be listed.')}
-        </p>
+        <p className="jpd-Sidebar-quiet">{trans.__('Processes of other users or containers may not be listed.')}</p>
       )}
     </>
   );

@@ -73,7 +73,10 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
     return null;
   }
   const hasLost = group.ranks.some(rank => rank.process_group === 'lost');
-  const labels = { replace: hasLost ? trans.__('Replace ranks without device') : trans.__('Replace dead ranks'), reform: trans.__('Re-create process group') };
+  const labels = {
+    replace: hasLost ? trans.__('Replace ranks without device') : trans.__('Replace dead ranks'),
+    reform: trans.__('Re-create process group')
+  };
   const titles = {
     replace: trans.__('Start new processes for dead ranks; the other ranks keep their variables'),
     reform: trans.__('All ranks join a new process group; all variables are kept')
@@ -87,7 +90,11 @@ function GroupNote({ group }: { group: IGroup }): React.ReactElement | null {
         </button>
       )}
       {way !== 'replace' && group.ranks.some(({ absences }) => absences?.length) && (
-        <button type="button" title={trans.__('Show the cells that replaced ranks have missed, and run them there')} onClick={() => actions.catchUp(group)}>
+        <button
+          type="button"
+          title={trans.__('Show the cells that replaced ranks have missed, and run them there')}
+          onClick={() => actions.catchUp(group)}
+        >
           {trans.__('Catch up\u2026')}
         </button>
       )}
@@ -113,11 +120,7 @@ function GroupHeader({ group, isOpen, onToggle }: IGroupHeaderProps): React.Reac
         <Caret.react tag="span" width="14px" />
         <StateGlyph state={groupLight(group)} />
         <span className="jpd-Group-name">{group.name}</span>
-        <span
-          className="jpd-Group-summary"
-          data-state={group.state}
-          title={stateWord(trans, group.state)}
-        >
+        <span className="jpd-Group-summary" data-state={group.state} title={stateWord(trans, group.state)}>
           {groupSummary(trans, group, clock.since(starts ? since : group.started_at))}
         </span>
       </button>
@@ -212,8 +215,7 @@ function GroupFacts({ group, monitor }: { group: IGroup; monitor: GroupMonitor }
       ? trans.__('%1 %2', group.accelerator.toUpperCase(), formatRanks(group.devices))
       : trans.__('CPU');
   const facts = [environment.display_name, torch, group.backend, where, total(group, monitor)];
-  const ready =
-    group.ready_seconds === null ? '' : trans.__('Ready after %1 s. ', group.ready_seconds.toFixed(2));
+  const ready = group.ready_seconds === null ? '' : trans.__('Ready after %1 s. ', group.ready_seconds.toFixed(2));
   return (
     <p className="jpd-Group-facts" title={`${ready}${environment.python}\n${group.cwd}`}>
       {facts.filter(Boolean).map((fact, i) => (

@@ -27,7 +27,12 @@ describe('NodeList', () => {
   });
 
   it('shows the devices and the memory of each, equal devices once', () => {
-    const device = (index: number | null, name: string) => ({ index, name, uuid: null, memory_bytes: index === null ? null : 80 * 2 ** 30 });
+    const device = (index: number | null, name: string) => ({
+      index,
+      name,
+      uuid: null,
+      memory_bytes: index === null ? null : 80 * 2 ** 30
+    });
     const devices = [device(0, 'NVIDIA H100'), device(1, 'NVIDIA H100'), device(null, 'MIG-7')];
     const html = shown({ ...node(0, 'joined', 'n0'), devices, memory_bytes: 512 * 2 ** 30 });
     expect(html).toContain('<span>2 × NVIDIA H100 (80.0 GB), MIG-7</span>');

@@ -126,7 +126,10 @@ function NodeRow({ node, ...props }: IRankListProps & { node: INode }): React.Re
 }
 
 /** The memory of a node's ranks together. */
-function NodeMemory({ monitor, ranks }: Pick<IRankListProps, 'monitor'> & { ranks: readonly IRank[] }): React.ReactElement {
+function NodeMemory({
+  monitor,
+  ranks
+}: Pick<IRankListProps, 'monitor'> & { ranks: readonly IRank[] }): React.ReactElement {
   const { memory } = monitor;
   useSignal(memory.changed);
   const bytes = ranks.reduce((sum, { rank }) => sum + (memory.latest(rank)?.[memory.metric] ?? 0), 0);

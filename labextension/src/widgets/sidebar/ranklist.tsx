@@ -27,7 +27,10 @@ export function RankList({ group, monitor, onPoint, ranks = group.ranks }: IRank
   const { clock, trans } = useSidebar();
   useSignal(monitor.memory.changed);
   useSignal(monitor.changed);
-  useClock(clock, ranks.some(rank => isPassing(rank.state)));
+  useClock(
+    clock,
+    ranks.some(rank => isPassing(rank.state))
+  );
   return (
     <ul
       className="jpd-RankList"
@@ -66,17 +69,13 @@ function RankRow({ group, monitor, rank, isFirst, onPoint }: IRankRowProps): Rea
         className="jpd-RankRow-open"
         tabIndex={isFirst ? 0 : -1}
         title={trans.__('Open the output of rank %1', rank.rank)}
-        aria-label={trans.__(
-          'Rank %1: %2 %3, %4. Open its output.',
-          rank.rank,
-          words,
-          lasts,
-          bytes
-        )}
+        aria-label={trans.__('Rank %1: %2 %3, %4. Open its output.', rank.rank, words, lasts, bytes)}
         onClick={() => actions.openLog(group, rank.rank)}
       >
         <StateGlyph state={rank.state} />
-        <span className="jpd-RankRow-rank" data-hue={hueOf(rank.rank)}>{rank.rank}</span>
+        <span className="jpd-RankRow-rank" data-hue={hueOf(rank.rank)}>
+          {rank.rank}
+        </span>
         <span className="jpd-RankRow-activity">
           <span className="jpd-RankRow-state">{words}</span>
           <span className="jpd-RankRow-seconds">{lasts}</span>

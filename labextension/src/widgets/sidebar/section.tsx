@@ -15,12 +15,7 @@ export function Section({ title, button, children }: ISectionProps): React.React
     <section className="jpd-Section" aria-label={title}>
       <header className="jpd-Section-header">
         <h2>
-          <button
-            type="button"
-            className="jpd-Section-toggle"
-            aria-expanded={isOpen}
-            onClick={() => setOpen(!isOpen)}
-          >
+          <button type="button" className="jpd-Section-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
             <Caret.react tag="span" width="14px" />
             {title}
           </button>

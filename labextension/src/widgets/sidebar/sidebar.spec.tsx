@@ -13,7 +13,13 @@ import type { IService } from '../../services/service';
 import type { ISidebarContext } from './context';
 import { RanksSidebar } from './sidebar';
 
-const ENVIRONMENT = { name: 'python3', display_name: 'Python 3', problem: null, torch_version: '2.9', accelerators: [] };
+const ENVIRONMENT = {
+  name: 'python3',
+  display_name: 'Python 3',
+  problem: null,
+  torch_version: '2.9',
+  accelerators: []
+};
 const REFUSED = new DistError({ code: 'bad_directory', message: 'There is no folder /no.', hint: '' });
 
 /** What the server has not answered yet. */

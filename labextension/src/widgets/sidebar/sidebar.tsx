@@ -9,12 +9,7 @@ import type { IGroup, IStartRequest } from '../../services/protocol';
 import { ErrorNote, errorBody, notifyError } from '../errornote';
 import { useSignal } from '../hooks';
 import { ranksIcon } from '../icons';
-import {
-  DEFAULT_OPTIONS,
-  ISidebarContext,
-  ISidebarOptions,
-  SidebarContext
-} from './context';
+import { DEFAULT_OPTIONS, ISidebarContext, ISidebarOptions, SidebarContext } from './context';
 import { OpenForm } from './startform/openform';
 
 export class RanksSidebar extends ReactWidget {

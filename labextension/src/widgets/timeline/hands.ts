@@ -106,7 +106,9 @@ export class Hands {
     const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
     if (event.ctrlKey || event.metaKey || (!lanes.scrolls && !sideways)) {
       event.preventDefault();
-      onChoose(zoom(choice(), this._full, Math.exp(Math.max(-100, Math.min(100, event.deltaY)) / 200), this._placeOf(event).at));
+      onChoose(
+        zoom(choice(), this._full, Math.exp(Math.max(-100, Math.min(100, event.deltaY)) / 200), this._placeOf(event).at)
+      );
     } else if (sideways) {
       event.preventDefault();
       onChoose(pan(choice(), this._full, sideways / lanes.width));

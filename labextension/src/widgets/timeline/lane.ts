@@ -167,7 +167,13 @@ function parts({ x, starts }: IPixels, draw: (begin: number, end: number) => voi
 }
 
 /** A line through the least and greatest of each column of pixels. */
-function stroke(context: CanvasRenderingContext2D, pixels: IPixels, begin: number, end: number, yOf: (value: number) => number): void {
+function stroke(
+  context: CanvasRenderingContext2D,
+  pixels: IPixels,
+  begin: number,
+  end: number,
+  yOf: (value: number) => number
+): void {
   const { x, low, high } = pixels;
   context.beginPath();
   context.moveTo(x[begin], yOf(low[begin]));
@@ -218,7 +224,10 @@ function drawBands(context: CanvasRenderingContext2D, { model, range, style, hei
 function drawWaits(context: CanvasRenderingContext2D, { model, range, style, height, width, rank }: ILane): void {
   const scale = width / (range.to - range.from);
   const waits = model.sights.waits(rank);
-  const first = lowerBound(waits.map(({ end }) => end), range.from);
+  const first = lowerBound(
+    waits.map(({ end }) => end),
+    range.from
+  );
   context.fillStyle = style.wait;
   for (const { begin, end } of waits.slice(first)) {
     const left = (begin - range.from) * scale;

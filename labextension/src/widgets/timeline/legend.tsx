@@ -17,7 +17,11 @@ export function Legend({ model, line, trans }: ILegendProps): React.ReactElement
     ['ok', trans.__('cell')],
     ['running', trans.__('running')],
     ['error', trans.__('failed')],
-    ['wait', trans.__('in a collective'), trans.__('As seen every 3 seconds while a cell runs. Two looks at the same call are joined.')],
+    [
+      'wait',
+      trans.__('in a collective'),
+      trans.__('As seen every 3 seconds while a cell runs. Two looks at the same call are joined.')
+    ],
     ['memory', memory],
     ...(line === 'none' ? [] : [['line', lineLabel(trans, line)] as [string, string]]),
     ['gap', trans.__('not sampled'), trans.__('Samples are taken while a page shows the memory of ranks.')]

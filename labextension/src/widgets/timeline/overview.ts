@@ -87,8 +87,23 @@ export class Overview {
       padding: [4, 0, 0, 0],
       scales: { x: { time: true }, y: { range: (_, low, high) => [0, (high ?? low ?? 1) * 1.1 || 1] } },
       axes: [
-        { ...axis, size: 16, gap: 1, space: 80, grid: { show: false }, values: (plot, ticks) => (this._isAll() ? [] : clockTimes(plot, ticks)) },
-        { ...axis, size: GUTTER, gap: 4, space: 20, incrs: BINARY_STEPS, grid: { show: false }, values: (_, ticks) => ticks.map(tick => formatBytes(tick).replace(/\.0+ /, ' ')) }
+        {
+          ...axis,
+          size: 16,
+          gap: 1,
+          space: 80,
+          grid: { show: false },
+          values: (plot, ticks) => (this._isAll() ? [] : clockTimes(plot, ticks))
+        },
+        {
+          ...axis,
+          size: GUTTER,
+          gap: 4,
+          space: 20,
+          incrs: BINARY_STEPS,
+          grid: { show: false },
+          values: (_, ticks) => ticks.map(tick => formatBytes(tick).replace(/\.0+ /, ' '))
+        }
       ],
       series: [{}, edge, edge, { stroke: line, width: 1.25, points: { show: false } }],
       bands: [{ series: [1, 2], fill: `color-mix(in srgb, ${line} 25%, transparent)` }],
@@ -107,7 +122,18 @@ export class Overview {
       cursor: { show: false },
       padding: [0, 0, 0, GUTTER],
       scales: { x: { time: true } },
-      axes: [{ ...axis, size: 20, gap: 2, space: 80, grid: { show: false }, ticks: { size: 3, stroke: read('--jp-border-color1') }, values: clockTimes }, { show: false }],
+      axes: [
+        {
+          ...axis,
+          size: 20,
+          gap: 2,
+          space: 80,
+          grid: { show: false },
+          ticks: { size: 3, stroke: read('--jp-border-color1') },
+          values: clockTimes
+        },
+        { show: false }
+      ],
       series: [{}, {}]
     };
   }
@@ -122,7 +148,9 @@ export class Overview {
   private _shade(plot: uPlot, colour: string): void {
     const { from, to } = this._options.range();
     const { ctx, bbox } = plot;
-    const [left, right] = [from, to].map(at => Math.min(bbox.left + bbox.width, Math.max(bbox.left, plot.valToPos(at, 'x', true))));
+    const [left, right] = [from, to].map(at =>
+      Math.min(bbox.left + bbox.width, Math.max(bbox.left, plot.valToPos(at, 'x', true)))
+    );
     if (right - left < bbox.width - 2) {
       ctx.save();
       ctx.fillStyle = colour;
@@ -176,5 +204,12 @@ function band({ columns, known }: TimelineModel): (number | null)[][] {
 }
 
 function clockTimes(_: uPlot, ticks: number[]): string[] {
-  return ticks.map(at => new Date(at * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false }));
+  return ticks.map(at =>
+    new Date(at * 1000).toLocaleTimeString(undefined, {
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+      hour12: false
+    })
+  );
 }

@@ -25,7 +25,16 @@ export class TimelinePanel extends GroupPanel<TimelineModel> {
 
   protected render(): React.ReactElement {
     const { group, trans, openLog, openCell } = this._options;
-    return <TimelineView model={this.model} name={group.name} trans={trans} onOpenLog={openLog} onOpenCell={openCell} onReady={this.onReady} />;
+    return (
+      <TimelineView
+        model={this.model}
+        name={group.name}
+        trans={trans}
+        onOpenLog={openLog}
+        onOpenCell={openCell}
+        onReady={this.onReady}
+      />
+    );
   }
 
   protected takeFocus(): boolean {

@@ -19,7 +19,12 @@ export function Readout({ model, line, place, scales, trans }: IReadoutProps): R
   const text =
     placeWords(trans, model, line, place) ||
     (model.isLoaded
-      ? trans.__('Memory: 0 to %1. %2: 0 to %3.', formatBytes(scales.memory), lineLabel(trans, line), lineWords(line, scales.line))
+      ? trans.__(
+          'Memory: 0 to %1. %2: 0 to %3.',
+          formatBytes(scales.memory),
+          lineLabel(trans, line),
+          lineWords(line, scales.line)
+        )
       : trans.__('Loading the last hour\u2026'));
   // Not with each sample.
   const spoken = useMemo(() => text, [model, model.isLoaded, line, place]);

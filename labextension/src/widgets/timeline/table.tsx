@@ -49,7 +49,11 @@ function Head({ order, onOrder, trans }: ITableProps): React.ReactElement {
             data-column={column}
             aria-sort={order.column !== column ? undefined : order.isDown ? 'descending' : 'ascending'}
           >
-            <button type="button" title={trans.__('Sort by %1', columnLabel(trans, column))} onClick={() => onOrder(ordered(order, column))}>
+            <button
+              type="button"
+              title={trans.__('Sort by %1', columnLabel(trans, column))}
+              onClick={() => onOrder(ordered(order, column))}
+            >
               {columnLabel(trans, column)}
               {order.column === column && <Caret.react tag="span" width="12px" />}
             </button>

@@ -106,10 +106,17 @@ function Charts(props: IChartsProps): React.ReactElement {
     parts.current!.overview.update();
   }, [model, model.version, seen, line]);
   useLayoutEffect(() => parts.current!.lanes.point(place.rank, place.at));
-  const keys = trans.__('Plus and minus zoom, arrows move, 0 shows all; up and down choose a rank, Shift with an arrow its cells, Enter opens the cell.');
+  const keys = trans.__(
+    'Plus and minus zoom, arrows move, 0 shows all; up and down choose a rank, Shift with an arrow its cells, Enter opens the cell.'
+  );
   return (
     <>
-      <div className="jpd-Timeline-overview" ref={overviewHost} aria-hidden="true" title={trans.__('Drag to choose what the lanes show')} />
+      <div
+        className="jpd-Timeline-overview"
+        ref={overviewHost}
+        aria-hidden="true"
+        title={trans.__('Drag to choose what the lanes show')}
+      />
       <div
         className="jpd-Timeline-host"
         ref={lanesHost}
@@ -185,16 +192,32 @@ function Tools({ full, choice, setChoice, line, lines, setLine, trans }: IToolsP
           type="button"
           className="jpd-Ranks-action"
           aria-pressed={choice.to === null && choice.seconds === seconds}
-          title={seconds === null ? trans.__('Show all, an hour at most') : trans.__('Show the last minutes, and go on with the time')}
+          title={
+            seconds === null
+              ? trans.__('Show all, an hour at most')
+              : trans.__('Show the last minutes, and go on with the time')
+          }
           onClick={() => setChoice({ seconds, to: null })}
         >
           {spanLabel(seconds)}
         </button>
       ))}
-      <button type="button" className="jpd-Ranks-action" title={trans.__('Zoom in')} aria-label={trans.__('Zoom in')} onClick={by(0.5)}>
+      <button
+        type="button"
+        className="jpd-Ranks-action"
+        title={trans.__('Zoom in')}
+        aria-label={trans.__('Zoom in')}
+        onClick={by(0.5)}
+      >
         +
       </button>
-      <button type="button" className="jpd-Ranks-action" title={trans.__('Zoom out')} aria-label={trans.__('Zoom out')} onClick={by(2)}>
+      <button
+        type="button"
+        className="jpd-Ranks-action"
+        title={trans.__('Zoom out')}
+        aria-label={trans.__('Zoom out')}
+        onClick={by(2)}
+      >
         {'\u2212'}
       </button>
       <label>

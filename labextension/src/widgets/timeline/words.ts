@@ -11,7 +11,9 @@ import { lowerBound } from '../../model/timeline/columns';
 
 /** "[7] train.ipynb". */
 export function cellWords(trans: TranslationBundle, execution: IExecution | null): string {
-  return execution ? `[${execution.execution_count ?? '*'}] ${execution.notebook?.split('/').pop() ?? trans.__('cell')}` : '';
+  return execution
+    ? `[${execution.execution_count ?? '*'}] ${execution.notebook?.split('/').pop() ?? trans.__('cell')}`
+    : '';
 }
 
 export function lineLabel(trans: TranslationBundle, line: ILine): string {
@@ -39,7 +41,11 @@ export function placeWords(trans: TranslationBundle, model: TimelineModel, line:
     return name;
   }
   const band = bandAt(model.bands(rank), at, 0, model.now());
-  const parts = [sampleWords(trans, model, line, rank, at), band ? bandWords(trans, model, band) : '', waitWords(trans, model, rank, at)];
+  const parts = [
+    sampleWords(trans, model, line, rank, at),
+    band ? bandWords(trans, model, band) : '',
+    waitWords(trans, model, rank, at)
+  ];
   return `${name}, ${clockTime(at)}: ${parts.filter(Boolean).join(', ')}`;
 }
 
@@ -59,17 +65,26 @@ function sampleWords(trans: TranslationBundle, model: TimelineModel, line: ILine
   const { columns } = model;
   const after = columns.indexOf(at);
   const isInGap = after === 0 || columns.afterGap[after];
-  const nearest = after > 0 && (after >= columns.times.length || at - columns.times[after - 1] < columns.times[after] - at) ? after - 1 : after;
+  const nearest =
+    after > 0 && (after >= columns.times.length || at - columns.times[after - 1] < columns.times[after] - at)
+      ? after - 1
+      : after;
   const memory = columns.column(rank, columns.memory)[nearest];
   if (isInGap || memory === undefined || Number.isNaN(memory)) {
     return trans.__('not sampled');
   }
   const { times, values } = lineOf(model, rank, line);
   const value = values[Math.min(values.length - 1, lowerBound(times, columns.times[nearest]))];
-  const said = value === undefined || Number.isNaN(value) ? '' : `, ${lineLabel(trans, line)} ${lineWords(line, value)}`;
+  const said =
+    value === undefined || Number.isNaN(value) ? '' : `, ${lineLabel(trans, line)} ${lineWords(line, value)}`;
   return `${formatBytes(memory)}${said}`;
 }
 
 export function clockTime(at: number): string {
-  return new Date(at * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+  return new Date(at * 1000).toLocaleTimeString(undefined, {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hour12: false
+  });
 }

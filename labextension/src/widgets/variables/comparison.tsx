@@ -61,7 +61,9 @@ function Gaps({ name, gaps, trans }: IGapsProps): React.ReactElement {
   return (
     <ul className="jpd-Comparison-gaps" aria-label={trans.__('Parts of %1 that were not compared', name)}>
       {gaps.map(({ path, ranks, why }) => (
-        <li key={`${path} ${ranks}`}>{trans.__('%1 on %2 was not compared: %3.', path || name, rankWords(trans, ranks), why)}</li>
+        <li key={`${path} ${ranks}`}>
+          {trans.__('%1 on %2 was not compared: %3.', path || name, rankWords(trans, ranks), why)}
+        </li>
       ))}
     </ul>
   );

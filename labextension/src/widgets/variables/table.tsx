@@ -3,7 +3,15 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon } from '@jupyterlab/ui-components';
 import React, { memo, useState } from 'react';
 import { formatBytes } from '../../model/format/quantities';
-import { Column, COLUMNS, differingColumns, differs, differsInside, isComparable, Order } from '../../model/variables/arrange';
+import {
+  Column,
+  COLUMNS,
+  differingColumns,
+  differs,
+  differsInside,
+  isComparable,
+  Order
+} from '../../model/variables/arrange';
 import type { ICompared } from '../../model/variables/variables';
 import type { IVariable, IVariableRow } from '../../services/protocol';
 import { Comparison } from './comparison';
@@ -106,10 +114,17 @@ const VariableRows = memo((props: IVariableProps): React.ReactElement => {
   const span = rows.length + (missing ? 1 : 0) + (rest > 0 ? 1 : 0);
   const more = trans._n('%1 more set of ranks', '%1 more sets of ranks', rest);
   const lines = [
-    ...rows.map((row, i) => <Cells key={`${row.ranks} ${i}`} {...{ row, odd, trans }} isInside={differsInside(variable)} />),
+    ...rows.map((row, i) => (
+      <Cells key={`${row.ranks} ${i}`} {...{ row, odd, trans }} isInside={differsInside(variable)} />
+    )),
     rest > 0 && (
       <td key="more" colSpan={7}>
-        <button type="button" className="jpd-Variables-more" aria-label={trans.__('%1 of %2', more, name)} onClick={() => setWhole(true)}>
+        <button
+          type="button"
+          className="jpd-Variables-more"
+          aria-label={trans.__('%1 of %2', more, name)}
+          onClick={() => setWhole(true)}
+        >
           {more}
         </button>
       </td>
@@ -143,7 +158,11 @@ const VariableRows = memo((props: IVariableProps): React.ReactElement => {
   );
 });
 
-function Name({ variable, span, trans }: Pick<IVariableProps, 'variable' | 'trans'> & { span: number }): React.ReactElement {
+function Name({
+  variable,
+  span,
+  trans
+}: Pick<IVariableProps, 'variable' | 'trans'> & { span: number }): React.ReactElement {
   const words = trans.__('differs between ranks');
   return (
     <th scope="rowgroup" rowSpan={span}>
@@ -170,9 +189,16 @@ function Cells({ row, odd, isInside, trans }: ICellsProps): React.ReactElement {
     <>
       <td data-column="ranks">{rankWords(trans, row.ranks)}</td>
       {COLUMNS.map(column => (
-        <td key={column} data-column={column} title={column === 'value' && row.unseen ? trans.__('Not looked at: %1', row.unseen) : undefined} className={odd.has(column) ? 'jpd-mod-differs' : undefined}>
+        <td
+          key={column}
+          data-column={column}
+          title={column === 'value' && row.unseen ? trans.__('Not looked at: %1', row.unseen) : undefined}
+          className={odd.has(column) ? 'jpd-mod-differs' : undefined}
+        >
           {column !== 'bytes' ? row[column] : <Bytes {...{ row, trans }} />}
-          {column === 'value' && isInside && <span className="jpd-Variable-parts">{trans.__('other contents: Compare shows where')}</span>}
+          {column === 'value' && isInside && (
+            <span className="jpd-Variable-parts">{trans.__('other contents: Compare shows where')}</span>
+          )}
         </td>
       ))}
     </>

@@ -42,7 +42,17 @@ export function VariablesView({ model, name, trans, onReady }: IViewProps): Reac
       <div className="jpd-Variables-scroll" data-old={phase !== 'idle'}>
         {shown.length > 0 && (
           <VariableTable
-            {...{ variables: shown, comparisons, order: how.order, trans, isCurrent, onCompare, onClose, onOrder, trouble }}
+            {...{
+              variables: shown,
+              comparisons,
+              order: how.order,
+              trans,
+              isCurrent,
+              onCompare,
+              onClose,
+              onOrder,
+              trouble
+            }}
             label={trans.__('Variables of %1', name)}
           />
         )}

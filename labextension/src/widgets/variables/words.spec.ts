@@ -24,7 +24,16 @@ const VALUES: ITensorDifference = {
 };
 
 function comparison(fields: Partial<IComparison>): IComparison {
-  const none = { missing: '', busy: '', silent: '', left_out: 0, differences: [], not_compared: [], values: 0, sharded: 0 };
+  const none = {
+    missing: '',
+    busy: '',
+    silent: '',
+    left_out: 0,
+    differences: [],
+    not_compared: [],
+    values: 0,
+    sharded: 0
+  };
   return { name: 'model', outcome: 'equal', ranks: '0-1', tensors: 4, bytes: 2048, ...none, ...fields };
 }
 
@@ -56,22 +65,30 @@ describe('comparisonWords', () => {
     expect(comparisonWords(trans, comparison({ differences, ranks: '0-2' }))).toBe(
       'model: 1 of 4 tensors differs, 3 are equal. Compared 2.00 kB on ranks 0-2.'
     );
-    expect(comparisonWords(trans, comparison({}))).toBe('model: all 4 tensors are equal. Compared 2.00 kB on ranks 0-1.');
+    expect(comparisonWords(trans, comparison({}))).toBe(
+      'model: all 4 tensors are equal. Compared 2.00 kB on ranks 0-1.'
+    );
   });
 
   it('tells what was not compared, what is divided, and other values', () => {
     const gap = { path: 'm', ranks: '0-1', why: 'it is on the meta device, without numbers' };
     const partly = comparison({ outcome: 'not_compared', tensors: 0, bytes: 0, not_compared: [gap] });
-    expect(comparisonWords(trans, partly)).toBe('model: nothing was compared. 1 part was not compared. Compared 0 B on ranks 0-1.');
+    expect(comparisonWords(trans, partly)).toBe(
+      'model: nothing was compared. 1 part was not compared. Compared 0 B on ranks 0-1.'
+    );
     const value: ITensorDifference = { ...VALUES, path: 'lr', what: 'value', shape: [], found: '0.2', expected: '0.1' };
-    expect(comparisonWords(trans, comparison({ outcome: 'differs', sharded: 2, values: 7, differences: [value] }))).toBe(
+    expect(
+      comparisonWords(trans, comparison({ outcome: 'differs', sharded: 2, values: 7, differences: [value] }))
+    ).toBe(
       'model: all 4 tensors are equal. 2 of them are divided over ranks, as their placement says. 1 other value differs. Compared 2.00 kB on ranks 0-1.'
     );
     expect(elementWords(trans, value)).toBe('0.2, not 0.1');
   });
 
   it('says when there is nothing to compare', () => {
-    expect(comparisonWords(trans, comparison({ ranks: '0' }))).toBe('model: only rank 0 answered, so there is nothing to compare.');
+    expect(comparisonWords(trans, comparison({ ranks: '0' }))).toBe(
+      'model: only rank 0 answered, so there is nothing to compare.'
+    );
     const alone = comparison({ ranks: '0', missing: '1-3' });
     expect(comparisonWords(trans, alone)).toBe('model: only on rank 0, so there is nothing to compare.');
     expect(gapWords(trans, alone)).toEqual(['Not defined on ranks 1-3.']);

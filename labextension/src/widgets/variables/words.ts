@@ -70,12 +70,20 @@ export function gapWords(trans: Trans, answer: IVariables | IComparison): string
 const MAX_OTHERS = 3;
 
 /** "Memory of ranks 0-1: 28.0 MB held on each, processes of up to 317 MB." */
-export function heldWords(trans: Trans, { ranks, bytes, residentBytes, allocatedBytes, reservedBytes, isWhole }: IHeldAlike): string {
+export function heldWords(
+  trans: Trans,
+  { ranks, bytes, residentBytes, allocatedBytes, reservedBytes, isWhole }: IHeldAlike
+): string {
   const size = isWhole ? formatBytes(bytes) : trans.__('more than %1', formatBytes(bytes));
   const resident = formatBytes(residentBytes);
   if (allocatedBytes !== null) {
     const counted = [formatBytes(allocatedBytes), formatBytes(reservedBytes)];
-    return trans.__('Memory of %1: %2 held by name, %3 allocated, %4 reserved.', rankWords(trans, ranks), size, ...counted);
+    return trans.__(
+      'Memory of %1: %2 held by name, %3 allocated, %4 reserved.',
+      rankWords(trans, ranks),
+      size,
+      ...counted
+    );
   }
   return /^\d+$/.test(ranks)
     ? trans.__('Memory of %1: %2 held, the process has %3.', rankWords(trans, ranks), size, resident)
@@ -98,7 +106,9 @@ export function freeWords(trans: Trans, { others }: IHeldAlike): { code: string;
   const frees = (where: string): boolean => others.some(one => one.where === where && one.frees_bytes > 0);
   return [
     ...(frees('result') ? [{ code: CLEAR_RESULTS, sentence: trans.__('%1 frees results.', CLEAR_RESULTS) }] : []),
-    ...(frees('traceback') ? [{ code: CLEAR_TRACEBACK, sentence: trans.__('%1 frees what the last traceback keeps.', CLEAR_TRACEBACK) }] : [])
+    ...(frees('traceback')
+      ? [{ code: CLEAR_TRACEBACK, sentence: trans.__('%1 frees what the last traceback keeps.', CLEAR_TRACEBACK) }]
+      : [])
   ];
 }
 
@@ -128,7 +138,11 @@ export function comparisonWords(trans: Trans, found: IComparison): string {
   const sentences = [`${name}: ${countWords(trans, found)}`];
   if (found.not_compared.length > 0) {
     sentences.push(
-      trans._n('%1 part was not compared.', '%1 parts were not compared.', found.not_compared.length + (found.outcome === 'not_compared' ? found.left_out : 0))
+      trans._n(
+        '%1 part was not compared.',
+        '%1 parts were not compared.',
+        found.not_compared.length + (found.outcome === 'not_compared' ? found.left_out : 0)
+      )
     );
   }
   sentences.push(trans.__('Compared %1 on %2.', formatBytes(found.bytes), rankWords(trans, ranks)));
@@ -138,7 +152,11 @@ export function comparisonWords(trans: Trans, found: IComparison): string {
 /** How many tensors and other values are the same. */
 function countWords(trans: Trans, { tensors, sharded, values, differences }: IComparison): string {
   const paths = (isValue: boolean): number =>
-    new Set(differences.filter(({ what, shape }) => (what === 'value' || (what === 'missing' && shape.length === 0)) === isValue).map(({ path }) => path)).size;
+    new Set(
+      differences
+        .filter(({ what, shape }) => (what === 'value' || (what === 'missing' && shape.length === 0)) === isValue)
+        .map(({ path }) => path)
+    ).size;
   const [odd, oddValues] = [paths(false), paths(true)];
   const sentences: string[] = [];
   if (tensors > 0) {
@@ -150,7 +168,13 @@ function countWords(trans: Trans, { tensors, sharded, values, differences }: ICo
     );
   }
   if (sharded > 0) {
-    sentences.push(trans._n('%1 of them is divided over ranks, as its placement says.', '%1 of them are divided over ranks, as their placement says.', sharded));
+    sentences.push(
+      trans._n(
+        '%1 of them is divided over ranks, as its placement says.',
+        '%1 of them are divided over ranks, as their placement says.',
+        sharded
+      )
+    );
   }
   if (oddValues > 0) {
     sentences.push(trans._n('%1 other value differs.', '%1 other values differ.', oddValues));

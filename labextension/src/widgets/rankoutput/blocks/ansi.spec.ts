@@ -2,9 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ansiAttributes, parseAnsi } from './ansi';
 
 function classes(text: string): string[][] {
-  return parseAnsi(text).segments.map(
-    segment => ansiAttributes(segment.style).classes
-  );
+  return parseAnsi(text).segments.map(segment => ansiAttributes(segment.style).classes);
 }
 
 describe('parseAnsi', () => {
@@ -26,24 +24,17 @@ describe('parseAnsi', () => {
   it('carries the style to the next piece', () => {
     const { style } = parseAnsi('a\x1b[32;44m');
     const { segments } = parseAnsi('b', style);
-    expect(ansiAttributes(segments[0].style).classes).toEqual([
-      'ansi-green-fg',
-      'ansi-blue-bg'
-    ]);
+    expect(ansiAttributes(segments[0].style).classes).toEqual(['ansi-green-fg', 'ansi-blue-bg']);
   });
 
   it('inverts', () => {
-    expect(classes('\x1b[7ma')).toEqual([
-      ['ansi-default-inverse-fg', 'ansi-default-inverse-bg']
-    ]);
+    expect(classes('\x1b[7ma')).toEqual([['ansi-default-inverse-fg', 'ansi-default-inverse-bg']]);
   });
 
   it('knows 256 colours and RGB', () => {
     const [a, b] = parseAnsi('\x1b[38;5;196ma\x1b[48;2;1;2;3mb').segments;
     expect(ansiAttributes(a.style).css).toBe('color:rgb(255,0,0)');
-    expect(ansiAttributes(b.style).css).toBe(
-      'color:rgb(255,0,0);background-color:rgb(1,2,3)'
-    );
+    expect(ansiAttributes(b.style).css).toBe('color:rgb(255,0,0);background-color:rgb(1,2,3)');
   });
 
   it('drops sequences that mean nothing in a cell', () => {

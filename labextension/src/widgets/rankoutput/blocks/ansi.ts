@@ -29,16 +29,7 @@ export const PLAIN: IAnsiStyle = {
   inverse: false
 };
 
-const NAMES = [
-  'black',
-  'red',
-  'green',
-  'yellow',
-  'blue',
-  'magenta',
-  'cyan',
-  'white'
-];
+const NAMES = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 
 // Other control sequences (cursor movement ...) have no meaning in a cell. The rest of unfinished ones is text, without
 // the escape characters: thousands of them take the browser seconds to lay out.
@@ -46,10 +37,7 @@ const NAMES = [
 const SEQUENCE = /\x1b\[([0-9;:?]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b/g;
 
 /** Split a text into pieces of one style each; returns the style at its end. */
-export function parseAnsi(
-  text: string,
-  start: IAnsiStyle = PLAIN
-): { segments: IAnsiSegment[]; style: IAnsiStyle } {
+export function parseAnsi(text: string, start: IAnsiStyle = PLAIN): { segments: IAnsiSegment[]; style: IAnsiStyle } {
   if (!text.includes('\x1b')) {
     return { segments: text ? [{ text, style: start }] : [], style: start };
   }
@@ -80,12 +68,8 @@ export function ansiAttributes(style: IAnsiStyle): {
   const css: string[] = [];
   // Like terminals: bold text in one of the eight colors is bright.
   const bright = (colour: Colour): Colour =>
-    style.bold && typeof colour === 'number' && colour < 8
-      ? colour + 8
-      : colour;
-  const [fg, bg] = style.inverse
-    ? [style.bg, bright(style.fg)]
-    : [bright(style.fg), style.bg];
+    style.bold && typeof colour === 'number' && colour < 8 ? colour + 8 : colour;
+  const [fg, bg] = style.inverse ? [style.bg, bright(style.fg)] : [bright(style.fg), style.bg];
   addColour(fg, 'fg', style.inverse, classes, css);
   addColour(bg, 'bg', style.inverse, classes, css);
   if (style.bold) {
@@ -97,13 +81,7 @@ export function ansiAttributes(style: IAnsiStyle): {
   return { classes, css: css.join(';') };
 }
 
-function addColour(
-  colour: Colour,
-  layer: 'fg' | 'bg',
-  inverse: boolean,
-  classes: string[],
-  css: string[]
-): void {
+function addColour(colour: Colour, layer: 'fg' | 'bg', inverse: boolean, classes: string[], css: string[]): void {
   if (typeof colour === 'number') {
     const intense = colour >= 8 ? '-intense' : '';
     classes.push(`ansi-${NAMES[colour % 8]}${intense}-${layer}`);

@@ -34,7 +34,10 @@ describe('lines that differ in numbers', () => {
       const keys = condenser.apply(given, NONE).flatMap(item => (item.condensed ? [item.key] : []));
       const opened = condenser.apply(given, new Set(keys)).filter(item => !item.condensed);
       const perRank = (some: readonly IItem[], rank: string): string =>
-        some.filter(item => item.ranks.split(',').includes(rank)).map(textOf).join('');
+        some
+          .filter(item => item.ranks.split(',').includes(rank))
+          .map(textOf)
+          .join('');
       for (const { ranks } of given) {
         expect(perRank(opened, ranks)).toBe(perRank(given, ranks));
       }
@@ -43,7 +46,11 @@ describe('lines that differ in numbers', () => {
 
   it('stay the same objects, so that only what changed is drawn', () => {
     const condenser = new Condenser();
-    const given = items([['0-1', 'equal\n'], ['0', 'a 0.5\n'], ['1', 'a 0.6\n']]);
+    const given = items([
+      ['0-1', 'equal\n'],
+      ['0', 'a 0.5\n'],
+      ['1', 'a 0.6\n']
+    ]);
     const first = condenser.apply(given, NONE);
     const again = condenser.apply([...given, ...items([['0', 'b 0.5\n']])], NONE);
     expect(first[0]).toBe(given[0]);

@@ -7,11 +7,7 @@ import { Layout, Widget } from '@lumino/widgets';
 
 /** One output that is not a stream. */
 export class RichBlock extends SimplifiedOutputArea {
-  constructor(
-    rendermime: IRenderMimeRegistry,
-    output: IOutput,
-    trusted: boolean
-  ) {
+  constructor(rendermime: IRenderMimeRegistry, output: IOutput, trusted: boolean) {
     super({
       model: new OutputAreaModel({ values: [output], trusted }),
       rendermime

@@ -81,11 +81,7 @@ export class StreamText {
 }
 
 /** Append text with its colors; returns the style at its end. */
-export function write(
-  node: HTMLElement,
-  text: string,
-  start: IAnsiStyle
-): IAnsiStyle {
+export function write(node: HTMLElement, text: string, start: IAnsiStyle): IAnsiStyle {
   const { segments, style } = parseAnsi(text, start);
   if (segments.length > MAX_PIECES) {
     appendText(node, segments.map(segment => segment.text).join(''));

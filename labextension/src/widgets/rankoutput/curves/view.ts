@@ -130,7 +130,14 @@ export class CurvesView {
     const trans = this._trans;
     const notes = [
       ...(numMissed > 0
-        ? [trans._n('%1 line is only in the log: its numbers are missing here.', '%1 lines are only in the logs: their numbers are missing here.', numMissed, numMissed.toLocaleString())]
+        ? [
+            trans._n(
+              '%1 line is only in the log: its numbers are missing here.',
+              '%1 lines are only in the logs: their numbers are missing here.',
+              numMissed,
+              numMissed.toLocaleString()
+            )
+          ]
         : []),
       ...(numMore > 0 ? [trans._n('%1 more curve is in the file.', '%1 more curves are in the file.', numMore)] : [])
     ];
@@ -144,7 +151,12 @@ export class CurvesView {
     const buttons = [...this._bar.children] as HTMLElement[];
     const at = buttons.indexOf(event.target as HTMLElement);
     const num = buttons.length;
-    const next: Record<string, number> = { ArrowLeft: (at - 1 + num) % num, ArrowRight: (at + 1) % num, Home: 0, End: num - 1 };
+    const next: Record<string, number> = {
+      ArrowLeft: (at - 1 + num) % num,
+      ArrowRight: (at + 1) % num,
+      Home: 0,
+      End: num - 1
+    };
     if (at < 0 || !(event.key in next)) {
       return;
     }

@@ -88,7 +88,11 @@ export class DriftNote implements IDisposable {
     }
     if (countRanks(bundle.ranks) < bundle.group.world_size) {
       const text = trans.__('%1 only', rankSetLabel(trans, bundle.ranks));
-      const title = trans.__('%1 ranks of %2: see what the others have not run', countRanks(bundle.ranks), bundle.group.world_size);
+      const title = trans.__(
+        '%1 ranks of %2: see what the others have not run',
+        countRanks(bundle.ranks),
+        bundle.group.world_size
+      );
       parts.push({ kind: 'some', text, title });
     }
     if (this._isEdited(bundle)) {
@@ -119,7 +123,10 @@ export class DriftNote implements IDisposable {
       node.type = 'button';
       // In a notebook's command mode Enter edits the cell; here it presses the button.
       node.dataset.lmSuppressShortcuts = 'true';
-      node.addEventListener('click', () => this._bundle && this._options.catchUp(this._bundle.group.id, this._bundle.execution_id));
+      node.addEventListener(
+        'click',
+        () => this._bundle && this._options.catchUp(this._bundle.group.id, this._bundle.execution_id)
+      );
     }
     return node;
   }

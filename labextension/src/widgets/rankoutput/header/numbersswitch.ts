@@ -17,7 +17,9 @@ export class NumbersSwitch {
     button.type = 'button';
     button.className = 'jpd-Ranks-action jpd-Ranks-exact';
     button.textContent = _options.trans.__('Exact text');
-    button.title = _options.trans.__('Show every line of every rank, in place of one for lines that differ in numbers only');
+    button.title = _options.trans.__(
+      'Show every line of every rank, in place of one for lines that differ in numbers only'
+    );
     button.hidden = true;
     button.onclick = () => {
       this._isExact = !this._isExact;

@@ -19,10 +19,14 @@ export class RankButtons {
       button.textContent = _trans.__('Copied');
       setTimeout(() => (button.textContent = _trans.__('Copy')), SAID_MS);
     });
-    const save = this._button(_trans.__('Download'), _trans.__("Download this rank's output: text, and figures as files"), async button => {
-      const { saveFiles } = await parts();
-      saveFiles(this._items, this._rank!, button, _trans);
-    });
+    const save = this._button(
+      _trans.__('Download'),
+      _trans.__("Download this rank's output: text, and figures as files"),
+      async button => {
+        const { saveFiles } = await parts();
+        saveFiles(this._items, this._rank!, button, _trans);
+      }
+    );
     this.node.append(copy, save);
   }
 

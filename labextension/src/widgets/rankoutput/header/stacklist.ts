@@ -95,7 +95,9 @@ export class StackList {
       return;
     }
     const { rows, stacks } = shown;
-    const opened = new Set([...this.node.querySelectorAll('details[open]')].map(part => (part as HTMLElement).dataset.ranks));
+    const opened = new Set(
+      [...this.node.querySelectorAll('details[open]')].map(part => (part as HTMLElement).dataset.ranks)
+    );
     this.node.replaceChildren(...stacks.map(stack => rows.stackEntry(this._trans, stack, opened.has(stack.ranks))));
   }
 

@@ -5,7 +5,11 @@ import { rankSetLabel } from '../itemrow';
 import { stateOfStack } from './stacklist';
 
 /** What one rank, or some that are at the same line, are at; `isOpen`: with all calls. */
-export function stackEntry(trans: TranslationBundle, { ranks, state, call, frames }: IRankStack, isOpen: boolean): HTMLElement {
+export function stackEntry(
+  trans: TranslationBundle,
+  { ranks, state, call, frames }: IRankStack,
+  isOpen: boolean
+): HTMLElement {
   const entry = document.createElement('div');
   entry.className = 'jpd-Stack';
   const name = document.createElement('b');

@@ -24,7 +24,14 @@ describe('ranks that stand out', () => {
   });
 
   it('are none where each rank prints something else', () => {
-    expect(standingOut(shown(1024, Array.from({ length: 1024 }, (_, rank) => item(String(rank)))))).toEqual([]);
+    expect(
+      standingOut(
+        shown(
+          1024,
+          Array.from({ length: 1024 }, (_, rank) => item(String(rank)))
+        )
+      )
+    ).toEqual([]);
   });
 
   it('are at most as many as there is room for', () => {

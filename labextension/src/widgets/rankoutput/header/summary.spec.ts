@@ -6,12 +6,21 @@ import { rankTime, summarize } from './summary';
 
 const trans = nullTranslator.load('jupyter_dist');
 
-it.each([300, -300, 0])('the time of a running cell is by the clock of the server, if that of the browser is %d s ahead', ahead => {
-  const STARTED = 5000;
-  const clock = new Clock(() => STARTED + 10 + ahead);
-  clock.observe(STARTED + 10);
-  const rank: IShownRank = { rank: 0, status: 'running', seconds: null };
-  const shown = { group: { id: 'g', name: 'train' }, perRank: [rank], state: 'running', startedAt: STARTED, endedAt: null } as unknown as IShown;
-  expect(summarize(trans, shown, clock.now(), false)).toBe('train \u00b7 1 rank \u00b7 running \u00b7 10 s');
-  expect(rankTime(rank, STARTED, clock.now())).toBe('10 s');
-});
+it.each([300, -300, 0])(
+  'the time of a running cell is by the clock of the server, if that of the browser is %d s ahead',
+  ahead => {
+    const STARTED = 5000;
+    const clock = new Clock(() => STARTED + 10 + ahead);
+    clock.observe(STARTED + 10);
+    const rank: IShownRank = { rank: 0, status: 'running', seconds: null };
+    const shown = {
+      group: { id: 'g', name: 'train' },
+      perRank: [rank],
+      state: 'running',
+      startedAt: STARTED,
+      endedAt: null
+    } as unknown as IShown;
+    expect(summarize(trans, shown, clock.now(), false)).toBe('train \u00b7 1 rank \u00b7 running \u00b7 10 s');
+    expect(rankTime(rank, STARTED, clock.now())).toBe('10 s');
+  }
+);

@@ -81,15 +81,9 @@ export function memoryWords(trans: TranslationBundle, { memory }: IShownRank): s
 }
 
 /** The time a rank took, or has taken so far; empty if it has not started. */
-export function rankTime(
-  { status, seconds }: IShownRank,
-  startedAt: number | null,
-  now: number
-): string {
+export function rankTime({ status, seconds }: IShownRank, startedAt: number | null, now: number): string {
   if (seconds !== null) {
     return formatSeconds(seconds);
   }
-  return status === 'running' && startedAt
-    ? formatSeconds(Math.max(0, now - startedAt))
-    : '';
+  return status === 'running' && startedAt ? formatSeconds(Math.max(0, now - startedAt)) : '';
 }

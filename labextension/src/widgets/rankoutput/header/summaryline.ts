@@ -14,7 +14,8 @@ export class SummaryLine {
 
   /** `waiting` returns what it waits for; for a null time, without how long. */
   update(shown: IShown, now: number, isStale: boolean, waiting: (now: number | null) => string | null): void {
-    const words = (at: number | null): string => summarize(this._trans, shown, at, isStale, isStale ? null : waiting(at));
+    const words = (at: number | null): string =>
+      summarize(this._trans, shown, at, isStale, isStale ? null : waiting(at));
     const text = words(now);
     if (this._line.textContent !== text) {
       this._line.textContent = text;

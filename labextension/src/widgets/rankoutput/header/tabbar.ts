@@ -54,7 +54,11 @@ export class RankTabBar {
     setAttribute(this._tabs.get('folded')!, 'data-asks', String(asking.length > 0));
     if (hasCurves) {
       this._label('curves', trans.__('Curves'), '', shown.state);
-      setAttribute(this._tabs.get('curves')!, 'title', trans.__('Curves: numbers with a name that recur in the output'));
+      setAttribute(
+        this._tabs.get('curves')!,
+        'title',
+        trans.__('Curves: numbers with a name that recur in the output')
+      );
     }
     for (const rank of perRank) {
       const word = stateWord(trans, rank.status);

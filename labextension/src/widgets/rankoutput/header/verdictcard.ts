@@ -59,7 +59,9 @@ export class VerdictCard {
     this._joining = verdict.could_join ?? '';
     this._join.hidden = this._joining === '';
     this._join.textContent = this._trans.__('Run on %1, too', rankSetLabel(this._trans, this._joining));
-    this._join.title = this._trans.__('Run the code that waits, as it was when it was started, on the ranks that it waits for');
+    this._join.title = this._trans.__(
+      'Run the code that waits, as it was when it was started, on the ranks that it waits for'
+    );
   }
 
   dispose(): void {

@@ -38,7 +38,11 @@ it.each([
 });
 
 it.each<[string, Partial<IExecution>, number]>([
-  ['after cell [5] of other.ipynb, running for 12 s', { state: 'running', started_at: NOW - 12, execution_count: 5, notebook: 'a/other.ipynb' }, 0],
+  [
+    'after cell [5] of other.ipynb, running for 12 s',
+    { state: 'running', started_at: NOW - 12, execution_count: 5, notebook: 'a/other.ipynb' },
+    0
+  ],
   ['after cell [5]', { execution_count: 5, notebook: 'work/own.ipynb' }, 0],
   // As another file of that name is.
   ['after cell [5] of own.ipynb', { execution_count: 5, notebook: 'own.ipynb' }, 0],
@@ -90,7 +94,8 @@ it('is translated as a whole, with singular and plural', () => {
   const filled = (text: string, values: unknown[]): string => text.replace(/%(\d)/g, (_, i) => String(values[i - 1]));
   const bundle = {
     __: (text: string, ...values: unknown[]) => filled(german[text], values),
-    _n: (one: string, many: string, count: number) => filled(count === 1 ? 'und %1 weitere' : `${german[many]} Zellen`, [count])
+    _n: (one: string, many: string, count: number) =>
+      filled(count === 1 ? 'und %1 weitere' : `${german[many]} Zellen`, [count])
   } as unknown as TranslationBundle;
   const said = (awaited: Awaited): string => words(awaited, bundle);
   expect(said({ kind: 'ranks', state: 'starting', since: NOW - 1 })).toBe('Start der Ränge (1.0 s)');
@@ -99,7 +104,11 @@ it('is translated as a whole, with singular and plural', () => {
   expect(said({ kind: 'busy', ranks: '1' })).toBe('Rang 1 arbeitet');
   expect(said({ kind: 'busy', ranks: '1-2' })).toBe('Ränge 1-2 arbeiten');
   expect(said(after({ execution_count: 5 }, 1))).toBe('nach Zelle [5], und 1 weitere');
-  expect(said(after({ execution_count: 5, notebook: 'b.ipynb' }, 2))).toBe('nach Zelle [5] in b.ipynb, und 2 weitere Zellen');
-  expect(said(after({ notebook: 'b.ipynb', state: 'running', started_at: NOW - 20 }))).toBe('nach einer Zelle in b.ipynb, läuft seit 20 s');
+  expect(said(after({ execution_count: 5, notebook: 'b.ipynb' }, 2))).toBe(
+    'nach Zelle [5] in b.ipynb, und 2 weitere Zellen'
+  );
+  expect(said(after({ notebook: 'b.ipynb', state: 'running', started_at: NOW - 20 }))).toBe(
+    'nach einer Zelle in b.ipynb, läuft seit 20 s'
+  );
   expect(said(after({}))).toBe('nach einer anderen Zelle');
 });

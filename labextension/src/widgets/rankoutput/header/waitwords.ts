@@ -15,7 +15,9 @@ export function waitWords(
   const lasts = (at: number): string => formatSeconds(Math.max(0, (now ?? at) - at));
   switch (awaited.kind) {
     case 'ranks':
-      return now === null ? startWords(trans, awaited.state) : timedStartWords(trans, awaited.state, lasts(awaited.since));
+      return now === null
+        ? startWords(trans, awaited.state)
+        : timedStartWords(trans, awaited.state, lasts(awaited.since));
     case 'busy':
       return /^\d+$/.test(awaited.ranks)
         ? trans.__('%1 is busy', rankSetLabel(trans, awaited.ranks))

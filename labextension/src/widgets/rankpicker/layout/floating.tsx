@@ -29,8 +29,7 @@ export function Floating(props: IFloatingProps): React.ReactElement {
       }
     };
     document.addEventListener('pointerdown', onPointerDown, true);
-    return () =>
-      document.removeEventListener('pointerdown', onPointerDown, true);
+    return () => document.removeEventListener('pointerdown', onPointerDown, true);
   }, [anchor, onClose]);
   const onKeyDown = (event: React.KeyboardEvent): void => {
     // Do not trigger the notebook's shortcuts.
@@ -40,12 +39,7 @@ export function Floating(props: IFloatingProps): React.ReactElement {
     }
   };
   return createPortal(
-    <div
-      ref={box}
-      className="jpd-Floating"
-      style={place}
-      onKeyDown={onKeyDown}
-    >
+    <div ref={box} className="jpd-Floating" style={place} onKeyDown={onKeyDown}>
       {children}
     </div>,
     document.body

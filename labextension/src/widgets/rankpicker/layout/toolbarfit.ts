@@ -22,11 +22,7 @@ function estimate(form: ChoiceForm, size: number): number {
 }
 
 /** The widest form that fits. */
-export function formFor(
-  room: number,
-  size: number,
-  seen: ReadonlyMap<string, number> = new Map()
-): ChoiceForm {
+export function formFor(room: number, size: number, seen: ReadonlyMap<string, number> = new Map()): ChoiceForm {
   const forms: ChoiceForm[] = size > MAX_INLINE || size === 0 ? ['short'] : ['full', 'short'];
   return forms.find(form => (seen.get(`${form} ${size}`) ?? estimate(form, size)) <= room) ?? 'button';
 }

@@ -3,11 +3,7 @@
  * continues from where it believes the focus is, which a command may have moved.
  */
 
-const CONTROLS = [
-  '.jpd-TargetSelect select',
-  '.jpd-RankChoice button',
-  '.jpd-RankChoice input'
-].join(',');
+const CONTROLS = ['.jpd-TargetSelect select', '.jpd-RankChoice button', '.jpd-RankChoice input'].join(',');
 
 /** Move the focus to the picker's next or previous control. */
 export function moveInPicker(event: KeyboardEvent): void {

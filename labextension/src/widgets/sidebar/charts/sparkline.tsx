@@ -20,13 +20,15 @@ export function Sparkline({ monitor, rank }: ISparklineProps): React.ReactElemen
   useEffect(() => {
     let frame = 0;
     const draw = () => {
-      frame = frame || requestAnimationFrame(() => {
-        frame = 0;
-        if (canvas.current) {
-          const { memory } = monitor;
-          drawLine(canvas.current, memory.history(rank, memory.metric, SAMPLES));
-        }
-      });
+      frame =
+        frame ||
+        requestAnimationFrame(() => {
+          frame = 0;
+          if (canvas.current) {
+            const { memory } = monitor;
+            drawLine(canvas.current, memory.history(rank, memory.metric, SAMPLES));
+          }
+        });
     };
     draw();
     monitor.memory.changed.connect(draw);

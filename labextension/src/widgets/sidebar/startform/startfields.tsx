@@ -46,13 +46,14 @@ export function EnvironmentField({ form, world, found, set }: IFieldProps): Reac
   const { trans } = useSidebar();
   const chosen = world.environments.find(e => e.name === form.environment);
   return (
-    <Row label={trans.__('Environment')} problem={found.environment} words={chosen?.problem} note={whereabouts(trans, chosen)}>
+    <Row
+      label={trans.__('Environment')}
+      problem={found.environment}
+      words={chosen?.problem}
+      note={whereabouts(trans, chosen)}
+    >
       {id => (
-        <HTMLSelect
-          {...id}
-          value={form.environment}
-          onChange={event => set({ environment: event.target.value })}
-        >
+        <HTMLSelect {...id} value={form.environment} onChange={event => set({ environment: event.target.value })}>
           {!chosen && form.environment && (
             <option value={form.environment}>{trans.__('%1 (not on this server)', form.environment)}</option>
           )}
@@ -82,11 +83,7 @@ export function AcceleratorField({ form, world, found, set }: IFieldProps): Reac
   return (
     <Row label={trans.__('Accelerator')} problem={found.accelerator}>
       {id => (
-        <HTMLSelect
-          {...id}
-          value={form.accelerator}
-          onChange={event => set({ accelerator: event.target.value })}
-        >
+        <HTMLSelect {...id} value={form.accelerator} onChange={event => set({ accelerator: event.target.value })}>
           {choices.map(({ name, label }) => (
             <option key={name} value={name}>
               {label}
@@ -102,27 +99,18 @@ export function DevicesField({ form, world, found, set }: IFieldProps): React.Re
   const { trans } = useSidebar();
   const toggle = (index: number) =>
     set({
-      devices: form.devices.includes(index)
-        ? form.devices.filter(i => i !== index)
-        : [...form.devices, index]
+      devices: form.devices.includes(index) ? form.devices.filter(i => i !== index) : [...form.devices, index]
     });
   return (
     <fieldset className="jpd-StartForm-devices">
       <legend>{trans.__('Devices')}</legend>
       {offeredDevices(form, world).map(device => (
         <label key={device.index} className="jpd-StartForm-device">
-          <input
-            type="checkbox"
-            checked={form.devices.includes(device.index)}
-            onChange={() => toggle(device.index)}
-          />
+          <input type="checkbox" checked={form.devices.includes(device.index)} onChange={() => toggle(device.index)} />
           <span className="jpd-Device-index">{device.index}</span>
           <span className="jpd-Device-name">{device.name}</span>
           <span className="jpd-Device-number">
-            {trans.__(
-              '%1 free',
-              formatBytes(freeBytes(device.memory_used_bytes, device.memory_total_bytes))
-            )}
+            {trans.__('%1 free', formatBytes(freeBytes(device.memory_used_bytes, device.memory_total_bytes)))}
           </span>
         </label>
       ))}
@@ -150,11 +138,7 @@ export function BackendField({ form, world, found, set }: IFieldProps): React.Re
   return (
     <Row label={trans.__('Backend')} problem={found.backend}>
       {id => (
-        <HTMLSelect
-          {...id}
-          value={form.backend}
-          onChange={event => set({ backend: event.target.value })}
-        >
+        <HTMLSelect {...id} value={form.backend} onChange={event => set({ backend: event.target.value })}>
           <option value="auto">{trans.__('automatic')}</option>
           {backendsOf(form, world).map(backend => (
             <option key={backend} value={backend}>

@@ -149,9 +149,7 @@ function useEnvironments(): IKnown {
   useEffect(() => {
     let isMounted = true;
     service.environments().then(
-      answer =>
-        isMounted &&
-        setKnown({ environments: answer.environments, preferred: answer.default, error: null }),
+      answer => isMounted && setKnown({ environments: answer.environments, preferred: answer.default, error: null }),
       reason => isMounted && setKnown({ environments: null, preferred: null, error: errorBody(reason) })
     );
     return () => {
