@@ -94,7 +94,8 @@ export default defineConfig([
       complexity: ['error', 12],
       curly: ['error', 'all'],
       eqeqeq: 'error',
-      'max-lines': ['error', 600],
+      // From here on: is it one idea? A hint; nothing is cut to stay below a number.
+      'max-lines': ['warn', 400],
       'max-lines-per-function': ['error', { max: 60, skipComments: true }],
       'prefer-arrow-callback': 'error'
     }
