@@ -117,6 +117,7 @@ lint: .venv/ready  ## Style, types, import rules, spelling
 	$(BIN)/ruff format --check jupyter_dist tests benchmarks .ci/generate.py docs/conf.py docs/_ext
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.house
 	$(BIN)/codespell *.md docs jupyter_dist tests benchmarks labextension/src ui-tests/tests
 	npm run --silent lint
 

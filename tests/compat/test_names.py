@@ -1,6 +1,7 @@
 """The canary: every private name of torch, IPython and Python that ranks use is there, or is left alone by design."""
 
 import _posixsubprocess
+import asyncio
 import atexit
 import importlib
 import io
@@ -8,6 +9,7 @@ import multiprocessing
 import multiprocessing.pool
 import multiprocessing.queues
 import os
+import pdb
 import subprocess
 import sys
 import threading
@@ -54,8 +56,6 @@ def test_a_cell_that_never_awaits_needs_no_loop():
         return 7
 
     async def waits():
-        import asyncio
-
         await asyncio.sleep(0)
 
     assert ipython_compat.run_to_end(value()) == 7
@@ -94,6 +94,12 @@ def test_python_has_the_names_that_ranks_use():
     assert hasattr(multiprocessing.get_context.__self__, "_default_context")
     assert hasattr(multiprocessing.queues.Queue, "_feed")
     assert hasattr(multiprocessing.pool.Pool, "_handle_tasks")
+    assert multiprocessing.SimpleQueue()._wlock
+    assert hasattr(pdb.Pdb, "_last_pdb_instance") == (sys.version_info >= (3, 14))
+    loop = asyncio.new_event_loop()
+    assert hasattr(loop, "_scheduled")
+    assert hasattr(loop, "_selector")
+    loop.close()
 
 
 def test_an_nccl_abort_that_fails_or_hangs_is_no_success(monkeypatch, nccl, torch_compat):
