@@ -134,7 +134,7 @@ gpu:  ## Ask a GPU, on a machine with torch and no network; tests/gpu/README.md
 gpu-wheels:  ## What `make gpu` installs, where there is a network
 	PYTHON=$(PYTHON) bash tests/gpu/wheelhouse.sh $(WHEELS)
 
-bench: .venv/ready  ## The figures of docs/benchmarks.md, against rivals in the same run
+bench: .venv/ready  ## The figures of docs/benchmarks, against rivals in the same run
 	$(BIN)/python -m benchmarks
 
 screenshots: .venv/frontend browser ui-tests/node_modules  ## The pictures of docs/images

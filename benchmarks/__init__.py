@@ -1,1 +1,1 @@
-"""The figures of docs/benchmarks.md, each measured beside its rivals in the same run: `python -m benchmarks`."""
+"""The figures of docs/benchmarks, each measured beside its rivals in the same run: `python -m benchmarks`."""

@@ -1,4 +1,4 @@
-"""Where results go: a JSON file per day, and docs/benchmarks.md between markers."""
+"""Where results go: a JSON file per day, and the pages of docs/benchmarks between markers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from .driver import REPOSITORY
 from .tables import Table
 
 RESULTS = Path(__file__).resolve().parent / "results"
-PAGE = REPOSITORY / "docs" / "benchmarks.md"
+PAGES = REPOSITORY / "docs" / "benchmarks"
+INDEX = PAGES / "index.md"
+TARGETS = "targets"
 
 
 def keep(figure: str, description: dict[str, Any], tables: list[Table]) -> None:
@@ -33,9 +35,32 @@ def _append(at: str, figure: str, description: dict[str, Any], tables: list[Tabl
 
 
 def _put_in_page(figure: str, text: str) -> None:
-    begin, end = f"<!-- {figure}: written by python -m benchmarks -->", f"<!-- end of {figure} -->"
-    page = PAGE.read_text()
+    """Replace a figure's tables in the page that has its markers, and update the summary of all targets."""
+    begin, _ = _markers(figure)
+    pages = [path for path in PAGES.glob("*.md") if begin in path.read_text()]
+    if not pages:
+        raise SystemExit(f"No page of {PAGES} has the line {begin}.")
+    _replace(pages[0], figure, text)
+    _replace(INDEX, TARGETS, summary())
+
+
+def summary() -> str:
+    """Return a table of all pages, with the number of targets that were held and the text of each that was missed."""
+    lines = ["| page | targets held | missed |", "|---|---:|---|"]
+    for name in re.findall(r"^[a-z-]+$", INDEX.read_text().partition("{toctree}")[2].partition("```")[0], re.MULTILINE):
+        page = (PAGES / f"{name}.md").read_text()
+        title = page.partition("\n")[0].removeprefix("# ")
+        missed = re.findall(r"^- \*\*missed\*\*: (.*)", page, re.MULTILINE)
+        held = len(re.findall(r"^- held: ", page, re.MULTILINE))
+        lines.append(f"| [{title}]({name}.md) | {held} | {'; '.join(missed) or '-'} |")
+    return "\n".join(lines)
+
+
+def _replace(page: Path, figure: str, text: str) -> None:
+    begin, end = _markers(figure)
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not pattern.search(page):
-        page = f"{page.rstrip()}\n\n{begin}\n{end}\n"
-    PAGE.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page))
+    page.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page.read_text()))
+
+
+def _markers(figure: str) -> tuple[str, str]:
+    return f"<!-- {figure}: written by python -m benchmarks -->", f"<!-- end of {figure} -->"
