@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist.client import Client, Group
-from jupyter_dist.client.results.growing import stream_of
+from jupyter_dist.client.displays.growing import stream_of
 from jupyter_dist.protocol.accelerators import WITH_DEVICES
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.models import LogRecord

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyter_dist.client import Execution, JupyterDistError, RankError, Result
-from jupyter_dist.client.results.bundle import rank_label
-from jupyter_dist.client.results.outputs import BundleOutputs, Emit
+from jupyter_dist.client.bundles.bundle import rank_label
+from jupyter_dist.client.bundles.outputs import BundleOutputs, Emit
 from jupyter_dist.magics.failures import DistError
 from jupyter_dist.protocol.models import InputPrompt
 from jupyter_dist.protocol.ranks import expand_ranks

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TextIO
 
-from jupyter_dist.client.results.bundle import item_text, rank_label
-from jupyter_dist.client.results.display import TOGETHER_SECONDS, VerdictLine
-from jupyter_dist.client.results.outputs import Emit
+from jupyter_dist.client.bundles.bundle import item_text, rank_label
+from jupyter_dist.client.bundles.outputs import Emit
+from jupyter_dist.client.displays.live import TOGETHER_SECONDS, VerdictLine
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import METADATA_KEY, WIDGET_MIME, Output, ViewItem

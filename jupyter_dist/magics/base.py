@@ -10,7 +10,7 @@ from IPython.core.magic import Magics
 
 from jupyter_dist.client import Group, JupyterDistError, RankError, TimedOutError
 from jupyter_dist.client.blocking.report import ending_text
-from jupyter_dist.client.results.bundle import rank_label
+from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.accelerators import ACCELERATORS, CPU, labels
 from jupyter_dist.protocol.ranks import existing_ranks, format_ranks
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jupyter_dist.client import Client, Execution, Group, JupyterDistError, Result
-from jupyter_dist.client.results.bundle import rank_label
-from jupyter_dist.client.results.changing import Changing
-from jupyter_dist.client.results.display import show_live
-from jupyter_dist.client.results.outputs import in_notebook
+from jupyter_dist.client.bundles.bundle import rank_label
+from jupyter_dist.client.bundles.outputs import in_notebook
+from jupyter_dist.client.displays.changing import Changing
+from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.protocol.requests import MAX_GRACE_SECONDS
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 

@@ -28,7 +28,7 @@ LINES = 40
 CLIENT = """
 import sys, threading
 from jupyter_dist.client import JupyterDistError, connect
-from jupyter_dist.client.results.display import RankDisplay
+from jupyter_dist.client.displays.live import RankDisplay
 
 name, lines = sys.argv[1], int(sys.argv[2])
 client = connect()

@@ -67,7 +67,7 @@ def test_nothing_that_acts_is_left_whatever_is_said(said):
 
 
 def test_the_client_in_a_terminal_filters_too_and_a_pipe_gets_it_as_it_was_printed():
-    code = "from jupyter_dist.client.results.display import show_table; show_table({!r})"
+    code = "from jupyter_dist.client.displays.live import show_table; show_table({!r})"
     process = pexpect.spawn(sys.executable, ["-c", code.format(CLIPBOARD + "\x1b[31mred")], encoding="utf-8")
     process.expect(pexpect.EOF, timeout=PATIENCE)
     process.close()

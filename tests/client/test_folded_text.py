@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist.client.results.blocks import Blocks
+from jupyter_dist.client.bundles.blocks import Blocks
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
 RANKS = st.sets(st.integers(0, 4), min_size=1).map(format_ranks)

@@ -15,9 +15,9 @@ import pytest
 from waits import PATIENCE, until
 
 from jupyter_dist.client import AsyncClient, Group, JupyterDistError, RankError, TimedOutError, connect
+from jupyter_dist.client.bundles.bundle import RANKS_MIME
 from jupyter_dist.client.connection.channel import Channel
-from jupyter_dist.client.results.bundle import RANKS_MIME
-from jupyter_dist.client.results.display import TextDisplay
+from jupyter_dist.client.displays.live import TextDisplay
 
 
 def test_outputs_values_and_text_by_rank(group):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from records import LEFT_OUT, Recorder, counted
 
 from jupyter_dist.client import Result
-from jupyter_dist.client.results.display import RankDisplay, TextDisplay
+from jupyter_dist.client.displays.live import RankDisplay, TextDisplay
 from jupyter_dist.server.folding import rankfeed
 from jupyter_dist.server.folding.views import View
 

@@ -14,7 +14,7 @@ from nbclient.exceptions import CellExecutionError
 from waits import PATIENCE, PATIENCE_WITH_A_START, until
 
 from jupyter_dist.client.blocking.report import ending_text
-from jupyter_dist.client.results.bundle import RANKS_MIME
+from jupyter_dist.client.bundles.bundle import RANKS_MIME
 from jupyter_dist.system.inherited import is_of_a_session
 
 

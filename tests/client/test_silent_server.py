@@ -17,7 +17,7 @@ from waits import PATIENCE, until
 from jupyter_dist.cli.commands import completion
 from jupyter_dist.client import Client, JupyterDistError
 from jupyter_dist.client.connection import channel, finding, http
-from jupyter_dist.client.results.display import RankDisplay
+from jupyter_dist.client.displays.live import RankDisplay
 from jupyter_dist.client.servers import private_server, running_servers
 from jupyter_dist.system.processes import read_process
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_dist.client.bundles.bundle import make_bundle, mime_bundle
+from jupyter_dist.client.bundles.portable import as_displays, portable_outputs
 from jupyter_dist.client.connection.liveview import LiveView
-from jupyter_dist.client.results.bundle import make_bundle, mime_bundle
-from jupyter_dist.client.results.portable import as_displays, portable_outputs
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 

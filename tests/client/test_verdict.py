@@ -8,7 +8,7 @@ from waits import PATIENCE, until
 
 from jupyter_dist.client import JupyterDistError
 from jupyter_dist.client.blocking.report import stacks_text
-from jupyter_dist.client.results.display import TextDisplay
+from jupyter_dist.client.displays.live import TextDisplay
 
 
 def test_a_cell_that_cannot_end_says_so_once(group):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from waits import PATIENCE, until
 
-from jupyter_dist.client.calls.exchange import exchange_folders
+from jupyter_dist.client.asynchronous.exchange import exchange_folders
 from jupyter_dist.objects import files
 from jupyter_dist.system.processes import read_process
 

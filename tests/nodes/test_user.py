@@ -17,7 +17,7 @@ from leaks import children_of
 from waits import PATIENCE, until
 
 from jupyter_dist.client import Client, JupyterDistError
-from jupyter_dist.client.results.display import TextDisplay
+from jupyter_dist.client.displays.live import TextDisplay
 
 from .twonodes import NODE_VARIABLES
 

@@ -67,7 +67,7 @@ class FileDoor:
 class SharedParts:
     """Parts of files for the ranks of one node, each asked for once: ranks that are given the same fetch the same.
 
-    A path is of one call only (client/calls/exchange.py), so what it names does not change.
+    A path is of one call only (client/asynchronous/exchange.py), so what it names does not change.
     """
 
     def __init__(self) -> None:

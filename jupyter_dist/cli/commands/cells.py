@@ -16,10 +16,10 @@ from jupyter_dist.cli import torchrun
 from jupyter_dist.cli.command import Command, add_ranks_argument, add_shape_arguments, add_start_arguments
 from jupyter_dist.cli.signals import ending_on_signals
 from jupyter_dist.client import Group, JupyterDistError, Result
+from jupyter_dist.client.asynchronous.exchange import check_takes_calls
 from jupyter_dist.client.blocking.asking import ask_user
-from jupyter_dist.client.calls.exchange import check_takes_calls
-from jupyter_dist.client.results.display import RankDisplay, TextDisplay
-from jupyter_dist.client.results.growing import nothing
+from jupyter_dist.client.displays.growing import nothing
+from jupyter_dist.client.displays.live import RankDisplay, TextDisplay
 from jupyter_dist.protocol import models, requests
 from jupyter_dist.system.terminal import for_terminal
 

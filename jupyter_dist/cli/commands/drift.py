@@ -8,7 +8,7 @@ import textwrap
 
 from jupyter_dist.cli.command import Command, add_group_argument
 from jupyter_dist.client import Group, JupyterDistError
-from jupyter_dist.client.results.display import TextDisplay
+from jupyter_dist.client.displays.live import TextDisplay
 from jupyter_dist.client.results.drift import CaughtUp, Step
 from jupyter_dist.protocol.errors import bad_request
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks, parse_ranks

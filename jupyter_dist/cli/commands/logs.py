@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from jupyter_dist.cli.command import Command, add_group_argument
-from jupyter_dist.client.results.bundle import output_text
+from jupyter_dist.client.bundles.bundle import output_text
 from jupyter_dist.protocol.models import LogRecord
 
 

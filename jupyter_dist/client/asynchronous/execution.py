@@ -51,7 +51,7 @@ class AsyncExecution:
         return Result(self.group.model, self.model, view["items"])
 
     async def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the execution has ended."""
         return self.model["state"] in FINAL_EXECUTION_STATES or (await self.peek()).done
 
     async def result(self, timeout_seconds: float | None = None) -> Result:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist.client.calls import exchange
-from jupyter_dist.client.calls.launching import Call
 from jupyter_dist.client.connection.feeds import LogFeed, MemoryFeed
 from jupyter_dist.client.connection.http import new_key
+from jupyter_dist.client.results.comparing import Comparison, Variables
 from jupyter_dist.client.results.curves import Curves
-from jupyter_dist.client.results.differences import Comparison, Variables
 from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Drift, Step
 from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import Samples, joined
 from jupyter_dist.client.servers import own_process
-from jupyter_dist.protocol import machine, models
+from jupyter_dist.objects.segments import Segments
+from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.ranks import parse_ranks
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 from jupyter_dist.system.limits import within
 
+from . import exchange
 from .execution import AsyncExecution
+from .launching import Call
 
 if TYPE_CHECKING:
     from .client import AsyncClient
@@ -65,6 +67,11 @@ class AsyncGroup:
     def num_nodes(self) -> int:
         """Return the number of machines that its ranks are on."""
         return len(self.model.get("nodes") or ()) or 1
+
+    @property
+    def segments(self) -> Segments:
+        """Return the shared memory that is kept for later exchanges of objects."""
+        return self.client.segments
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} '{self.name}': {self.world_size} ranks, {self.model['state']}>"
@@ -395,6 +402,20 @@ class AsyncGroup:
             while True:
                 await feed.wait()
                 yield feed.taken()
+
+    async def run_call(
+        self, call: requests.RankCall, note: str, ranks: str, timeout_seconds: float | None = None
+    ) -> None:
+        """Let ranks carry out a call of this client, such as a pull; the group's log shows the note."""
+        execution = await self.submit(note, ranks, silent=True, call=call)
+        try:
+            result = await execution.result(timeout_seconds)
+        except TimedOutError:
+            with contextlib.suppress(JupyterDistError):  # it has just ended
+                await execution.cancel()
+            raise
+        result.was_streamed = True  # code of the package: its traceback does not help users
+        result.raise_for_error()
 
     async def _once(self, *path: str, body: Any = None) -> Any:
         return await self.client.api.ask_once("groups", self.id, *path, body=body)

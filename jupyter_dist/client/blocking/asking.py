@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from jupyter_dist.client.results.bundle import rank_label
+from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.models import InputPrompt
 from jupyter_dist.protocol.specs import ROAD_PROTOCOL
 

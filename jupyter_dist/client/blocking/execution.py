@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from jupyter_dist.client.asynchronous.execution import GAP_SECONDS, AsyncExecution
-from jupyter_dist.client.results.display import show_live
+from jupyter_dist.client.displays.interrupts import held_interrupts
+from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -16,7 +17,6 @@ from jupyter_dist.protocol.models import InputAnswered, InputPrompt
 from jupyter_dist.protocol.ranks import format_ranks
 
 from .asking import Ask
-from .interrupts import held_interrupts
 
 if TYPE_CHECKING:
     from .group import Group
@@ -49,7 +49,7 @@ class Execution:
         return self._execution.model
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the execution has ended."""
         return self._loop.run(self._execution.done())
 
     def peek(self) -> Result:

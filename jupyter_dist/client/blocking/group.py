@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jupyter_dist.client.asynchronous.client import AsyncClient
+from jupyter_dist.client.asynchronous.exchange import trusts_ranks
 from jupyter_dist.client.asynchronous.group import AsyncGroup
-from jupyter_dist.client.calls.exchange import trusts_ranks
-from jupyter_dist.client.calls.launching import Call
+from jupyter_dist.client.asynchronous.launching import Call
+from jupyter_dist.client.displays.live import show_live
+from jupyter_dist.client.results.comparing import Comparison, Variables
 from jupyter_dist.client.results.curves import Curves
-from jupyter_dist.client.results.differences import Comparison, Variables
-from jupyter_dist.client.results.display import show_live
 from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Drift, Step
 from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import Samples

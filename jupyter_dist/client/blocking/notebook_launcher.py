@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jupyter_dist.client.calls.launching import check_one_node
+from jupyter_dist.client.asynchronous.launching import check_one_node
 
 from .group import Client
 

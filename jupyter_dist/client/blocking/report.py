@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from jupyter_dist.client.results.bundle import rank_label
+from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import TimedOutError
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.numbers.curves import Curve
 from jupyter_dist.protocol import curves as models
 from jupyter_dist.protocol.ranks import format_ranks
-
-from .bundle import rank_label
 
 _HEAD = ("curve", "ranks", "numbers", "steps", "first", "last", "lowest", "highest")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol import differences as models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 
-from .bundle import rank_label
 from .result import RankError, Result
 
 

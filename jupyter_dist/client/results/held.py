@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol.memory import CellMemory, HeldMemory, MemoryHolder
 from jupyter_dist.protocol.ranks import format_ranks
-
-from .bundle import rank_label
 
 MAX_LINES = 20
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_dist.client.bundles.bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
+from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
 from jupyter_dist.numbers.condense import condense
 from jupyter_dist.numbers.curves import Curve, curves_of
 from jupyter_dist.protocol.errors import JupyterDistError
@@ -14,9 +16,6 @@ from jupyter_dist.protocol.models import Execution, Group, InputPrompt, Output, 
 from jupyter_dist.protocol.profiles import PROFILE_MIME, Profile
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES
-
-from .bundle import item_text, make_bundle, mime_bundle, output_text, rank_label, text_lines
-from .outputs import BundleOutputs, emit_display, in_notebook
 
 
 @dataclass(frozen=True)

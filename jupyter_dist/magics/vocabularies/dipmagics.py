@@ -9,7 +9,7 @@ from IPython.core.magic import cell_magic, line_magic, magics_class
 
 from jupyter_dist.client import Group, JupyterDistError, Result
 from jupyter_dist.client.blocking.report import devices_line, sample_if_any, status_text
-from jupyter_dist.client.results.display import show_live
+from jupyter_dist.client.displays.live import show_live
 from jupyter_dist.magics.base import RankMagics, joined, start_fields
 from jupyter_dist.magics.failures import DistError, MagicParser, sentences, takes
 from jupyter_dist.magics.session import App

@@ -7,7 +7,7 @@ from typing import Any
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
 from jupyter_dist.client.blocking.report import debug_text, devices_line, sample_if_any, status_text
-from jupyter_dist.client.results.display import show_table
+from jupyter_dist.client.displays.live import show_table
 from jupyter_dist.magics.automode import AutoMode
 from jupyter_dist.magics.base import RankMagics, joined
 from jupyter_dist.magics.completion import RankNames

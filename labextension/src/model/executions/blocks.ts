@@ -1,7 +1,7 @@
 /**
  * Puts the lines of each set of ranks together, for readers that show plain
  * text. The Python counterpart, which says how and why, is
- * jupyter_dist/client/results/blocks.py; both run tests/vectors/bundles.json.
+ * jupyter_dist/client/bundles/blocks.py; both run tests/vectors/bundles.json.
  */
 import { expandRanks, formatRanks } from '../format/ranks';
 

@@ -3,7 +3,7 @@
  * figures, tables and errors as outputs of their own (docs/decisions/0019). The bundle, in the first output, names the
  * other outputs instead of repeating them, so that each is saved once.
  *
- * The Python counterpart, for cells of kernels, is jupyter_dist/client/results/portable.py; both run tests/vectors/portable.json.
+ * The Python counterpart, for cells of kernels, is jupyter_dist/client/bundles/portable.py; both run tests/vectors/portable.json.
  */
 import type { IDisplayData, IOutput } from '@jupyterlab/nbformat';
 import { IRanksBundle, ISavedItem, RANKS_MIME } from '../../services/protocol';

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.models import METADATA_KEY, ViewItem
-
-from .result import Result
 
 MAX_KEPT = 50  # executions; the displays of older ones stay as they are in this client's output
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+from jupyter_dist.protocol import models
 
 from .bundle import mime_bundle
 from .portable import as_displays, portable_outputs
-
-if TYPE_CHECKING:
-    from .result import Result
 
 # Publishes a message of this type with this content.
 Emit = Callable[[str, dict[str, Any]], None]
@@ -31,6 +30,24 @@ def emit_display(kind: str, content: dict[str, Any]) -> None:
     publish_display_data(content["data"], content["metadata"], transient=content["transient"], update=update)
 
 
+class Bundled(Protocol):
+    """The state of an execution, which outputs show."""
+
+    execution: models.Execution
+    folded: list[models.ViewItem]
+
+    @property
+    def id(self) -> str:
+        """Return the id of the execution."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the execution has ended."""
+
+    def bundle(self) -> models.RanksBundle:
+        """Return the bundle that a notebook saves for the cell."""
+
+
 class BundleOutputs:
     """One output with all ranks' folded output, replaced by each new state; at the end, parts of it follow."""
 
@@ -40,7 +57,7 @@ class BundleOutputs:
         self._is_begun = False
         self._num_parts: int | None = None  # once they are there
 
-    def __call__(self, result: Result) -> None:
+    def __call__(self, result: Bundled) -> None:
         """Show the current state."""
         state = (result.execution, result.folded)
         if state == self._shown:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from jupyter_dist.client.bundles.bundle import rank_label
 from jupyter_dist.protocol import differences as models
 
-from .bundle import rank_label
 from .held import Held, format_bytes
 
 MAX_NAMED = 10

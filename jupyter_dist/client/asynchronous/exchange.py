@@ -10,28 +10,49 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from jupyter_dist.objects import files
-from jupyter_dist.objects.segments import Segment, filled, parent_folders
+from jupyter_dist.objects.segments import Segment, Segments, filled, parent_folders
 from jupyter_dist.protocol import models, requests
-from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError, bad_request
+from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.protocol.ranks import format_ranks, parse_ranks
 from jupyter_dist.protocol.specs import CALL_PROTOCOL
-
-if TYPE_CHECKING:
-    from jupyter_dist.client.asynchronous.group import AsyncGroup
 
 MEGABYTE = 1e6
 
 
-async def push(group: AsyncGroup, values: Mapping[str, Any], ranks: str) -> None:
+class Exchanger(Protocol):
+    """A group, as far as an exchange of objects needs it."""
+
+    model: models.Group
+    trust_nodes: bool
+
+    @property
+    def world_size(self) -> int:
+        """Return the number of ranks."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Return the number of machines that the ranks are on."""
+
+    @property
+    def segments(self) -> Segments:
+        """Return the shared memory that is kept for later exchanges."""
+
+    async def run_call(
+        self, call: requests.RankCall, note: str, ranks: str, timeout_seconds: float | None = None
+    ) -> None:
+        """Let ranks carry out a call; the group's log shows the note."""
+
+
+async def push(group: Exchanger, values: Mapping[str, Any], ranks: str) -> None:
     """Set variables on ranks; all ranks share one copy."""
     _check_names(values)
     await _hand_out(group, {None: values}, ranks)
 
 
-async def scatter(group: AsyncGroup, name: str, parts: Sequence[Any], ranks: str) -> None:
+async def scatter(group: Exchanger, name: str, parts: Sequence[Any], ranks: str) -> None:
     """Set a variable to a different part on each rank."""
     _check_names([name])
     chosen = parse_ranks(ranks, group.world_size, group.num_nodes)
@@ -40,7 +61,7 @@ async def scatter(group: AsyncGroup, name: str, parts: Sequence[Any], ranks: str
 
 
 async def gather(
-    group: AsyncGroup, names: Sequence[str], ranks: str, timeout_seconds: float | None = None
+    group: Exchanger, names: Sequence[str], ranks: str, timeout_seconds: float | None = None
 ) -> dict[int, dict[str, Any]]:
     """Return the values of expressions, by rank. Raises TimedOutError; ranks do not evaluate them after that."""
     for name in names:
@@ -54,7 +75,7 @@ async def gather(
     return found
 
 
-async def broadcast(group: AsyncGroup, name: str, src: int, ranks: str) -> None:
+async def broadcast(group: Exchanger, name: str, src: int, ranks: str) -> None:
     """Set a variable to its value on one of the ranks; this process never opens it."""
     _check_names([name])
     source = parse_ranks(str(src), group.world_size, group.num_nodes)[0]
@@ -66,11 +87,11 @@ async def broadcast(group: AsyncGroup, name: str, src: int, ranks: str) -> None:
         place = folders[0] / "broadcast"
         place.symlink_to(segments[source].path)
         note = f"# broadcast of {name} from rank {source}"
-        await _run(group, {"do": "set", "files": {"all": str(place)}}, note, format_ranks(others))
+        await group.run_call({"do": "set", "files": {"all": str(place)}}, note, format_ranks(others))
     _give_back(group, segments.values())
 
 
-async def _hand_out(group: AsyncGroup, values: Mapping[int | None, Mapping[str, Any]], ranks: str) -> None:
+async def _hand_out(group: Exchanger, values: Mapping[int | None, Mapping[str, Any]], ranks: str) -> None:
     """Set each rank's values, or those of None on all ranks."""
     check_takes_calls(group.model)
     segments = []
@@ -80,7 +101,7 @@ async def _hand_out(group: AsyncGroup, values: Mapping[int | None, Mapping[str, 
         for rank, given in values.items():
             pieces = await asyncio.to_thread(files.pack, given)
             num_bytes += files.size_of(pieces)
-            kept = group.client.segments.take(files.size_of(pieces))
+            kept = group.segments.take(files.size_of(pieces))
             segments.append(await asyncio.to_thread(filled, kept, pieces))
             place = folders[0] / f"for-{rank}"
             # A unique name: a cell that runs after we gave up finds no file, and never another one.
@@ -88,12 +109,12 @@ async def _hand_out(group: AsyncGroup, values: Mapping[int | None, Mapping[str, 
             places["all" if rank is None else str(rank)] = str(place)
         names = ", ".join(dict.fromkeys(name for given in values.values() for name in given))
         note = f"# {'push' if None in values else 'scatter'} of {names}: {_size(num_bytes)}"
-        await _run(group, {"do": "set", "files": places}, note, ranks)
+        await group.run_call({"do": "set", "files": places}, note, ranks)
     _give_back(group, segments)
 
 
 async def _collect(
-    group: AsyncGroup,
+    group: Exchanger,
     names: Sequence[str],
     ranks: Sequence[int],
     folders: Sequence[Path],
@@ -103,12 +124,12 @@ async def _collect(
     check_takes_calls(group.model)
     offered: dict[int, Segment] = {}
     for rank in ranks:
-        if (segment := group.client.segments.take()) is not None:
+        if (segment := group.segments.take()) is not None:
             segment.clear()
             (folders[0] / f"warm-{rank}").symlink_to(segment.path)
             offered[rank] = segment
     call: requests.RankCall = {"do": "get", "names": list(names), "folders": [str(folder) for folder in folders]}
-    await _run(group, call, f"# pull of {', '.join(names)}", format_ranks(ranks), timeout_seconds)
+    await group.run_call(call, f"# pull of {', '.join(names)}", format_ranks(ranks), timeout_seconds)
     found = {}
     for rank in ranks:
         if rank in offered and offered[rank].is_written:
@@ -119,7 +140,7 @@ async def _collect(
     return found
 
 
-def trusts_ranks(group: AsyncGroup) -> bool:
+def trusts_ranks(group: Exchanger) -> bool:
     """Whether values of its ranks may run code here: on this machine they run as this user anyway."""
     return group.trust_nodes or not group.model.get("nodes")
 
@@ -129,10 +150,10 @@ def _read(segment: Segment, is_trusted: bool) -> dict[str, Any]:
     return files.load(segment.path, read_ahead=read_ahead, is_trusted=is_trusted)
 
 
-def _give_back(group: AsyncGroup, segments: Iterable[Segment]) -> None:
+def _give_back(group: Exchanger, segments: Iterable[Segment]) -> None:
     """Keep the segments, only on success: otherwise a rank may still be about to use them."""
     for segment in segments:
-        group.client.segments.keep(segment)
+        group.segments.keep(segment)
 
 
 @contextlib.contextmanager
@@ -160,21 +181,6 @@ def check_takes_calls(group: models.Group) -> None:
     if group["protocol"] < CALL_PROTOCOL:
         message = f"Group '{group['name']}' was started by an older version, whose ranks take no objects."
         raise JupyterDistError("incompatible", message, "It still runs code. Shut it down and start it again.")
-
-
-async def _run(
-    group: AsyncGroup, call: requests.RankCall, note: str, ranks: str, timeout_seconds: float | None = None
-) -> None:
-    """Let ranks carry out a call; the group's log shows the note."""
-    execution = await group.submit(note, ranks, silent=True, call=call)
-    try:
-        result = await execution.result(timeout_seconds)
-    except TimedOutError:
-        with contextlib.suppress(JupyterDistError):  # it has just ended
-            await execution.cancel()
-        raise
-    result.was_streamed = True  # our own code: its traceback does not help users
-    result.raise_for_error()
 
 
 def _size(num_bytes: int) -> str:

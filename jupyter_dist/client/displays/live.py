@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from jupyter_dist.client.bundles.bundle import rank_label
+from jupyter_dist.client.bundles.outputs import BundleOutputs, emit_display, in_notebook
+from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.system.terminal import filtered
 
-from .bundle import rank_label
 from .growing import Growing, Hidden, nothing
-from .outputs import BundleOutputs, emit_display, in_notebook
-from .result import Result
 
 # How long output of one rank waits for the same output of the others.
 TOGETHER_SECONDS = 0.2

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from jupyter_dist.client.bundles.bundle import Item, item_text
+from jupyter_dist.client.results.result import Result
 from jupyter_dist.protocol.models import Output
 from jupyter_dist.protocol.ranks import expand_ranks
-
-from .bundle import Item, item_text
-from .result import Result
 
 STREAMS = frozenset({"stdout", "stderr"})  # displays count as stdout, errors as stderr
 

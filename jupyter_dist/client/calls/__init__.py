@@ -1,1 +1,0 @@
-"""Sends objects and functions to ranks, and returns their results."""

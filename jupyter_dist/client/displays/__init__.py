@@ -1,0 +1,1 @@
+"""Shows results while they grow: outputs in a notebook, lines in a terminal."""
