@@ -16,10 +16,16 @@ from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
-from jupyter_dist.agent.processes.environment import HEAD_FILES, check_open_files, free_port, widen_open_files
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.processes.starter import Born, Starter
-from jupyter_dist.agent.processes.startmethod import NoneHere, Starters, StartMethod, Waiting
+from jupyter_dist.agent.processes.starters import LocalStarter, NoStarter, RankStarter
+from jupyter_dist.agent.processes.starting.environment import (
+    HEAD_FILES,
+    check_open_files,
+    free_port,
+    widen_open_files,
+)
+from jupyter_dist.agent.processes.starting.process import ProcessHandle
+from jupyter_dist.agent.processes.starting.startmethod import StartMethod
 from jupyter_dist.agent.watch.hangs import HangWatch
 from jupyter_dist.agent.watch.pulse import Pulse
 from jupyter_dist.agent.watch.sampler import Sampler
@@ -62,7 +68,7 @@ class Agent:
         self._created_at = time.time()
         self.owners = Owners()
         self._farewell: JupyterDistError | None = None  # why it ends by itself while a server may be connected
-        self._start_method: Starters  # since `run`: a zygote belongs to the loop
+        self._starter: RankStarter  # since `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
         self._hangs: HangWatch | None = None
@@ -78,7 +84,7 @@ class Agent:
         """Serve until asked to stop, or until the lease expires."""
         preload = json.loads(os.environ.get("JUPYTER_DIST_PRELOAD", "[]"))
         is_head = os.environ.pop(HEAD_VARIABLE, "") == "1"
-        self._start_method = NoneHere() if is_head else StartMethod(preload, self._process_exited)
+        self._starter = NoStarter() if is_head else LocalStarter(StartMethod(preload, self._process_exited))
         self._write_group_json()
         await self._link.listen()
         self._watch_lease()
@@ -192,8 +198,8 @@ class Agent:
             self._pulse.stop()
             self._hangs.stop()
         killed = await self.group.end() if self.group is not None else []
-        await self._start_method.settle()
-        killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._start_method.children())))
+        await self._starter.settle()
+        killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._starter.children())))
         more = len(killed) - MAX_KILLED_NAMED
         return [*killed[:MAX_KILLED_NAMED], *([f"{more} more processes were killed."] if more > 0 else [])]
 
@@ -231,37 +237,33 @@ class Agent:
         """Start the group; a start that fails ends the agent, which tells the server why."""
         try:
             if group.nodes is not None:
-                await self._start_method.stop()  # ranks are not started here
-                self._start_method = group.nodes
-            await group.start(await self._starter(group), lambda: self._starter(group))
+                await self._starter.stop()  # ranks are not started here
+                self._starter = group.nodes
+            await self._starter.prepare(group.preparing())
+            await group.start(self._starter)
         except JupyterDistError as err:
             self._farewell = err  # the last that the server hears: it must not take the group for lost
             self.stop()
 
-    async def _starter(self, group: Group) -> Starter:
-        def note(text: str) -> None:
-            group.note = text
-
-        return await self._start_method.get(Waiting(group.spec.start_timeout_seconds, group.importing, note))
-
     async def _restart(self, group: Group) -> None:
         try:
-            await group.restart(await self._starter(group), lambda: self._starter(group))
+            await self._starter.prepare(group.preparing())
+            await group.restart(self._starter)
         except JupyterDistError as err:  # the journal can still be read, and a restart tried again
             group.fail(err)
 
     async def _replace(self, group: Group) -> None:
         try:
-            starter = await self._starter(group)
+            await self._starter.prepare(group.preparing())
         except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
             group.not_replaced(err)
         else:
-            await starter.settle()  # processes that dead ranks started may still hold device memory
-            await group.replace_dead(starter)
+            await self._starter.settle()  # processes that dead ranks started may still hold device memory
+            await group.replace_dead(self._starter)
 
-    async def _process_exited(self, born: Born, ending: Ending) -> None:
+    async def _process_exited(self, handle: ProcessHandle, ending: Ending) -> None:
         if self.group is not None:
-            await self.group.process_exited(born, ending)
+            await self.group.process_exited(handle, ending)
 
     # -- telling the server -----------------------------------------------------------------------------
 
@@ -359,9 +361,9 @@ class Agent:
             group.tell("Another program removed the group's folder. It was made again; the log begins here.")
 
     def _reap(self) -> None:
-        reap(self._start_method.children())
+        reap(self._starter.children())
         # Orphans go to the shim of their rank; one that arrives here has lost both the shim and the zygote.
-        end_orphans(self._start_method.children())
+        end_orphans(self._starter.children())
 
     async def _end(self) -> None:
         """Clean up: leave no process, no socket and no file."""
@@ -370,7 +372,7 @@ class Agent:
             self.group.fail(self._farewell)
             self._push_group()
             await self._link.flush(LAST_MESSAGE_SECONDS)
-        await self._start_method.stop()
+        await self._starter.stop()
         if self.group is not None and self.group.nodes is not None:
             await self.group.nodes.stop()
         await sweep(os.getpid(), ())

@@ -7,7 +7,7 @@ import os
 import signal
 from pathlib import Path
 
-from jupyter_dist.agent.processes.environment import widen_open_files
+from jupyter_dist.agent.processes.starting.environment import widen_open_files
 from jupyter_dist.system.processes import adopt_orphans
 from jupyter_dist.system.sparing import log_sparingly
 

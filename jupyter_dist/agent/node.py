@@ -113,7 +113,7 @@ def _pass_on(agent: int) -> None:
 
 
 def _run_agent(join: JoinFile, node: int | None, session: str, watcher: int, folder: Path) -> int:
-    from jupyter_dist.agent.processes.environment import widen_open_files  # noqa: PLC0415
+    from jupyter_dist.agent.processes.starting.environment import widen_open_files  # noqa: PLC0415
 
     from .nodes.member import NodeAgent  # noqa: PLC0415
 

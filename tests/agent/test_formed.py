@@ -9,7 +9,8 @@ from contextlib import closing
 from jupyter_dist.agent.agent import Agent
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.death import Ending
-from jupyter_dist.agent.processes.starter import Born
+from jupyter_dist.agent.processes.starters import LocalStarter
+from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.protocol.specs import GroupSpec
 
 SURVIVOR_DIED = Ending(None, signal.SIGTERM)
@@ -21,20 +22,19 @@ class Starter:
     def __init__(self, group: Group) -> None:
         self._group = group
 
-    async def start(self, spec, ends):
-        with ends.opened():
-            self._group.ranks[1].set_state("idle")
-            await self._group.ranks[0].ended(SURVIVOR_DIED)
-        return Born(os.getpid(), 0)
+    async def start(self, spec, fds):
+        self._group.ranks[1].set_state("idle")
+        await self._group.ranks[0].ended(SURVIVOR_DIED)
+        return ProcessHandle(os.getpid(), 0)
 
 
 async def test_a_survivor_that_dies_when_a_replacement_is_ready_costs_no_healthy_rank(tmp_path, monkeypatch):
-    killed: list[Born] = []
+    killed: list[ProcessHandle] = []
 
-    def kill(born):
-        killed.append(born)
+    def kill(process):
+        killed.append(process)
 
-    monkeypatch.setattr(Born, "kill", kill)
+    monkeypatch.setattr(ProcessHandle, "kill", kill)
     agent = Agent(tmp_path)
     group = agent.group = Group(
         GroupSpec("g-1", "g", 2, "cpu", "gloo", str(tmp_path)),
@@ -50,7 +50,7 @@ async def test_a_survivor_that_dies_when_a_replacement_is_ready_costs_no_healthy
         group.set_state("ready")
         group.set_state("degraded")
         group.begin_replacing()
-        await group.replace_dead(Starter(group))
+        await group.replace_dead(LocalStarter(Starter(group)))
         assert [rank.state for rank in group.ranks] == ["dead", "idle"]
         assert group.state == "degraded"
         assert group.note.startswith("Rank 1 was replaced")

@@ -12,9 +12,9 @@ import sys
 import pytest
 from waits import PATIENCE, until_async
 
-from jupyter_dist.agent.processes import starter
-from jupyter_dist.agent.processes.environment import rank_spec
-from jupyter_dist.agent.processes.starter import Ends, FreshProcesses
+from jupyter_dist.agent.processes.starting.environment import rank_spec
+from jupyter_dist.agent.processes.starting.fresh import FreshProcesses, _exited
+from jupyter_dist.agent.processes.starting.process import RankDescriptors, open_descriptors
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import GroupSpec
 from jupyter_dist.system.limits import within
@@ -51,10 +51,11 @@ def test_where_forking_is_not_safe_ranks_are_fresh_processes_and_the_group_says_
         assert client.run("t = torch.ones(1); dist.all_reduce(t)")["state"] == "ok"
 
 
-def begin(fresh, folder):
+async def begin(fresh, folder):
     """Start rank 0 of one. Its channel and pipes lead nowhere."""
     spec = rank_spec(GroupSpec("g-1", "g", 1, "cpu", "gloo", str(folder)), 0, "", 0, ("127.0.0.1", 1))
-    return fresh.start(spec, Ends(lambda: tuple(os.open(os.devnull, os.O_RDWR) for _ in range(3))))
+    with open_descriptors(lambda: RankDescriptors(*(os.open(os.devnull, os.O_RDWR) for _ in range(3)))) as fds:
+        return await fresh.start(spec, fds)
 
 
 SLOW = """#!{python}
@@ -107,7 +108,7 @@ async def test_an_end_is_noticed_without_descriptors(sleeper):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
-        waiting = asyncio.create_task(starter._exited(sleeper.pid))
+        waiting = asyncio.create_task(_exited(sleeper.pid))
         await asyncio.sleep(0)
         assert not waiting.done()
         os.kill(sleeper.pid, signal.SIGKILL)

@@ -10,9 +10,10 @@ import socket
 import time
 
 from jupyter_dist.agent.processes.death import Ending
-from jupyter_dist.agent.processes.environment import rank_spec
-from jupyter_dist.agent.processes.rank_process import LAST_SECONDS, RankProcess
-from jupyter_dist.agent.processes.starter import Born
+from jupyter_dist.agent.processes.localchannel import LAST_SECONDS, LocalChannel
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starting.environment import rank_spec
+from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.specs import GroupSpec
@@ -45,11 +46,13 @@ async def test_all_that_the_channel_held_is_kept_if_the_agent_was_held_up_at_the
     journal = JournalWriter(tmp_path / "journal")
     spec = GroupSpec("g-1", "g", 1, "cpu", "gloo", str(tmp_path))
     rank = RankProcess(rank_spec(spec, 0, "", 0, ("127.0.0.1", 1)), journal, Listener())
-    channel, *pipes = rank.open()
+    channel = LocalChannel()
+    own_end, *pipes = channel.open()
     for end in pipes:
         os.close(end)
-    with contextlib.closing(journal), socket.socket(fileno=channel) as end:
-        await rank.started(Born(1 << 30, 0))
+    with contextlib.closing(journal), socket.socket(fileno=own_end) as end:
+        await channel.connect()
+        rank.started(ProcessHandle(1 << 30, 0), channel)
         end.setblocking(False)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, READ_BYTES)
         num_lines = fill(end)

@@ -13,7 +13,8 @@ from waits import PATIENCE, until_async
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes import ending
 from jupyter_dist.agent.processes.death import Ending
-from jupyter_dist.agent.processes.starter import Born
+from jupyter_dist.agent.processes.starters import LocalStarter
+from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import GroupSpec
 from jupyter_dist.system.limits import within
@@ -35,14 +36,15 @@ class Channels:
         self.error: Exception | None = None
         self.ready = (0, 1)  # those that say so
 
-    async def start(self, spec, ends):
+    is_lost = False
+
+    async def start(self, spec, fds):
         if self.error is not None:
             raise self.error
-        with ends.opened() as (channel, _, _):
-            end = self.held.enter_context(socket.socket(fileno=os.dup(channel)))
+        end = self.held.enter_context(socket.socket(fileno=os.dup(fds.channel)))
         if spec.rank in self.ready:
             end.sendall(encode_frame({"t": "ready"}))
-        return Born(NO_PID + spec.rank, 0)
+        return ProcessHandle(NO_PID + spec.rank, 0)
 
 
 @contextlib.asynccontextmanager
@@ -62,8 +64,8 @@ async def a_group(tmp_path, channels):
 @contextlib.asynccontextmanager
 async def a_group_without_rank_1(tmp_path, channels):
     async with a_group(tmp_path, channels) as group:
-        await group.start(channels)
-        await group.process_exited(Born(NO_PID + 1, 0), Ending(1, None))
+        await group.start(LocalStarter(channels))
+        await group.process_exited(ProcessHandle(NO_PID + 1, 0), Ending(1, None))
         assert group.state == "degraded"
         group.begin_replacing()
         yield group
@@ -76,11 +78,11 @@ class EndsAtOnce(Channels):
         super().__init__()
         self.group: Group
 
-    async def start(self, spec, ends):
-        born = await super().start(spec, ends)
+    async def start(self, spec, fds):
+        handle = await super().start(spec, fds)
         if spec.rank == 1:
-            await self.group.process_exited(born, Ending(7, None))
-        return born
+            await self.group.process_exited(handle, Ending(7, None))
+        return handle
 
 
 @pytest.mark.parametrize("ready", [(0,), (0, 1)])
@@ -91,7 +93,7 @@ async def test_a_rank_that_ends_before_its_start_is_known_fails_the_start_and_is
     async with a_group(tmp_path, channels) as group:
         channels.group = group
         with pytest.raises(JupyterDistError) as raised:
-            await within(PATIENCE, group.start(channels))
+            await within(PATIENCE, group.start(LocalStarter(channels)))
         assert raised.value.code == "start_failed"
         assert raised.value.message == "Rank 1 exited with code 7 while the group started."
         assert [rank.exit and rank.exit["code"] for rank in group.ranks] == [None, 7]
@@ -101,7 +103,7 @@ async def test_a_dead_rank_whose_successor_cannot_be_started_stays_dead_and_the_
     channels = Channels()
     async with a_group_without_rank_1(tmp_path, channels) as group:
         channels.error = JupyterDistError("start_failed", "There are no processes left.")
-        await within(PATIENCE, group.replace_dead(channels))
+        await within(PATIENCE, group.replace_dead(LocalStarter(channels)))
         assert group.state == "degraded"
         assert group.note == "Rank 1 could not be replaced: There are no processes left."
         assert [rank.state for rank in group.ranks] == ["idle", "dead"]
@@ -113,7 +115,7 @@ async def test_after_an_internal_error_the_other_ranks_continue_and_nothing_wait
     channels = Channels()
     async with a_group_without_rank_1(tmp_path, channels) as group:
         channels.error = ValueError("a bug")
-        await group.replace_dead(channels)
+        await group.replace_dead(LocalStarter(channels))
         assert group.note == "Rank 1 could not be replaced: ValueError('a bug')"
         assert (group.state, group.process_group.may_begin) == ("degraded", True)
         await until_async(lambda: not [task for task in asyncio.all_tasks() if task.get_name() == "rejoin"])

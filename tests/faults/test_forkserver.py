@@ -17,7 +17,7 @@ from agent.harness import AgentClient
 from leaks import nothing_left
 from waits import until, until_async
 
-from jupyter_dist.agent.processes.starter import FORK_SECONDS
+from jupyter_dist.agent.processes.starting.zygote import FORK_SECONDS
 from jupyter_dist.server.spawner.forkservers import FOLDER_VARIABLE
 from jupyter_dist.server.spawner.local import LocalSpawner
 from jupyter_dist.system.processes import command_line, descendants, processes, read_process

@@ -29,8 +29,8 @@ from typing import Any
 from jupyter_dist.agent.nodes.joinfile import JoinFile
 from jupyter_dist.agent.nodes.member import NodeAgent
 from jupyter_dist.agent.processes.death import Ending
-from jupyter_dist.agent.processes.starter import Born, Ends, OnExit
-from jupyter_dist.agent.processes.startmethod import Waiting
+from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle, RankDescriptors
+from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, pack
 
@@ -41,7 +41,7 @@ _pids = itertools.count(FIRST_PID)
 
 
 @dataclass(frozen=True)
-class SimulatedBorn(Born):
+class SimulatedProcess(ProcessHandle):
     """The process that a simulated rank would have."""
 
     end: Callable[[int | None, int | None], None] = field(default=lambda *_: None, compare=False, repr=False)
@@ -153,21 +153,22 @@ class SimulatedStart:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ranks: set[SimulatedRank] = set()
 
-    async def get(self, _: Waiting) -> SimulatedStart:
-        return self
+    is_lost = False
 
-    async def start(self, spec: RankSpec, ends: Ends) -> Born:
+    async def prepare(self, _: Preparing) -> None:
+        pass
+
+    async def start(self, spec: RankSpec, fds: RankDescriptors) -> ProcessHandle:
         def exited(ending: Ending) -> None:
             self._ranks.discard(rank)
-            task = asyncio.ensure_future(self._on_exit(born, ending))
+            task = asyncio.ensure_future(self._on_exit(handle, ending))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        with ends.opened() as fds:
-            rank = SimulatedRank(spec, fds, exited)
+        rank = SimulatedRank(spec, fds, exited)
         self._ranks.add(rank)
-        born = SimulatedBorn(next(_pids), 1, None, rank.end)
-        return born
+        handle = SimulatedProcess(next(_pids), 1, None, rank.end)
+        return handle
 
     def children(self) -> set[int]:
         return set()

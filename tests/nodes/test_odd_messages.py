@@ -209,11 +209,10 @@ def test_a_node_that_never_ends_its_messages_loses_the_rank_and_not_the_heads_me
     class Rank:
         is_lost = False
 
-        def __init__(self) -> None:
-            self.decoder = FrameDecoder()
+        is_mute = False
 
-        def hear(self, _, data) -> None:
-            list(self.decoder.feed(data))
+        def receive(self, *_) -> None:
+            pass
 
         def lost_channel(self) -> None:
             self.is_lost = True
@@ -230,7 +229,7 @@ def test_a_node_that_never_ends_its_messages_loses_the_rank_and_not_the_heads_me
                 node._said([number], ("channel", half[start : start + (1 << 16)]))
         assert [rank.is_lost for rank in ranks] == [False, True, True]
         node._said([0], ("channel", b"\0"))  # the message of rank 0 is complete
-        assert (ranks[0].decoder.pending_bytes, node._pending) == (0, {})
+        assert (node._processes[0].pending_bytes, node._pending) == (0, {})
 
     asyncio.run(check())
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from jupyter_dist.agent.nodes.head import Nodes
-from jupyter_dist.agent.processes.environment import node_devices, rank_spec
+from jupyter_dist.agent.processes.starting.environment import node_devices, rank_spec
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import GroupSpec

@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_dist.agent.group.conditions import conditions
-from jupyter_dist.agent.processes.environment import rank_environment, rank_spec
+from jupyter_dist.agent.processes.starting.environment import rank_environment, rank_spec
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.specs import GroupSpec
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
 from jupyter_dist.agent.processes.ending import end_ranks, sweep
-from jupyter_dist.agent.processes.environment import free_port, rank_spec
 from jupyter_dist.agent.processes.failedstart import died_early, too_late
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.processes.starter import Born, Ends, Starter
+from jupyter_dist.agent.processes.starters import RankStarter
+from jupyter_dist.agent.processes.starting.environment import free_port, rank_spec
+from jupyter_dist.agent.processes.starting.process import ProcessHandle
+from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.profiles import TRACES
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
 
 STARTS_AT_ONCE = 16
-GetStarter = Callable[[], Awaitable[Starter]]
 
 
 class Group:
@@ -74,8 +75,8 @@ class Group:
         self._on_group = on_group
         self._formed: asyncio.Future[None] | None = None
         self._rejoining: asyncio.Task[None] | None = None
-        self._by_process: dict[Born, RankProcess] = {}
-        self._ended_early: dict[Born, Ending] = {}  # before their start was answered
+        self._by_process: dict[ProcessHandle, RankProcess] = {}
+        self._ended_early: dict[ProcessHandle, Ending] = {}  # before their start was answered
         self.out_of_memory = OutOfMemory()
         self._starting_since = time.monotonic()
 
@@ -98,7 +99,7 @@ class Group:
         self.dispatcher.take_ranks(self.ranks)
         self._on_group()
 
-    async def start(self, starter: Starter, get_starter: GetStarter | None = None) -> None:
+    async def start(self, starter: RankStarter) -> None:
         """Start the process of every rank and wait until all have joined the process group.
 
         A starter that ends meanwhile makes starts fast; it must not make one fail: then all ranks are started again.
@@ -110,17 +111,18 @@ class Group:
             try:
                 await self.start_ranks(starter, self.ranks)
             except JupyterDistError:
-                if get_starter is None or not starter.is_lost:
+                if not starter.is_lost:
                     raise
                 await end_ranks(self.ranks, "the process that starts ranks has ended", patient=False)
                 self.prepare()
-                await self.start_ranks(await get_starter(), self.ranks)
+                await starter.prepare(self.preparing())
+                await self.start_ranks(starter, self.ranks)
         except JupyterDistError as err:
             await self._fail(err)
         self.ready_seconds = time.monotonic() - self._starting_since
         self._use_formed()
 
-    async def start_ranks(self, starter: Starter, ranks: list[RankProcess]) -> None:
+    async def start_ranks(self, starter: RankStarter, ranks: list[RankProcess]) -> None:
         """Start the processes of these ranks and wait until every rank of the group is idle.
 
         Raises:
@@ -158,7 +160,7 @@ class Group:
         self.process_group.close()
         self.set_state("restarting")
 
-    async def replace_dead(self, starter: Starter) -> None:
+    async def replace_dead(self, starter: RankStarter) -> None:
         """Start a new process for every dead rank; the others keep theirs, and their variables; note how it went."""
         survivors, store_path = self.living(), self.stores.new()
         fresh = self.renew_dead(store_path)
@@ -186,7 +188,7 @@ class Group:
         """End running and queued cells; cells submitted from now on are for the new ranks."""
         self._stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
 
-    async def restart(self, starter: Starter, get_starter: GetStarter) -> None:
+    async def restart(self, starter: RankStarter) -> None:
         """End all ranks and start new ones. Variables are lost; the zygote keeps its imports."""
         await end_ranks(self.ranks, "the group was restarted", patient=True)
         await starter.settle()
@@ -196,7 +198,7 @@ class Group:
         self._starting_since = time.monotonic()
         self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)
         self.prepare()
-        await self.start(starter, get_starter)
+        await self.start(starter)
 
     async def end(self) -> list[str]:
         """End all ranks; return a sentence about each process that had to be killed."""
@@ -218,15 +220,15 @@ class Group:
         self.state = state
         self._on_group()
 
-    async def process_exited(self, born: Born, ending: Ending) -> None:
+    async def process_exited(self, handle: ProcessHandle, ending: Ending) -> None:
         """Handle a process that a starter reaped: if it is a rank of this generation, the rank is dead."""
-        rank = self._by_process.get(born)
-        if born.node is None and not (rank and rank.was_killed):
-            ending = self.out_of_memory.explain(born, ending)
+        rank = self._by_process.get(handle)
+        if handle.node is None and not (rank and rank.was_killed):
+            ending = self.out_of_memory.explain(handle, ending)
         if rank is not None:
             await self._rank_ended(rank, ending)
         else:
-            self._ended_early[born] = ending
+            self._ended_early[handle] = ending
 
     # -- events of ranks (RankListener) ---------------------------------------------------------------
 
@@ -272,7 +274,15 @@ class Group:
             self.set_state("degraded" if self.living() else "dead")
             self.dispatcher.pump()
 
-    def importing(self) -> None:
+    def preparing(self) -> Preparing:
+        """Return how long a starter may prepare for this group, and how it reports that it imports torch."""
+
+        def note(text: str) -> None:
+            self.note = text
+
+        return Preparing(self.spec.start_timeout_seconds, self._importing, note)
+
+    def _importing(self) -> None:
         """Show that torch is being imported where the ranks will be."""
         for rank in self.ranks:
             if rank.state == "starting":
@@ -337,12 +347,12 @@ class Group:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _start_rank(self, starter: Starter, rank: RankProcess, gate: asyncio.Semaphore) -> None:
+    async def _start_rank(self, starter: RankStarter, rank: RankProcess, gate: asyncio.Semaphore) -> None:
         async with gate:
-            born = await starter.start(rank.spec, Ends(rank.open, rank.use_link))
-            await rank.started(born)
-            self._by_process[born] = rank
-        if (ending := self._ended_early.pop(born, None)) is not None:
+            handle, channel = await starter.start(rank.spec)
+            rank.started(handle, channel)
+            self._by_process[handle] = rank
+        if (ending := self._ended_early.pop(handle, None)) is not None:
             await self._rank_ended(rank, ending)
 
     async def _rank_ended(self, rank: RankProcess, ending: Ending) -> None:

@@ -20,11 +20,11 @@ class Shortage:
     def __init__(self, killed: RankProcess, ranks: Iterable[RankProcess]) -> None:
         self._killed = killed
         self._execution_id = killed.execution_id
-        node = killed.born.node if killed.born is not None else None
+        node = killed.handle.node if killed.handle is not None else None
         self._others = [
             rank
             for rank in ranks
-            if rank is not killed and rank.state != "dead" and rank.born is not None and rank.born.node == node
+            if rank is not killed and rank.state != "dead" and rank.handle is not None and rank.handle.node == node
         ]
         self._sizes = asyncio.gather(*(_resident_bytes(rank) for rank in self._others))
 
@@ -55,9 +55,9 @@ def note(killed: int, sizes: dict[int, int]) -> str:
 
 
 async def _resident_bytes(rank: RankProcess) -> int | None:
-    assert rank.born is not None
+    assert rank.handle is not None
     try:
-        usage = await within(USAGE_SECONDS, rank.born.usage())
+        usage = await within(USAGE_SECONDS, rank.handle.usage())
     except asyncio.TimeoutError:  # its node does not answer
         return None
     return usage[0] if usage else None

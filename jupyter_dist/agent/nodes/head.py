@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jupyter_dist.agent.processes.starter import Born, Ends, OnExit, Starter
-from jupyter_dist.agent.processes.startmethod import Waiting
+from jupyter_dist.agent.processes.starters import StartedRank
+from jupyter_dist.agent.processes.starting.process import OnExit
+from jupyter_dist.agent.processes.starting.startmethod import Preparing
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import GroupSpec, RankSpec
@@ -90,33 +91,32 @@ class Nodes:
         ).write(self._path)
         self._beating = start_task(self._beat(), "node links", self._beat_again)
 
-    # -- Starters -------------------------------------------------------------------------------------------
+    # -- RankStarter -------------------------------------------------------------------------------------------
 
-    async def get(self, waiting: Waiting) -> Starter:
-        """Wait until every node has joined, however long that takes, and has imported torch; return itself.
+    async def prepare(self, preparing: Preparing) -> None:
+        """Wait until every node has joined, however long that takes, and has imported torch.
 
         Raises:
             JupyterDistError: `start_failed`, if torch cannot be imported on a node, or not in time.
         """
         await self._complete.wait()
         if not all(node.warm.done() for node in self._nodes):
-            waiting.on_import()
+            preparing.on_import()
         try:
             answers = asyncio.gather(*(asyncio.shield(node.warm) for node in self._nodes))
-            for node, answer in zip(self._nodes, await within(waiting.seconds, answers), strict=True):
+            for node, answer in zip(self._nodes, await within(preparing.seconds, answers), strict=True):
                 if answer.get("error"):
                     error = JupyterDistError.from_dict(answer["error"])
                     raise JupyterDistError("start_failed", f"On {node.label}: {error.message}", error.hint)
                 if answer.get("note"):
-                    waiting.on_note(f"On {node.label}: {answer['note']}")
+                    preparing.on_note(f"On {node.label}: {answer['note']}")
         except asyncio.TimeoutError as err:
             late = ", ".join(node.label for node in self._nodes if not node.warm.done())
-            message = f"Torch was not imported within {waiting.seconds:g} s on {late}."
+            message = f"Torch was not imported within {preparing.seconds:g} s on {late}."
             raise JupyterDistError("start_failed", message) from err
-        return self
 
     def children(self) -> set[int]:
-        """None: its ranks are not on this machine, or not of this process."""
+        """Return no processes: the ranks are processes of the node agents."""
         return set()
 
     async def settle(self) -> None:
@@ -133,14 +133,14 @@ class Nodes:
         self._path.unlink(missing_ok=True)
         self._socket.close()
 
-    async def start(self, spec: RankSpec, ends: Ends) -> Born:
+    async def start(self, spec: RankSpec) -> StartedRank:
         """Start one rank on its node. Raises JupyterDistError `start_failed`, naming the node."""
         if self._master is None:
             self._master = asyncio.create_task(self._find_master(), name="free port on node 0")
         address, port = await asyncio.shield(self._master)
         spec.env.update(MASTER_ADDR=address, MASTER_PORT=str(port))
         assert spec.node is not None
-        return await self._nodes[spec.node].start(next(self._numbers), spec, ends)
+        return await self._nodes[spec.node].start(next(self._numbers), spec)
 
     async def _find_master(self) -> tuple[str, int]:
         first = self._nodes[0]

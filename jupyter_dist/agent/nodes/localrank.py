@@ -7,12 +7,9 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from jupyter_dist.agent.processes.pipes import RankPipes
-
-if TYPE_CHECKING:
-    from jupyter_dist.agent.processes.starter import Born
+from jupyter_dist.agent.processes.starting.process import ProcessHandle, RankDescriptors
 
 CHUNK_BYTES = 256 << 10
 
@@ -24,20 +21,20 @@ class LocalRank:
 
     def __init__(self, number: int, say: Say) -> None:
         self.number = number
-        self.born: Born | None = None
+        self.handle: ProcessHandle | None = None
         self._say = say
         self._sock: socket.socket | None = None
         self._pipes = RankPipes(say)
         self._to_write: list[bytes] = []
         self._listens = False
 
-    def open(self) -> tuple[int, int, int]:
+    def open(self) -> RankDescriptors:
         """Create channel and pipes; return the rank's ends, which the caller closes."""
         self._sock, child = socket.socketpair()
         self._sock.setblocking(False)
         with child:
             stdout, stderr = self._pipes.open()
-            return child.detach(), stdout, stderr
+            return RankDescriptors(child.detach(), stdout, stderr)
 
     def listen(self, is_full: bool) -> None:
         """Pass on what the rank says, or let it wait for the link, as it would for a full pipe."""

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
 from jupyter_dist.agent.processes.ending import sweep
-from jupyter_dist.agent.processes.environment import node_devices
-from jupyter_dist.agent.processes.starter import Born, Ends, OnExit
-from jupyter_dist.agent.processes.startmethod import Starters, StartMethod, Waiting
+from jupyter_dist.agent.processes.starting.environment import node_devices
+from jupyter_dist.agent.processes.starting.process import OnExit, ProcessHandle, open_descriptors
+from jupyter_dist.agent.processes.starting.startmethod import PreloadingStarter, Preparing, StartMethod
 from jupyter_dist.protocol import accelerators
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import RankSpec
@@ -59,7 +59,7 @@ class NodeAgent:
         join: JoinFile,
         node: int | None,
         session: str,
-        start_method: Callable[[list[str], OnExit], Starters] = StartMethod,
+        start_method: Callable[[list[str], OnExit], PreloadingStarter] = StartMethod,
         folder: Path | None = None,
     ) -> None:
         """`start_method` starts the ranks; made from the modules to preload, and what to call when a rank ends.
@@ -74,10 +74,10 @@ class NodeAgent:
         self._conversation = LinkConversation(MAX_KEPT_BYTES, self._listen_all)
         self._ranks: dict[int, LocalRank] = {}
         self._sayings = Sayings(self._conversation.send)  # in this turn of the event loop
-        self._by_born: dict[Born, LocalRank] = {}
-        self._ended_early: dict[Born, Ending] = {}  # before their start was answered
+        self._by_process: dict[ProcessHandle, LocalRank] = {}
+        self._ended_early: dict[ProcessHandle, Ending] = {}  # before their start was answered
         self._new_start_method = start_method
-        self._start_method: Starters
+        self._start_method: PreloadingStarter
         self._out_of_memory = OutOfMemory()
         self._sock: NodeSocket | None = None
         self._num_refused = 0  # how often the head's machine has said that its port is closed
@@ -223,8 +223,8 @@ class NodeAgent:
             return
         elif kind == "close":
             rank.close_channel()
-        elif kind == "kill" and rank.born is not None:
-            rank.born.kill()
+        elif kind == "kill" and rank.handle is not None:
+            rank.handle.kill()
 
     async def _answer(self, header: Header, payload: bytes) -> None:
         identity = {"t": "answer", "id": header["id"]}
@@ -242,7 +242,7 @@ class NodeAgent:
     async def _tell_warm(self) -> None:
         notes: list[str] = []
         try:
-            await self._start_method.get(Waiting(IMPORT_SECONDS, on_note=notes.append))
+            await self._start_method.prepare(Preparing(IMPORT_SECONDS, on_note=notes.append))
         except JupyterDistError as err:
             self._send(*pack({"t": "warm"}, {"error": err.to_dict()}))
         else:
@@ -250,19 +250,20 @@ class NodeAgent:
 
     async def _start(self, header: Header, _: bytes) -> Answer:
         spec = self._own_spec(RankSpec.from_dict(header["spec"]))
-        starter = await self._start_method.get(Waiting(IMPORT_SECONDS))
+        await self._start_method.prepare(Preparing(IMPORT_SECONDS))
         number = int(header["p"])
         rank = self._ranks[number] = LocalRank(number, lambda name, data: self._say(number, name, data))
         try:
-            rank.born = await starter.start(spec, Ends(rank.open))
+            with open_descriptors(rank.open) as fds:
+                rank.handle = await self._start_method.start(spec, fds)
         except JupyterDistError:
             self._ranks.pop(number).close()
             raise
-        self._by_born[rank.born] = rank
+        self._by_process[rank.handle] = rank
         rank.listen(self._conversation.is_full)
-        answer = {"pid": rank.born.pid, "started": rank.born.started}
-        if (ending := self._ended_early.pop(rank.born, None)) is not None:
-            self._begin(self._exited(rank.born, ending), "early end")  # told after the answer
+        answer = {"pid": rank.handle.pid, "started": rank.handle.started}
+        if (ending := self._ended_early.pop(rank.handle, None)) is not None:
+            self._begin(self._exited(rank.handle, ending), "early end")  # told after the answer
         return answer
 
     def _own_spec(self, spec: RankSpec) -> RankSpec:
@@ -277,12 +278,12 @@ class NodeAgent:
 
     async def _usage(self, header: Header, _: bytes) -> Answer:
         rank = self._ranks.get(int(header["p"]))
-        used = await rank.born.usage() if rank is not None and rank.born is not None else None
+        used = await rank.handle.usage() if rank is not None and rank.handle is not None else None
         return {"memory": used[0], "cpu": used[1]} if used else {"memory": None}
 
     async def _settle(self, *_: Any) -> Answer:
         await self._start_method.settle()
-        if not self._by_born:  # a restart; else the other ranks go on
+        if not self._by_process:  # a restart; else the other ranks go on
             await sweep(os.getpid(), self._start_method.children())
         return {}
 
@@ -312,15 +313,15 @@ class NodeAgent:
             self._listen_all()
 
     def _listen_all(self) -> None:
-        for rank in self._by_born.values():
+        for rank in self._by_process.values():
             rank.listen(self._conversation.is_full)
 
-    async def _exited(self, born: Born, ending: Ending) -> None:
-        rank = self._by_born.pop(born, None)
+    async def _exited(self, handle: ProcessHandle, ending: Ending) -> None:
+        rank = self._by_process.pop(handle, None)
         if rank is None:
-            self._ended_early[born] = ending
+            self._ended_early[handle] = ending
             return
-        ending = self._out_of_memory.explain(born, ending)
+        ending = self._out_of_memory.explain(handle, ending)
         rank.drain()
         rank.close()
         self._ranks.pop(rank.number, None)
@@ -329,9 +330,9 @@ class NodeAgent:
         self._send(*pack({"t": "exited", "p": rank.number}, {**told, "out_of_memory": ending.out_of_memory}))
 
     async def _end_ranks(self) -> None:
-        for rank in list(self._by_born.values()):
-            if rank.born is not None:
-                rank.born.kill()
+        for rank in list(self._by_process.values()):
+            if rank.handle is not None:
+                rank.handle.kill()
         await self._start_method.settle()
         await sweep(os.getpid(), self._start_method.children())
 

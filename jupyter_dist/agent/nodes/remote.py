@@ -17,12 +17,13 @@ from jupyter_dist.agent.processes import alike
 from jupyter_dist.agent.processes.alike import Said
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.processes.starter import SETTLE_SECONDS, Born, Ends, OnExit, ending_of
+from jupyter_dist.agent.processes.starters import StartedRank
+from jupyter_dist.agent.processes.starting.process import SETTLE_SECONDS, OnExit, ProcessHandle, ending_of
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
 from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.protocol.states import NodeState
-from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, Header, pack, unpack
+from jupyter_dist.transport.frames import MAX_PAYLOAD_BYTES, FrameDecoder, Header, pack, unpack
 from jupyter_dist.transport.questions import Questions
 from jupyter_dist.transport.tasks import start_task
 
@@ -46,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class NodeBorn(Born):
+class NodeProcessHandle(ProcessHandle):
     """A rank's process on a node."""
 
     of: RemoteNode | None = field(default=None, compare=False, repr=False)
@@ -63,14 +64,15 @@ class NodeBorn(Born):
 
 
 class RemoteProcess:
-    """A rank's process on a node: the head's link to it (starter.RankLink)."""
+    """The channel to a rank of a node, over the node's link (a RankChannel), and what is known of its process."""
 
     def __init__(self, number: int, node: RemoteNode) -> None:
         self.number = number
-        self.born: NodeBorn | None = None
+        self.handle: NodeProcessHandle | None = None
         self.ending: Ending | None = None  # before its start was answered
         self._node = node
-        self.rank: RankProcess | None = None  # who hears it
+        self.rank: RankProcess | None = None  # receives the messages
+        self._decoder = FrameDecoder()
         self._early: list[Bytes | Said] = []  # what it said before `listen`
         self._is_over = False
 
@@ -89,7 +91,23 @@ class RemoteProcess:
         elif isinstance(said, Said):
             alike.hear_together([self.rank], said)
         else:
-            self.rank.hear(*said)
+            self._hear(self.rank, *said)
+
+    def _hear(self, rank: RankProcess, name: str, data: bytes) -> None:
+        if name != "channel":
+            rank.receive_text(name, data)
+        elif not data:
+            rank.lost_channel()
+        elif not rank.is_mute:
+            try:
+                for header, payload in self._decoder.feed(data):
+                    rank.receive(header, payload)
+            except Exception:  # whatever another machine sends, only this rank is affected
+                log.exception("Rank %d sent an invalid message", rank.rank)
+                rank.lost_channel()
+
+    async def read_last(self) -> None:
+        """Do nothing: a node agent passes on all that a rank has written before it reports the rank's end."""
 
     def send(self, frame: bytes) -> None:
         """Tell the rank something; ignored when it has ended."""
@@ -106,7 +124,7 @@ class RemoteProcess:
     def pending_bytes(self) -> int:
         """Return how much is kept of what it said: before `listen`, or of a message that is not complete."""
         early = sum(len(said[1]) for said in self._early if not isinstance(said, Said))
-        return early + (self.rank.decoder.pending_bytes if self.rank is not None else 0)
+        return early + (self._decoder.pending_bytes if self.rank is not None else 0)
 
     def refuse(self) -> None:
         """Have the rank ended: what it says is not kept any more."""
@@ -282,25 +300,26 @@ class RemoteNode:
 
     # -- its ranks --------------------------------------------------------------------------------------------
 
-    async def start(self, number: int, spec: RankSpec, ends: Ends) -> Born:
+    async def start(self, number: int, spec: RankSpec) -> StartedRank:
         """Start a rank there.
 
         Raises:
             JupyterDistError: `start_failed`, naming the node.
         """
-        assert ends.link is not None
         process = self._processes[number] = RemoteProcess(number, self)
-        ends.link(process)
         try:
             header, _ = await self._ask("start", FORK_SECONDS, p=number, spec=spec.to_dict())
         except JupyterDistError as err:
             self._processes.pop(number, process).ended()
             message = f"Rank {spec.rank} on {self.label}: {err.message}"
             raise JupyterDistError("start_failed", message, err.hint) from err
-        process.born = NodeBorn(header["pid"], header["started"], self.node, self, number)
+        except asyncio.CancelledError:  # the start is given up: the rank must see that its channel is closed
+            process.close()
+            raise
+        process.handle = NodeProcessHandle(header["pid"], header["started"], self.node, self, number)
         if process.ending is not None:
-            self._tell_exit(process.born, process.ending)
-        return process.born
+            self._tell_exit(process.handle, process.ending)
+        return StartedRank(process.handle, process)
 
     async def usage(self, number: int) -> tuple[int, float] | None:
         """Return memory and CPU time of a rank's process."""
@@ -342,14 +361,14 @@ class RemoteNode:
         self._processes.pop(process.number, None)
         self._pending.pop(process.number, None)
         process.ended()
-        if process.born is None:
+        if process.handle is None:
             process.ending = ending
         else:
-            self._tell_exit(process.born, ending)
+            self._tell_exit(process.handle, ending)
 
-    def _tell_exit(self, born: NodeBorn, ending: Ending) -> None:
+    def _tell_exit(self, handle: NodeProcessHandle, ending: Ending) -> None:
         """Tell who waits for it, after whoever started it knows that it was born."""
-        task = start_task(self._on_exit(born, ending), f"exit of {born.pid} on node {self.node}")
+        task = start_task(self._on_exit(handle, ending), f"exit of {handle.pid} on node {self.node}")
         self._exits.add(task)
         task.add_done_callback(self._exits.discard)
 

@@ -89,7 +89,7 @@ class OutOfMemory:
         while self._counts[1][0] <= now - RECENT_SECONDS:
             self._counts.popleft()
 
-    def explain(self, born: object, ending: Ending) -> Ending:
+    def explain(self, process: object, ending: Ending) -> Ending:
         """Return the ending with `out_of_memory`, if the kernel has lately killed more than is known."""
         if ending.signal != signal.SIGKILL:
             return ending
@@ -97,7 +97,7 @@ class OutOfMemory:
         self._explained = {other: at for other, at in self._explained.items() if at >= since}
         counted = zip(self._count(), before, strict=True)
         kills = max((now - then for now, then in counted if now is not None and then is not None), default=0)
-        died = ending.because or born  # all ranks of a zygote die of one kill
+        died = ending.because or process  # all ranks of a zygote die of one kill
         if died not in self._explained and kills > len(self._explained):
             self._explained[died] = time.monotonic()
         return replace(ending, out_of_memory=died in self._explained)

@@ -29,7 +29,7 @@ async def end_ranks(ranks: Sequence[RankProcess], because: str, *, patient: bool
         idle = [rank for rank in _living(ranks) if rank.state == "idle"]
         busy = [rank for rank in _living(ranks) if rank.state not in ("idle", "unresponsive")]
         await asyncio.gather(_leave(idle, IDLE_SECONDS, because), _leave(busy, BUSY_SECONDS, because))
-    late = [rank for rank in _living(ranks) if rank.born is not None]  # others wait for their node
+    late = [rank for rank in _living(ranks) if rank.handle is not None]  # others wait for their node
     killed = [f"Rank {rank.rank} did not exit in time and was killed." for rank in late]
     for rank in _living(ranks):
         rank.kill(because)
@@ -55,7 +55,7 @@ async def give_up(ranks: Sequence[RankProcess], because: str) -> None:
         rank.kill(because)
     await wait_gone(ranks, DIE_SECONDS)
     for rank in _living(ranks):
-        await rank.ended(death.Ending(None, None if rank.born is None else signal.SIGKILL))
+        await rank.ended(death.Ending(None, None if rank.handle is None else signal.SIGKILL))
 
 
 def name_killed(pid: int, name: str) -> str:

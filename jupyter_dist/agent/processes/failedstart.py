@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from .rank_process import RankProcess
 
 
-def not_started(reason: str) -> JupyterDistError:
-    """Return the error for a process that could not be started."""
-    hint = "Start the group again; if that fails, too, check the limit on processes (ulimit -u) and agent.log."
-    return JupyterDistError("start_failed", f"A rank's process could not be started: {reason}.", hint)
-
-
 def died_early(rank: RankProcess) -> JupyterDistError:
     """Return the error for a rank that died before the process group was formed."""
     assert rank.exit is not None

@@ -1,10 +1,9 @@
-"""One rank as the agent sees it: its process, channel, pipes and state."""
+"""One rank as the agent sees it: its state, and the requests to it over its channel."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,15 +14,13 @@ from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import CALLBACK_ID, RankSpec
 from jupyter_dist.protocol.states import RANK_LIFE, STARTING_RANK_STATES, RankState
-from jupyter_dist.transport.frames import FrameDecoder, Header, encode_frame, unpack
+from jupyter_dist.transport.frames import Header, encode_frame, unpack
 from jupyter_dist.transport.questions import Questions
-from jupyter_dist.transport.stream import FrameStream
 
 from . import alike
 from .alike import Said
 from .death import Ending, LastWords, describe_companions, exit_model
-from .pipes import RankPipes, has_data
-from .starter import Born, RankLink
+from .starting.process import ProcessHandle
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -33,11 +30,27 @@ if TYPE_CHECKING:
 MUTE_SECONDS = 2.0
 LOST_CHANNEL = "it had lost its channel to the agent"
 MAX_ABSENCES = 20
-# The last of its output is read well within this time, unless this process was held up. Then it is read in parts.
-LAST_SECONDS = 0.3
-MAX_LAST_PARTS = 10
 
 log = logging.getLogger(__name__)
+
+
+class RankChannel(Protocol):
+    """The connection to one rank's process: to one of this machine (localchannel.py), or of a node (nodes/remote.py).
+
+    It passes on messages (`RankProcess.receive`) and output (`receive_text`) in the order in which the rank wrote them.
+    """
+
+    def listen(self, rank: RankProcess) -> None:
+        """Begin to pass on messages and output, including those that have arrived before."""
+
+    def send(self, frame: bytes) -> None:
+        """Send an encoded message; ignored when the channel is closed or the rank has ended."""
+
+    async def read_last(self) -> None:
+        """Pass on the rest of what the rank's process, which has ended, had written."""
+
+    def close(self) -> None:
+        """Close the agent's side, which the rank notices. Idempotent."""
 
 
 class RankListener(Protocol):
@@ -47,20 +60,20 @@ class RankListener(Protocol):
         """States or messages of ranks changed."""
 
     def ranks_replied(self, ranks: Sequence[RankProcess], reply: Header, seconds: Sequence[float | None]) -> None:
-        """They finished their parts of an execution alike, each in its seconds; all their output is in the journal."""
+        """Ranks finished their parts of an execution alike, each in its seconds; their output is in the journal."""
 
     def rank_sent(self, rank: RankProcess, header: Header, content: dict[str, Any], size: int) -> None:
-        """Its code sent a message (protocol/road.py), which is sound."""
+        """The code on a rank sent a message (protocol/road.py), which is valid."""
 
     def rank_traced(self, rank: RankProcess, part: bytes, is_first: bool) -> None:
-        """It sent the next part of its trace of a profiled cell."""
+        """A rank sent the next part of its trace of a profiled cell."""
 
     def rank_died(self, rank: RankProcess) -> None:
-        """Its process is gone; all its output is in the journal."""
+        """A rank's process has ended; its output is in the journal."""
 
 
 class RankProcess:
-    """Created with the group; `open` and `started` attach a process. Never reused after its death."""
+    """The state of one rank. Created with the group; `started` attaches a process. Never reused after its death."""
 
     def __init__(
         self, spec: RankSpec, journal: JournalWriter, listener: RankListener, absences: Sequence[list[float]] = ()
@@ -70,14 +83,14 @@ class RankProcess:
         self.absences = list(absences)  # from when to when it had no process, in this generation
         self.state: RankState = "starting"
         self.state_at = time.time()
-        self.born: Born | None = None
+        self.handle: ProcessHandle | None = None
         self.execution_id: str | None = None
         self.exit: models.RankExit | None = None
         self.message: str | None = None
         self.failure: str | None = None  # its own error message, if its start failed
         self.collective_seq: int | None = 0  # number of collectives begun, as of its last reply
         self.cell_memory: CellMemory | None = None  # what its last cell changed, if that is much
-        self.cell_error: str | None = None  # what ended its last cell, such as "ValueError: no data"
+        self.cell_error: str | None = None  # the error that ended its last cell, such as "ValueError: no data"
         self.kinds: dict[str, str] = {}  # what all ranks must use together, by name, as of its last reply
         self.process_group: Literal["ok", "broken", "none", "lost"] = "ok"  # ok, broken or none, as of its last reply
         self.interrupted_at: float | None = None  # monotonic time of the first interrupt of its cell
@@ -92,12 +105,7 @@ class RankProcess:
         self._killed_because: str | None = None
         self._left_because: str | None = None  # it was asked to exit
         self._mute: asyncio.TimerHandle | None = None
-        self._stream: FrameStream | None = None
-        self._link: RankLink | None = None  # in place of a stream and pipes: it is on another machine
-        self.decoder = FrameDecoder()  # of what comes from there
-        self._sock: socket.socket | None = None
-        self._pipes = RankPipes(self._on_text)
-        self._reader: asyncio.Task[None] | None = None
+        self._channel: RankChannel | None = None
         self._questions: Questions[Header] = Questions()
         self._handlers = {
             "phase": self._on_phase,
@@ -112,51 +120,32 @@ class RankProcess:
 
     # -- life ---------------------------------------------------------------------------------------
 
-    def open(self) -> tuple[int, int, int]:
-        """Create channel and pipes; return the child's ends (channel, stdout, stderr), which the caller closes."""
-        self._sock, child = socket.socketpair()
-        with child:
-            stdout, stderr = self._pipes.open()
-            return child.detach(), stdout, stderr
-
-    def use_link(self, link: RankLink) -> None:
-        """Reach the rank through its node agent."""
-        self._link = link
-
     @property
     def pid(self) -> int | None:
-        """Return the id of its process, on its own machine; None until it has one."""
-        return None if self.born is None else self.born.pid
+        """Return the id of the process, on the machine where it runs; None until there is one."""
+        return None if self.handle is None else self.handle.pid
 
     @property
     def local_pid(self) -> int | None:
-        """Return the id of its process on this machine; None if it is on another one."""
-        return self.pid if self._link is None else None
+        """Return the id of the process if it runs on this machine, else None."""
+        return self.handle.pid if self.handle is not None and self.handle.node is None else None
 
-    async def started(self, born: Born) -> None:
-        """Start listening to the process."""
-        self.born = born
-        if self._link is not None:
-            self._link.listen(self)
-            return
-        assert self._sock is not None
-        self._sock.setblocking(False)
-        self._stream = await FrameStream.from_socket(self._sock)
-        self._reader = asyncio.create_task(self._read_frames(self._stream), name=f"rank {self.rank} reader")
-        self._pipes.listen()
+    def started(self, handle: ProcessHandle, channel: RankChannel) -> None:
+        """Attach the process, and begin to receive its messages."""
+        self.handle, self._channel = handle, channel
+        channel.listen(self)
 
     @property
     def was_killed(self) -> bool:
-        """Whether we meant to kill it. One that has lost its channel may be dying of something else."""
+        """Whether the agent meant to kill the process. A rank that lost its channel may be dying of something else."""
         return self._killed_because not in (None, LOST_CHANNEL)
 
     async def ended(self, ending: Ending, out_of_memory: bool = False) -> None:
-        """Handle the end of the process: read its remaining output, then tell the listener."""
-        if self._reader is not None:
-            await self._read_last(self._reader)
+        """Handle the end of the process: read its remaining output, then notify the listener."""
+        if self._channel is not None:
+            await self._channel.read_last()
         if self.state == "dead":
             return
-        self._pipes.drain()
         self.exit = exit_model(ending, out_of_memory, self._killed_because, self.last_words.lines())
         if self._left_because is not None and ending.code == 0:
             self.exit["reason"] = f"ended ({self._left_because})"
@@ -173,30 +162,23 @@ class RankProcess:
         self.listener.rank_died(self)
 
     def release(self) -> None:
-        """Close the agent's channel and pipes; the process is not touched. Idempotent."""
-        if self._reader is not None:
-            self._reader.cancel()
+        """Close the agent's side of the channel; the process is not touched. Idempotent."""
         if self._mute is not None:
             self._mute.cancel()
-        if self._link is not None:
-            self._link.close()
-        elif self._stream is not None:
-            self._stream.abort()
-        elif self._sock is not None:
-            self._sock.close()
-        self._pipes.close()
+        if self._channel is not None:
+            self._channel.close()
 
     def leave(self, seconds: float, because: str) -> None:
-        """Ask it to exit within that time; what it wrote is flushed, and exit handlers run."""
+        """Ask the rank to exit within that time: it flushes its output and runs exit handlers."""
         self._left_because = because
         self.execution_id = None  # its cell has ended for the group; what it still writes is kept
         self.send({"t": "shutdown", "seconds": seconds})
 
     def kill(self, because: str) -> None:
-        """Kill it; its shim ends the processes it had started. `ended` reports its death with the first reason."""
-        if self.born is not None and self.state != "dead":
+        """Kill the process; its shim ends its children. `ended` reports the death with the first reason."""
+        if self.handle is not None and self.state != "dead":
             self._killed_because = self._killed_because or because
-            self.born.kill()
+            self.handle.kill()
 
     # -- asking -------------------------------------------------------------------------------------
 
@@ -205,13 +187,11 @@ class RankProcess:
         self._send(encode_frame(header, payload))
 
     def _send(self, frame: bytes) -> None:
-        if self._link is not None:
-            self._link.send(frame)
-        elif self._stream is not None and not self._stream.is_closing:
-            self._stream.send_encoded([frame])
+        if self._channel is not None:
+            self._channel.send(frame)
 
     def begin(self, execution_id: str, frame: bytes) -> None:
-        """Run its part of a cell (alike.execute, which tells the listener)."""
+        """Run the rank's part of a cell (for alike.execute, which notifies the listener)."""
         RANK_LIFE.check(self.state, "busy")
         self._send(frame)  # first: it has the cell, or nothing has changed
         self.execution_id = self._last_execution_id = execution_id
@@ -219,7 +199,7 @@ class RankProcess:
         self._enter("busy")
 
     def ended_part(self, reply: Header, kinds: dict[str, str], memory: CellMemory | None) -> None:
-        """Handle its reply, which is sound (alike.py, which tells the listener)."""
+        """Handle the rank's reply, which is valid (for alike.py, which notifies the listener)."""
         self.execution_id = None
         self._forget_interrupt()
         self.collective_seq = reply.get("collective_seq")
@@ -228,7 +208,7 @@ class RankProcess:
         self._enter("idle")
 
     def interrupt(self, *, frees: bool = False) -> None:
-        """Interrupt its cell; `frees`: it waits for what never completes (watch/freeing.py)."""
+        """Interrupt the rank's cell; `frees`: the cell waits for a call that never completes (watch/freeing.py)."""
         if self.interrupted_at is None:
             self.interrupted_at = time.monotonic()
         self.send({"t": "interrupt", "execution_id": self.execution_id, "frees": frees})
@@ -238,17 +218,17 @@ class RankProcess:
         self.send({"t": "interrupt", "execution_id": CALLBACK_ID})
 
     def write(self, text: str) -> None:
-        """Add a line of ours to the output of its last cell."""
+        """Add a line of jupyter_dist's own to the output of the rank's last cell."""
         self._keep_text("stderr", f"jupyter_dist: {text}\n".encode(), self._last_execution_id)
 
     @property
     def interrupted_seconds(self) -> float:
-        """Seconds since its cell was interrupted; 0 if it was not."""
+        """Return the seconds since the cell was interrupted; 0 if it was not."""
         return 0.0 if self.interrupted_at is None else time.monotonic() - self.interrupted_at
 
     async def request(self, kind: str, timeout_seconds: float, payload: bytes = b"", **fields: Any) -> Header:
         """Send a request, return the answer. Raises `timed_out`, `rank_dead`, or the error that the rank returned."""
-        if (self._stream is None and self._link is None) or self.state == "dead":
+        if self._channel is None or self.state == "dead":
             raise JupyterDistError("rank_dead", f"Rank {self.rank} is not running.")
         if self.unreachable is not None:
             raise JupyterDistError("node_unreachable", self.unreachable, "Wait until the link is back.")
@@ -262,7 +242,7 @@ class RankProcess:
     # -- state --------------------------------------------------------------------------------------
 
     def set_state(self, state: RankState, message: str | None = None) -> None:
-        """Enter a state and tell the listener."""
+        """Enter a state and notify the listener."""
         if self._enter(state, message):
             self.listener.ranks_changed()
 
@@ -276,7 +256,7 @@ class RankProcess:
         return True
 
     def reached(self, reason: str | None) -> None:
-        """Handle that its node cannot be reached, and why; None: it can again."""
+        """Handle that the rank's node cannot be reached, and why; None: it can be reached again."""
         self.unreachable = reason
         if self.state == "dead" or self.state in STARTING_RANK_STATES:
             return
@@ -306,7 +286,7 @@ class RankProcess:
         return model
 
     def successor(self, store_path: str) -> RankProcess:
-        """Return a new one without a process, to take the place of this one, which is dead."""
+        """Return a new rank without a process, to take the place of this dead one."""
         absences = [*self.absences, [self.state_at, time.time()]][-MAX_ABSENCES:]
         return RankProcess(
             replace(self.spec, store_path=store_path, replaces=True), self.journal, self.listener, absences
@@ -314,47 +294,21 @@ class RankProcess:
 
     # -- receiving ------------------------------------------------------------------------------------
 
-    async def _read_frames(self, stream: FrameStream) -> None:
-        try:
-            while True:
-                header, payload = await stream.recv()
-                # Output of C code from before this frame must precede it in the journal (docs/messaging.md).
-                self._pipes.drain()
-                self._handlers[header["t"]](header, payload)
-        except (EOFError, OSError):
-            pass
-        except Exception:  # the outermost level of the reading task: the group must learn that the rank failed
-            log.exception("Rank %d sent an invalid message", self.rank)
-        self.lost_channel()
+    def receive(self, header: Header, payload: bytes) -> None:
+        """Handle a message of the rank. Raises any exception if it is invalid; the channel is lost then."""
+        self._handlers[header["t"]](header, payload)
 
-    async def _read_last(self, reader: asyncio.Task[None]) -> None:
-        """Wait until what it said has been read. A grandchild may hold the channel open, so there may be no end."""
-        for _ in range(MAX_LAST_PARTS):
-            await asyncio.wait([reader], timeout=LAST_SECONDS)
-            if reader.done() or not has_data(self._sock):
-                return
+    def receive_text(self, name: str, data: bytes) -> None:
+        """Handle output on the file descriptors 1 and 2 of the process: `stdout` or `stderr`."""
+        self._keep_text(name, data, self._last_execution_id)
 
     @property
     def is_mute(self) -> bool:
-        """Whether it has lost its channel; it is killed soon."""
+        """Whether the rank has lost its channel; its process is killed soon."""
         return self._mute is not None
 
-    def hear(self, name: str, data: bytes) -> None:
-        """Take what its node agent passes on, in the order in which the rank said it."""
-        if name != "channel":
-            self._on_text(name, data)
-        elif not data:
-            self.lost_channel()
-        elif not self.is_mute:
-            try:
-                for header, payload in self.decoder.feed(data):
-                    self._handlers[header["t"]](header, payload)
-            except Exception:  # as above
-                log.exception("Rank %d sent an invalid message", self.rank)
-                self.lost_channel()
-
     def lost_channel(self) -> None:
-        """Handle that it cannot be understood any more: end it, unless it ends by itself."""
+        """Handle that no message of the rank can be read any more: kill the process, unless it ends by itself soon."""
         self._mute = asyncio.get_running_loop().call_later(MUTE_SECONDS, self.kill, LOST_CHANNEL)
 
     def _on_phase(self, header: Header, _: bytes) -> None:
@@ -394,9 +348,6 @@ class RankProcess:
             self._questions.answer(answer["id"], answer)
         else:
             self._questions.refuse(answer["id"], JupyterDistError.from_dict(answer.get("error")))
-
-    def _on_text(self, name: str, data: bytes) -> None:
-        self._keep_text(name, data, self._last_execution_id)
 
     def _keep_text(self, name: str, data: bytes, execution_id: str | None) -> None:
         self.journal.append_of(self.rank, "stream", data, execution_id=execution_id, name=name)

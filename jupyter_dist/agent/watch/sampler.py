@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
-from jupyter_dist.agent.processes.starter import Born
+from jupyter_dist.agent.processes.starting.process import ProcessHandle
 from jupyter_dist.protocol.accelerators import ACCELERATORS
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import format_ranks
@@ -44,7 +44,7 @@ class Sampler:
         self._last_look = last_look
         self._told_look: Look | None = None
         self._task: asyncio.Task[None] | None = None
-        self._cpu_seen: dict[Born, tuple[float, float]] = {}  # process -> (monotonic time, CPU seconds)
+        self._cpu_seen: dict[ProcessHandle, tuple[float, float]] = {}  # process -> (monotonic time, CPU seconds)
 
     def watch(self, seconds: float) -> None:
         """Sample at this interval from now on; 0 stops."""
@@ -62,7 +62,7 @@ class Sampler:
     async def _run(self, seconds: float) -> None:
         ticks = IDLE_TICKS
         while True:
-            ranks = [rank for rank in self._group.living() if rank.born is not None and rank.unreachable is None]
+            ranks = [rank for rank in self._group.living() if rank.handle is not None and rank.unreachable is None]
             ticks += 1
             # Idle ranks barely change, and an open page must cost next to nothing.
             if ticks >= IDLE_TICKS or any(rank.execution_id is not None for rank in ranks):
@@ -80,8 +80,8 @@ class Sampler:
         return {**sample, "seen_at": look[0], "seen": seen_of(look[1])}
 
     async def _sample(self, rank: RankProcess) -> machine.RankMemory:
-        assert rank.born is not None
-        used = self._used(rank.born, await rank.born.usage())
+        assert rank.handle is not None
+        used = self._used(rank.handle, await rank.handle.usage())
         row: dict[str, Any] = {"rank": rank.rank, **dict.fromkeys(DEVICE_FIELDS), **used}
         if ACCELERATORS[rank.spec.accelerator].has_devices:
             # A rank stuck in C code does not answer in time; the other numbers are still shown.
@@ -90,13 +90,13 @@ class Sampler:
                 row.update({name: finite(answer.get(name)) for name in DEVICE_FIELDS})
         return cast("machine.RankMemory", row)
 
-    def _used(self, born: Born, usage: tuple[int, float] | None) -> dict[str, Any]:
+    def _used(self, handle: ProcessHandle, usage: tuple[int, float] | None) -> dict[str, Any]:
         if usage is None:  # it has just ended
             return {"resident_bytes": 0, "cpu_percent": 0.0}
         resident, used = usage
         now = time.monotonic()
-        then, used_then = self._cpu_seen.get(born, (now, used))
-        self._cpu_seen[born] = (now, used)
+        then, used_then = self._cpu_seen.get(handle, (now, used))
+        self._cpu_seen[handle] = (now, used)
         percent = 100 * (used - used_then) / (now - then) if now > then else 0.0
         return {"resident_bytes": resident, "cpu_percent": round(percent, 1)}
 

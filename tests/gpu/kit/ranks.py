@@ -16,7 +16,7 @@ from typing import Any
 
 from kit.lab import Lab, error_text
 
-# What jupyter_dist sets on every rank (protocol/accelerators.py, agent/processes/environment.py).
+# What jupyter_dist sets on every rank (protocol/accelerators.py, agent/processes/starting/environment.py).
 PRODUCT = {
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
     "TORCH_NCCL_ENABLE_MONITORING": "0",

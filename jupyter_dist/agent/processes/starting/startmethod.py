@@ -9,52 +9,28 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.specs import RankSpec
 from jupyter_dist.system.limits import within
 
-from .starter import FreshProcesses, OnExit, Starter, Zygote
+from .fresh import FreshProcesses
+from .process import OnExit, ProcessHandle, ProcessStarter, RankDescriptors
+from .zygote import Zygote
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Whoever waits for a starter: how long, and what it is told."""
+class Preparing:
+    """How long a starter may prepare, and what it calls meanwhile."""
 
     seconds: float
     on_import: Callable[[], None] = lambda: None  # torch is being imported
-    on_note: Callable[[str], None] = lambda _: None  # a sentence for users
+    on_note: Callable[[str], None] = lambda _: None  # with a sentence for users
 
 
-class Starters(Protocol):
-    """Where the ranks of a group are started: here (StartMethod), or on nodes (agent/nodes/head.py)."""
+class PreloadingStarter(ProcessStarter, Protocol):
+    """A starter that has to import torch first."""
 
-    async def get(self, waiting: Waiting) -> Starter:
-        """Return what starts them now. Raises JupyterDistError `start_failed`."""
-
-    def children(self) -> set[int]:
-        """Return the processes of this machine that they reap themselves."""
-
-    async def settle(self) -> None:
-        """Wait a moment for the processes that ended ranks had started."""
-
-    async def stop(self) -> None:
-        """End the processes they started besides ranks. Idempotent."""
-
-
-class NoneHere:
-    """Of a head, whose ranks are on nodes: nothing is imported on its machine."""
-
-    async def get(self, waiting: Waiting) -> Starter:
-        """Raise JupyterDistError `start_failed`."""
-        raise JupyterDistError("start_failed", "This agent was started for ranks on other machines.")
-
-    def children(self) -> set[int]:
-        """Return none."""
-        return set()
-
-    async def settle(self) -> None:
-        """Do nothing."""
-
-    async def stop(self) -> None:
-        """Do nothing."""
+    async def prepare(self, preparing: Preparing) -> None:
+        """Wait until ranks can be started. Raises JupyterDistError `start_failed`."""
 
 
 class StartMethod:
@@ -67,17 +43,27 @@ class StartMethod:
         self._fresh: FreshProcesses | None = None  # set when forking from the zygote proved unsafe
         self._was_asked = False
 
-    async def get(self, waiting: Waiting) -> Starter:
-        """Return the starter, with a new zygote if the old one was killed.
+    @property
+    def is_lost(self) -> bool:
+        """Whether the zygote has ended, and its ranks with it. `prepare` replaces it."""
+        return self._fresh is None and self._zygote.is_lost
+
+    async def prepare(self, preparing: Preparing) -> None:
+        """Wait until ranks can be started, by a new zygote if the old one was killed.
 
         Raises:
             JupyterDistError: `start_failed`, if torch cannot be imported, or not in time.
         """
-        if self._fresh is None and self._zygote.is_lost and (self._was_asked or self._zygote.was_ready):
+        if self.is_lost and (self._was_asked or self._zygote.was_ready):
             await self._zygote.stop()
             self._zygote = Zygote(self._preload, self._on_exit)
         self._was_asked = True
-        return self._fresh or await self._choose(waiting)
+        if self._fresh is None:
+            await self._choose(preparing)
+
+    async def start(self, spec: RankSpec, fds: RankDescriptors) -> ProcessHandle:
+        """Start one rank. Raises JupyterDistError `start_failed`."""
+        return await (self._fresh or self._zygote).start(spec, fds)
 
     def children(self) -> set[int]:
         """Return the pids that the starters reap themselves."""
@@ -89,27 +75,26 @@ class StartMethod:
             await starter.settle()
 
     async def stop(self) -> None:
-        """End the processes they started besides ranks. Idempotent."""
+        """End the processes that the starters started besides ranks. Idempotent."""
         for starter in self._all():
             await starter.stop()
 
-    def _all(self) -> list[Starter]:
+    def _all(self) -> list[ProcessStarter]:
         return [self._zygote] if self._fresh is None else [self._fresh, self._zygote]
 
-    async def _choose(self, waiting: Waiting) -> Starter:
+    async def _choose(self, preparing: Preparing) -> None:
         if not self._zygote.warm.done():
-            waiting.on_import()
+            preparing.on_import()
         try:
-            warm = await within(waiting.seconds, asyncio.shield(self._zygote.warm))
+            warm = await within(preparing.seconds, asyncio.shield(self._zygote.warm))
         except asyncio.TimeoutError as err:
-            message = f"{sys.executable} did not import torch within {waiting.seconds:g} s."
+            message = f"{sys.executable} did not import torch within {preparing.seconds:g} s."
             raise JupyterDistError("start_failed", message) from err
         if warm["t"] == "failed":
             last_lines = "\n".join(str(warm["traceback"]).strip().splitlines()[-4:])
             raise JupyterDistError("start_failed", f"{sys.executable} cannot import what ranks need.", last_lines)
         if warm["safe"]:
-            return self._zygote
-        waiting.on_note(f"Ranks are started as fresh processes, which is slower: {warm['reason']}.")
+            return
+        preparing.on_note(f"Ranks are started as fresh processes, which is slower: {warm['reason']}.")
         await self._zygote.stop()
         self._fresh = FreshProcesses(self._preload, self._on_exit)
-        return self._fresh
