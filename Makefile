@@ -15,7 +15,7 @@ export PATH := $(BIN):$(PATH)
 # Where this is set, each of the hundreds of processes of a test run compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package matrix generate lint docs third-party bench gpu gpu-wheels screenshots clean setup browser slurm
+.PHONY: demo demo-nodes lab test test-python test-ray test-versions test-typescript test-browser test-browser-1 test-browser-2 test-beside test-package release-dry-run matrix generate lint docs third-party bench gpu gpu-wheels screenshots clean setup browser slurm
 
 demo: .venv/ready  ## Run examples/ddp_digits.ipynb on 2 ranks through the public API
 	$(BIN)/python examples/run_notebook.py examples/ddp_digits.ipynb --num-ranks 2
@@ -70,6 +70,11 @@ test-browser-1 test-browser-2: test-browser-%:
 
 test-package: .venv/package  ## Build wheel, sdist and npm tarball as a release does, and look into them
 	$(BIN)/python -m pytest tests/packaging
+
+# The third-party extension is built against the npm package.
+release-dry-run: .venv/package third-party  ## Build the packages into dist/, install them, and say which tag is next
+	rm -rf dist && JUPYTER_DIST_KEEP=$(CURDIR)/dist $(BIN)/python -m pytest tests/packaging
+	@ls -l dist; node -p '"The tag is v" + require("./package.json").version'
 
 .venv/package: .venv/ready pyproject.toml
 	$(INSTALL) --editable ".[test,package]"

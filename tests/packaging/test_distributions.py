@@ -6,9 +6,11 @@
 import email
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -45,7 +47,40 @@ def built(tmp_path_factory):
     # Makes the sdist, and the wheel from the sdist: with the page in it, that needs neither Node nor network.
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), ".", cwd=source)
     run("npm", "pack", "--silent", "--pack-destination", str(out), cwd=source)
+    if kept := os.environ.get("JUPYTER_DIST_KEEP"):  # `make release-dry-run`
+        shutil.copytree(out, kept, dirs_exist_ok=True)
     return out
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """The Python of a new environment with the wheel; what the package needs comes from the environment of the tests."""
+    place = tmp_path_factory.mktemp("installed")
+    run(sys.executable, "-m", "venv", str(place), cwd=place)
+    python = place / "bin" / "python"
+    (path,) = built.glob("*.whl")
+    run(str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", str(path), cwd=place)
+    (site,) = place.glob("lib/python*/site-packages")
+    # The paths alone: a .pth file of the tests' environment that names the checkout is not read.
+    (site / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+PROGRAM = """
+import jupyter_dist
+from jupyter_dist.client import Group
+group = Group.start("installed", num_ranks=2, accelerator="cpu")
+print(group.run("t = torch.ones(1); dist.all_reduce(t); print(t.item())").text, jupyter_dist.__file__)
+group.shutdown()
+"""
+
+
+def test_the_wheel_runs_in_a_new_environment(installed, tmp_path, monkeypatch):
+    for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    printed = run(str(installed), "-c", PROGRAM, cwd=tmp_path)
+    assert "2.0" in printed
+    assert str(installed.parents[1]) in printed
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +109,11 @@ def test_the_wheel_says_what_it_is(wheel):
     assert metadata["Keywords"]
     assert metadata["License-Expression"] == "BSD-3-Clause"
     assert "Typing :: Typed" in metadata.get_all("Classifier")
+    links = re.findall(r"\]\((\S+)\)", metadata.get_payload())
+    assert (
+        f"https://raw.githubusercontent.com/jupyter-dist/jupyter_dist/v{metadata['Version']}/docs/images/" in links[0]
+    )
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 def test_the_wheel_has_types_points_and_no_leftovers(wheel):
