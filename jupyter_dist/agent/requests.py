@@ -13,8 +13,7 @@ from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.watch.look import stacks_of
-from jupyter_dist.journal.ends import Span, first_and_last
-from jupyter_dist.journal.reader import execution_records, rank_page
+from jupyter_dist.journal.reader import execution_records
 from jupyter_dist.protocol import road
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, ExecutionSpec, GroupSpec
@@ -60,7 +59,6 @@ class Requests:
             "kill": self._once(self._kill),
             "shutdown": self._shutdown,
             "executions": self._executions,
-            "code": self._code,
             "empty_cache": self._empty_cache,
             "complete": self._complete,
             "inspect": self._inspect,
@@ -68,8 +66,6 @@ class Requests:
             "debug": self._debug,
             "stacks": self._stacks,
             "watch": self._watch,
-            "page": self._page,
-            "execution_records": self._execution_records,
             "lease": self._lease,
             "own": self._own,
             "ping": self._ping,
@@ -115,13 +111,10 @@ class Requests:
             if size > PAGE_BYTES:
                 return answer(executions=page, more=True)
             page.append(execution.model())
+            if execution.code is not None:  # the journal does not have it: the cell waits, or the disk was full
+                page[-1]["code"] = execution.code.decode("utf-8", "replace")
             size += len(json.dumps(page[-1]))
         return answer(executions=page, more=False)
-
-    async def _code(self, header: Header, _: bytes) -> Answer:
-        group = self._agent.need_group()
-        execution = group.dispatcher.queue.get(header["execution_id"])
-        return {}, await _code_of(group, execution)
 
     async def _start(self, header: Header, _: bytes) -> Answer:
         self._agent.begin_group(GroupSpec.from_dict(header["spec"]), header.get("environment") or {})
@@ -254,23 +247,6 @@ class Requests:
     async def _watch(self, header: Header, _: bytes) -> Answer:
         self._agent.watch(float(header["seconds"]))
         return answer()
-
-    async def _page(self, header: Header, _: bytes) -> Answer:
-        directory, before = self._agent.need_group().journal.directory, header.get("before")
-        # Reading megabytes must not block ranks; a thread may read a file that only grows.
-        page = asyncio.to_thread(rank_page, directory, header["rank"], before, header["max_bytes"])
-        records, more = await page
-        first = records[0].header["seq"] if records else None
-        return {"first": first, "more": more}, b"".join(record.frame for record in records)
-
-    async def _execution_records(self, header: Header, _: bytes) -> Answer:
-        group = self._agent.need_group()
-        execution = group.dispatcher.queue.get(header["execution_id"])
-        if execution.begin_seq is None:
-            return {"skipped_bytes": 0, "head_records": 0}, b""
-        span = Span(execution.id, execution.begin_seq, execution.end_seq)
-        ends = await asyncio.to_thread(first_and_last, group.journal.directory, span, int(header["max_bytes"]))
-        return {"skipped_bytes": ends.skipped_bytes, "head_records": ends.num_first}, ends.data
 
     async def _lease(self, header: Header, _: bytes) -> Answer:
         self._agent.lease_seconds = float(header["seconds"])

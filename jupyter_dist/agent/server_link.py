@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jupyter_dist.journal.reader import JournalCursor
+from jupyter_dist.journal.sound import is_numbered
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError, bad_request
 from jupyter_dist.system.limits import within
@@ -206,7 +207,7 @@ class ServerLink:
             if self._journal is None:
                 raise bad_request("There is no group to follow yet.")
             self._close_cursor()
-            self._cursor = JournalCursor(self._journal.directory, int(header["since"]))
+            self._cursor = JournalCursor(self._journal.directory, int(header["since"]), is_numbered)
             self._journal.overflow.follow(True)
             self._something.set()
             return {}, b""

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from jupyter_dist.protocol.specs import MAX_SEQ
 
 from .reader import execution_records, place_of, records_backward
-from .record import PREFIX_BYTES, Record
+from .record import PREFIX_BYTES, Check, Record
+from .sound import is_sound
 
 
 class Span(NamedTuple):
@@ -38,7 +39,7 @@ class _Kept(NamedTuple):
     next_offset: int
 
 
-def first_and_last(directory: Path, span: Span, max_bytes: int) -> Ends:
+def first_and_last(directory: Path, span: Span, max_bytes: int, check: Check = is_sound) -> Ends:
     """Return the records of an execution: all of them, or about as many bytes of the first as of the last ones.
 
     Those between are not read: a cell that runs for days may have written gigabytes.
@@ -46,11 +47,11 @@ def first_and_last(directory: Path, span: Span, max_bytes: int) -> Ends:
     first: list[_Kept] = []
     tail = _Tail(max_bytes // 2)
     left = max_bytes // 2
-    with closing(execution_records(directory, span.execution_id, span.begin_seq, None)) as records:
+    with closing(execution_records(directory, span.execution_id, span.begin_seq, None, check)) as records:
         for record in records:
             left -= len(record.frame)
             if left < 0:
-                _fill(tail, directory, span, first[-1].seq if first else span.begin_seq - 1)
+                _fill(tail, directory, span, first[-1].seq if first else span.begin_seq - 1, check)
                 break
             first.append(_kept(record))
     last = list(tail.records)
@@ -58,14 +59,14 @@ def first_and_last(directory: Path, span: Span, max_bytes: int) -> Ends:
     return Ends(b"".join(record.frame for record in (*first, *last)), len(first), skipped)
 
 
-def _fill(tail: _Tail, directory: Path, span: Span, after: int) -> None:
+def _fill(tail: _Tail, directory: Path, span: Span, after: int, check: Check) -> None:
     """Take the last records after a number: what it printed late, and then from its end backward."""
     before = MAX_SEQ
     if span.end_seq:
         before = span.end_seq
-        with closing(execution_records(directory, span.execution_id, span.end_seq, None)) as late:
+        with closing(execution_records(directory, span.execution_id, span.end_seq, None, check)) as late:
             tail.append(record for record in late if record.header["seq"] > after)
-    with closing(records_backward(directory, span.execution_id, after, before)) as earlier:
+    with closing(records_backward(directory, span.execution_id, after, before, check)) as earlier:
         tail.prepend(earlier)
 
 

@@ -18,8 +18,8 @@ from jupyter_dist.protocol.specs import MAX_SEQ
 from jupyter_dist.transport.frames import LENGTHS, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, encode_frame
 
 from .blocks import Block, read_blocks
-from .record import MARKER, PREFIX_BYTES, Record, junk_length, scan
-from .sound import is_wide
+from .record import MARKER, PREFIX_BYTES, Check, Record, junk_length, scan
+from .sound import is_numbered, is_sound, is_wide
 from .wide import of_rank, ranks_of
 from .writer import SEGMENT_BYTES, segment_path
 
@@ -30,20 +30,25 @@ MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 LEAST_RECORD_BYTES = 512
 # Far more than ranks have on the way when the agent gives them their next cell.
 LATE_BYTES = 64 << 20
-_IS_SEQ = re.compile(r"[0-9]{20}")
+_IS_SEGMENT = re.compile(r"[0-9]{20}\.jd")
 
 
 def segments(directory: Path) -> list[tuple[int, Path]]:
     """Return the segments on disk, oldest first, each with its first sequence number."""
-    return sorted((int(path.stem), path) for path in directory.glob("*.jd") if _IS_SEQ.fullmatch(path.stem))
+    try:
+        names = os.listdir(directory)  # not Path.glob, which takes a folder that it cannot read for an empty one
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted((int(name[:-3]), directory / name) for name in names if _IS_SEGMENT.fullmatch(name))
 
 
 class JournalCursor:
     """A position in the journal, to read on as it grows."""
 
-    def __init__(self, directory: Path, since: int = 0) -> None:
-        """Start after record `since` (0: at the beginning)."""
+    def __init__(self, directory: Path, since: int = 0, check: Check = is_sound) -> None:
+        """Start after record `since` (0: at the beginning); `check` validates the headers of records."""
         self._directory = directory
+        self._check = check
         self.since = self._floor = since
         self._segment = max((first for first, _ in segments(directory) if first <= since + 1), default=0)
         self._offset = self._offset_after(since)
@@ -97,7 +102,7 @@ class JournalCursor:
                 return []
         while True:
             data = _read_records_bytes(self._fd, self._offset)
-            records = list(scan(data, self._offset))
+            records = list(scan(data, self._offset, None, self._check))
             if records:
                 self._offset = records[-1].next_offset
                 return records
@@ -142,7 +147,9 @@ def _read_records_bytes(fd: int, offset: int) -> bytes:
     return os.pread(fd, needed, offset) if needed > len(data) == READ_BYTES else data
 
 
-def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
+def rank_page(
+    directory: Path, rank: int, before: int | None, max_bytes: int, check: Check = is_sound
+) -> tuple[list[Record], bool]:
     """Return the last records of `rank` before sequence number `before` that fit in `max_bytes`, oldest first.
 
     A short record counts as LEAST_RECORD_BYTES. Returns at least one record if there is one. The flag says whether
@@ -150,7 +157,7 @@ def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) ->
     """
     page: deque[Record] = deque()
     size = 0
-    wanted = _of_log(rank)
+    wanted = _of_log(rank, check)
     for segment in reversed([first for first, _ in segments(directory) if before is None or first < before]):
         with closing(_backward(directory, segment, wanted, MAX_SEQ if before is None else before)) as found:
             for record in found:
@@ -162,7 +169,7 @@ def rank_page(directory: Path, rank: int, before: int | None, max_bytes: int) ->
 
 
 def execution_records(
-    directory: Path, execution_id: str, first_seq: int, last_seq: int | None
+    directory: Path, execution_id: str, first_seq: int, last_seq: int | None, check: Check = is_sound
 ) -> Generator[Record, None, None]:
     """Yield the records of one execution, from its `begin` (or its `end`) up to `last_seq`.
 
@@ -172,7 +179,7 @@ def execution_records(
     leavers = _Leavers(execution_id)
     pattern = re.compile(_naming(execution_id).pattern + rb'|"kind":"(?:begin|rank_end)"')
     for data, start in _forward(directory, first_seq):
-        for record in scan(data, start, pattern):
+        for record in scan(data, start, pattern, check):
             if record.header["seq"] < first_seq:
                 continue
             if last_seq is not None and record.header["seq"] > last_seq:
@@ -184,9 +191,11 @@ def execution_records(
             return
 
 
-def records_backward(directory: Path, execution_id: str, after: int, before: int) -> Generator[Record, None, None]:
+def records_backward(
+    directory: Path, execution_id: str, after: int, before: int, check: Check = is_sound
+) -> Generator[Record, None, None]:
     """Yield the records of one execution between two numbers, newest first. Those of others are not parsed."""
-    wanted = _Wanted(_naming(execution_id), lambda _: True, lambda record: _record_of(execution_id, record))
+    wanted = _Wanted(_naming(execution_id), lambda _: True, lambda record: _record_of(execution_id, record), check)
     for segment in reversed([first for first, _ in segments(directory) if first < before]):
         with closing(_backward(directory, segment, wanted, before)) as found:
             yield from (record for record in found if record.header["seq"] > after)
@@ -245,6 +254,7 @@ class _Wanted(NamedTuple):
     pattern: re.Pattern[bytes]  # without parsing; any other spelling of a header is not the writer's
     may_be_in: Callable[[Block], bool]
     part: Callable[[Record], Record | None]  # of a record what is wanted
+    check: Check
 
 
 def _naming(execution_id: str) -> re.Pattern[bytes]:
@@ -256,13 +266,14 @@ def _record_of(execution_id: str, record: Record) -> Record | None:
     return record if record.header.get("execution_id") == execution_id else None
 
 
-def _of_log(rank: int) -> _Wanted:
+def _of_log(rank: int, check: Check) -> _Wanted:
     """Return what belongs in the log of a rank."""
     pattern = re.compile(rb'"kind":"begin"|"ranks":|"rank":(?:%d|null)[,}]' % rank)
     return _Wanted(
         pattern,
         lambda block: block.may_concern(rank),
         lambda record: _of_rank(record, rank) if _concerns(record.header, rank) else None,
+        check,
     )
 
 
@@ -301,8 +312,9 @@ def _backward(directory: Path, segment: int, wanted: _Wanted, before: int) -> Ge
             if data is None:  # the index is wrong
                 data, start = os.pread(fd, MAX_SEGMENT_BYTES, 0), 0
             # Do not stop at the first one: a number out of order is forged, and later records may be valid.
-            records = (record for record in scan(data, start, wanted.pattern) if record.header["seq"] < before)
-            found = [part for record in records if (part := wanted.part(record)) is not None]
+            sound = scan(data, start, wanted.pattern, wanted.check)
+            earlier = (record for record in sound if record.header["seq"] < before)
+            found = [part for record in earlier if (part := wanted.part(record)) is not None]
             yield from reversed(found)
             if not is_right:
                 return
@@ -328,7 +340,7 @@ def _read_block(fd: int, block: Block) -> bytes | None:
         return None
     data = os.pread(fd, block.end - block.start, block.start)
     if block.first_seq:
-        first = next(scan(data), None)
+        first = next(scan(data, 0, None, is_numbered), None)
         if first is None or first.header["seq"] != block.first_seq:
             return None
     is_right = data[: len(MARKER)] in (MARKER, b"") and os.pread(fd, len(MARKER), block.end) in (MARKER, b"")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jupyter_dist.transport.frames import (
@@ -21,6 +21,7 @@ from .sound import is_sound
 
 MARKER = b"\xf0JDR"
 _CRC = struct.Struct("!I")
+Check = Callable[[Header], bool]  # whether to accept the record with this header
 PREFIX_BYTES = len(MARKER) + _CRC.size
 
 
@@ -43,7 +44,9 @@ def record_prefix(frame: bytes) -> bytes:
     return MARKER + _CRC.pack(zlib.crc32(frame))
 
 
-def scan(data: bytes, base: int = 0, pattern: re.Pattern[bytes] | None = None) -> Iterator[Record]:
+def scan(
+    data: bytes, base: int = 0, pattern: re.Pattern[bytes] | None = None, check: Check = is_sound
+) -> Iterator[Record]:
     """Yield the complete records in `data`, which starts at offset `base` of its file.
 
     Damaged data, including forged records with a valid crc, is skipped up to the next marker with a matching crc and a
@@ -53,6 +56,7 @@ def scan(data: bytes, base: int = 0, pattern: re.Pattern[bytes] | None = None) -
         data: bytes of a segment.
         base: their offset in it.
         pattern: only records in whose encoded header it is found; parsing is most of the work.
+        check: validates headers; records that fail are skipped like damaged ones.
     """
     start = 0
     while start >= 0:
@@ -68,7 +72,7 @@ def scan(data: bytes, base: int = 0, pattern: re.Pattern[bytes] | None = None) -
             start = end
             continue
         record = _record(data[start + PREFIX_BYTES : end], header_end - start - PREFIX_BYTES, base + end)
-        if record is None:
+        if record is None or not check(record.header):
             start += 1
             continue
         yield record
@@ -111,4 +115,4 @@ def _record(frame: bytes, header_end: int, next_offset: int) -> Record | None:
         header = decode_header(frame[LENGTHS.size : header_end])
     except FrameError:
         return None
-    return Record(frame, header, next_offset) if is_sound(header) else None
+    return Record(frame, header, next_offset)

@@ -1,4 +1,9 @@
-"""Validates journal records: a rank can write to its group's folder, so every field is checked once."""
+"""Validates the headers of journal records, which ranks can forge: they have access to their group's folder.
+
+Records are validated where they cross a border of trust: when an agent makes one of what a rank sent, when a head
+receives one from a node agent, and when a server receives one from an agent or reads it from a file. An agent that
+passes its own journal on only needs the numbers of the records.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +42,17 @@ def is_wide(header: Header) -> bool:
     return header.get("ranks") is not None and header["kind"] in _OF_RANKS
 
 
+def is_numbered(header: Header) -> bool:
+    """Whether a record has a number and a kind: all that is needed to pass it on in order."""
+    return _is_count(header.get("seq"), 1) and _is_text(header.get("kind"))
+
+
 def is_sound(header: Header, world_size: int = MAX_RANKS) -> bool:
     """Whether a record's header has all required fields, with values in the range of a group of that size.
 
     Readers treat other records as damaged and skip them.
     """
-    if not (_is_count(header.get("seq"), 1) and _is_text(header.get("kind")) and header.get("at") is not None):
+    if not is_numbered(header) or header.get("at") is None:
         return False
     for name in _NEEDED.get(header["kind"], ()):
         if header.get(name) is None and not (name == "rank" and header.get("ranks") is not None):

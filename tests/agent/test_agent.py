@@ -8,15 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import chain
 
 import pytest
 from waits import PATIENCE, until
 
-from jupyter_dist.journal.wide import each_rank
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.system.processes import read_process
-from jupyter_dist.transport.frames import FrameDecoder
 
 from .harness import AgentProcess, sessions
 
@@ -116,15 +113,15 @@ def test_output_of_c_code_and_children_is_in_place(agent):
         assert agent.text(rank, execution["id"]) == "a\nb\nc\nd\ne\n"
 
 
-def test_a_page_and_an_execution_can_be_read_back(agent):
-    execution = agent.run("print('find me')")
-    header, data = agent.request("page", rank=0, before=None, max_bytes=100_000)
-    assert b"find me" in data
-    assert header["first"] is not None
-    _, data = agent.request("execution_records", execution_id=execution["id"], max_bytes=100_000)
-    said = chain.from_iterable(each_rank(*frame) for frame in FrameDecoder().feed(data))
-    found = [(header["kind"], header.get("rank")) for header, payload in said if b"find me" in payload]
-    assert sorted(found, key=str) == [("begin", None), ("stream", 0), ("stream", 1)]
+def test_a_server_that_comes_later_is_given_the_code_of_cells_that_wait(agent):
+    """That of cells that have begun is in the journal."""
+    first = agent.submit("import time; time.sleep(1000)", [0, 1])
+    second = agent.submit("print('it waits')", [0, 1])
+    agent.wait(lambda: agent.executions[first]["state"] == "running")
+    codes = {one["id"]: one.get("code") for one in agent.request("executions", after=None)[0]["executions"]}
+    assert (codes[first], codes[second]) == (None, "print('it waits')")
+    agent.request("interrupt", ranks=None)
+    agent.ended(second)
 
 
 def test_memory_samples_come_while_watched(agent):

@@ -152,7 +152,7 @@ requests = st.sampled_from(
         "empty_cache",
         "complete",
         "watch",
-        "page",
+        "executions",
         "lease",
         "x",
     ]

@@ -55,3 +55,15 @@ def test_cells_whose_agent_is_gone_have_ended_too():
     executions.update(status("new"))
     assert len(executions.all()) == MAX_KEPT
     assert executions.get("e-new")["state"] == "ok"
+
+
+def test_code_that_no_file_has_is_kept(monkeypatch):
+    """Cells that wait are not in the journal yet, and cells that were cancelled never will be."""
+    monkeypatch.setattr("jupyter_dist.server.mirror.executions.MAX_CODE_CHARS", 100)
+    executions = Executions("g")
+    executions.update(status("queued", "queued", begin_seq=None, code="x" * 60))
+    for place in range(5):
+        executions.update(status(place, begin_seq=place + 1))
+        executions.set_code(f"e-{place}", "y" * 30)
+    kept = [model["id"] for model in executions.all() if executions.has_code(model["id"])]
+    assert kept == ["e-queued", "e-4"]

@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 from jupyter_dist.agent.server_link import ServerLink, answer
-from jupyter_dist.journal.ends import Span, first_and_last
 from jupyter_dist.journal.writer import JournalWriter
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION
@@ -104,17 +103,10 @@ async def serve(failing: str, failure: str, folder: Path) -> None:
         status = {"state": "ready", "spec": SPEC, "generation": 1, "ranks": [], "started_at": 1.0}
         return {**status, "seq": journal.last_seq, "agent_pid": os.getpid(), "lease_seconds": 60.0}
 
-    def records():
-        ends = first_and_last(journal.directory, Span("e-small", 1, None), 1 << 20)
-        return {"skipped_bytes": ends.skipped_bytes, "head_records": ends.num_first}, ends.data
-
     answers = {
         "hello": lambda: answer(protocol=PROTOCOL_VERSION, group=group(), seq=journal.last_seq),
         "executions": lambda: answer(executions=[EXECUTION], more=False),
-        "execution_records": records,
-        "page": lambda: ({"first": None, "more": False}, b""),
         "comms": lambda: answer(comms=[], seq=0),
-        "code": lambda: ({}, b"code"),
         **dict.fromkeys(("ping", "watch"), answer),
     }
 

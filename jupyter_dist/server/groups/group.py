@@ -258,7 +258,7 @@ class ManagedGroup(FollowedGroup):
     async def execution(self, execution_id: str) -> models.Execution:
         """Return the execution with its code. Raises JupyterDistError `unknown_execution`, ..."""
         self.executions.get(execution_id)
-        if not self.executions.has_code(execution_id):
+        with contextlib.suppress(JupyterDistError):  # its state can be told whatever the disk does
             await self._history.fetch_code(execution_id)
         return self.executions.get(execution_id)
 
@@ -376,7 +376,7 @@ class ManagedGroup(FollowedGroup):
     def log_chunks(self, rank: int) -> Iterator[list[LogRecord]]:
         """Yield the full log of a rank, about a megabyte of the journal at a time. Reads files: call it in a thread."""
         reader = LogReader(rank, self.executions.counts, MAX_PAYLOAD_BYTES)
-        return reader.chunks(self.directory.journal_path, self.world_size)
+        return reader.chunks(self.directory.journal_path, self.world_size, self._is_sound)
 
     def check_rank(self, rank: int) -> None:
         """Raise JupyterDistError `unknown_rank` unless the rank exists."""

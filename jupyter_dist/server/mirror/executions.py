@@ -13,7 +13,7 @@ from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.states import FINAL_EXECUTION_STATES, ExecutionState
 
 MAX_KEPT = 2000
-MAX_CODE_CHARS = 32 << 20  # limit on cached code; the agent or the journal has the rest
+MAX_CODE_CHARS = 32 << 20  # limit on cached code that the journal has, too
 MAX_LINE = 200
 MAX_HEAD = 10_000  # how much of a cell is searched for its first line
 
@@ -40,7 +40,7 @@ class Executions:
         """
         execution_id = status["id"]
         model = {**_interned(status), "group": self._group_id}  # an agent of another version is taken at its word
-        if "code" in status:  # sent by an agent of protocol 1
+        if "code" in status:  # which has no `begin` record
             self.set_code(execution_id, status["code"])
         if "line" in status:
             self._lines[execution_id] = status["line"]
@@ -58,11 +58,17 @@ class Executions:
         self._num_chars += len(code) - len(self._codes.pop(execution_id, ""))
         self._codes[execution_id] = code
         self._lines.setdefault(execution_id, _first_line(code))
-        while self._num_chars > MAX_CODE_CHARS and len(self._codes) > 1:
-            self._num_chars -= len(self._codes.pop(next(iter(self._codes))))
+        for stored in [key for key in self._codes if key != execution_id and self._is_stored(key)]:
+            if self._num_chars <= MAX_CODE_CHARS:
+                break
+            self._num_chars -= len(self._codes.pop(stored))
         if len(self._codes) > 2 * MAX_KEPT:  # code of executions that no agent reported
             for unknown in [key for key in self._codes if key not in self._models][:-MAX_KEPT]:
                 self._forget(unknown)
+
+    def _is_stored(self, execution_id: str) -> bool:
+        """Whether its code need not be kept here: the journal has it, or no agent has reported such an execution."""
+        return execution_id not in self._models or self.begin_seq(execution_id) is not None
 
     def has_code(self, execution_id: str) -> bool:
         """Whether its code is cached."""

@@ -57,7 +57,7 @@ class FollowedGroup:
         self.status = GroupStatus()
         self._notify = notify
         self._link = AgentLink(directory.socket_path, server_id, self._on_message, self._on_lost)
-        self._history = History(directory, self._link, self.executions, self._is_sound)
+        self._history = History(directory.journal_path, self.executions, self._is_sound)
         self._damaged = 0  # records that were skipped
         self._views = ViewStore(self._history.execution_records)
         self._seq = 0  # of the last record that has arrived

@@ -1,35 +1,36 @@
-"""The past output of a group: records from the agent, or from the journal's files if the agent does not answer."""
+"""The past output of a group, read from the files of its journal: the agent writes them on the server's machine."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sys
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from jupyter_dist.journal.ends import Ends, Span, first_and_last
-from jupyter_dist.journal.reader import rank_page
+from jupyter_dist.journal.reader import execution_records, rank_page
+from jupyter_dist.journal.record import Check
 from jupyter_dist.journal.wide import of_rank
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.folding.viewstore import Record
 from jupyter_dist.server.script.runs import Run
 from jupyter_dist.server.script.translate import is_empty
-from jupyter_dist.server.spawner.directories import GroupDirectory
-from jupyter_dist.transport.frames import FrameDecoder, Header
+from jupyter_dist.system.limits import within
+from jupyter_dist.transport.frames import FrameDecoder
 
 from .executions import Executions
-from .link import PACKED_PROTOCOL, AgentLink
 from .logs import MAX_RING_BYTES, LogReader, LogRing
 from .pastruns import Codes, journal_runs, needed_runs, run_of
 
 MAX_VIEW_BYTES = 64 << 20  # records read for a view: far more than it shows
-FETCH_SECONDS = 30.0
-# Its agent has ended, is stopped, or no longer keeps an old execution.
-_UNANSWERED = ("agent_unreachable", "timed_out", "unknown_execution")
+READ_SECONDS = 60.0  # a disk that takes longer for one read is broken
 MAX_READS_AT_ONCE = 2  # each takes a few times MAX_VIEW_BYTES of memory
 MAX_HISTORY_CHARS = 4 << 20
+
+T = TypeVar("T")
 
 
 class Printed(NamedTuple):
@@ -41,32 +42,32 @@ class Printed(NamedTuple):
 
 
 class History:
-    """Pages of logs, records of executions, and the rings of logs that are followed."""
+    """Pages of logs, records of executions, and the rings of logs that are followed.
 
-    def __init__(
-        self, directory: GroupDirectory, link: AgentLink, executions: Executions, is_sound: Callable[[Header], bool]
-    ) -> None:
-        self._directory = directory
-        self._link = link
+    The agent writes each record to a file before it sends it, so the files are never behind what this server has.
+    Records that did not fit on a full disk are in no file: they are shown when they arrive, and only then.
+    """
+
+    def __init__(self, journal: Path, executions: Executions, check: Check) -> None:
+        self._journal = journal
         self._executions = executions
-        self._is_sound = is_sound  # other records are skipped
+        self._check = check  # records that fail are skipped
         self._rings: dict[int, LogRing] = {}
         self._filling = asyncio.Lock()
         self._reads = asyncio.Semaphore(MAX_READS_AT_ONCE)
 
     async def fetch_code(self, execution_id: str) -> None:
-        """Load the code of an execution; it stays unknown if it is no longer stored."""
-        with contextlib.suppress(JupyterDistError):
-            if self._link.answers and self._link.protocol >= PACKED_PROTOCOL:
-                _, payload = await self._link.request("code", execution_id=execution_id)
-                self._executions.set_code(execution_id, payload.decode("utf-8", "replace"))
-            else:
-                await self.execution_records(execution_id)
+        """Cache the code of an execution; it stays unknown if it is no longer stored."""
+        span = self._executions.span(execution_id)
+        if span is not None and not self._executions.has_code(execution_id):
+            code = await self._read(partial(self._begun_code, span))
+            if code is not None:
+                self._executions.set_code(execution_id, code)
 
     async def execution_records(self, execution_id: str) -> list[Record]:
         """Return all records of an execution (of a huge one: the first and last)."""
         async with self._reads:
-            found = await self._records(execution_id, MAX_VIEW_BYTES)
+            found = await self.printed(execution_id, MAX_VIEW_BYTES)
         records = [*found.first, *found.last]
         for record, payload in records[:1]:
             if record["kind"] == "begin":
@@ -75,39 +76,10 @@ class History:
 
     async def printed(self, execution_id: str, max_bytes: int) -> Printed:
         """Return the records of an execution; see Printed."""
-        return await self._records(execution_id, max_bytes)
-
-    async def _records(self, execution_id: str, max_bytes: int) -> Printed:
-        """Ask the agent for that much; without an answer, read as much of the journal."""
-        fields = {"execution_id": execution_id, "max_bytes": max_bytes}
-        if (answered := await self._ask("execution_records", **fields)) is not None:
-            answer, payload = answered
-            # An older agent does not say how many are the first.
-            ends = Ends(payload, answer.get("head_records", sys.maxsize), answer["skipped_bytes"])
-            return await asyncio.to_thread(self._printed, ends)
         span = self._executions.span(execution_id)
         if span is None:
             return Printed([], [], 0)
-        return await asyncio.to_thread(self._read, span, max_bytes)
-
-    async def _ask(self, t: str, **fields: Any) -> tuple[Header, bytes] | None:
-        """Return what the agent answers; None where the journal's files have to do. Raises JupyterDistError."""
-        if not self._link.answers:
-            return None
-        try:
-            return await self._link.request(t, timeout_seconds=FETCH_SECONDS, **fields)
-        except JupyterDistError as err:
-            if err.code not in _UNANSWERED:
-                raise
-            return None
-
-    def _printed(self, ends: Ends) -> Printed:
-        found = list(FrameDecoder().feed(ends.data))
-        first, last = found[: ends.num_first], found[ends.num_first :]
-        return Printed(self._sound(first), self._sound(last), ends.skipped_bytes)
-
-    def _read(self, span: Span, max_bytes: int) -> Printed:
-        return self._printed(first_and_last(self._directory.journal_path, span, max_bytes))
+        return await self._read(partial(self._records, span, max_bytes))
 
     async def runs(self) -> tuple[list[Run], dict[str, str]]:
         """Return all runs of cells that are known, oldest first, and the code of those that a script may need.
@@ -115,26 +87,20 @@ class History:
         Raises:
             JupyterDistError: `too_large`.
         """
-        if not self._link.answers:
-            return await asyncio.to_thread(journal_runs, self._directory.journal_path, self._is_sound)
-        begun = [model for model in self._executions.all() if model["started_at"] is not None and not model["silent"]]
-        begun.sort(key=lambda model: self._executions.begin_seq(model["id"]) or 0)
-        runs = [run_of(model) for model in begun]
+        runs, found = await self._known_runs()
         codes = Codes()
+        missing: list[Span] = []
         for run in needed_runs(runs):
-            if not self._executions.has_code(run.execution_id):
-                await self.fetch_code(run.execution_id)
-            codes.add(run.execution_id, self._executions.code(run.execution_id))
+            code = found.get(run.execution_id, self._executions.code(run.execution_id))
+            codes.add(run.execution_id, code)
+            if not code and (span := self._executions.span(run.execution_id)) is not None:
+                missing.append(span)
+        await self._read(partial(self._add_codes, missing, codes))
         return runs, codes.found
 
     async def cells(self, number: int) -> list[machine.HistoryCell]:
-        """Return the last cells that ran, oldest first, as many as asked for and as fit into MAX_HISTORY_CHARS."""
-        if self._link.answers:
-            begun = [m for m in self._executions.all() if m["started_at"] is not None and not m["silent"]]
-            begun.sort(key=lambda model: self._executions.begin_seq(model["id"]) or 0)
-            runs, codes = [run_of(model) for model in begun], dict[str, str]()
-        else:
-            runs, codes = await asyncio.to_thread(journal_runs, self._directory.journal_path, self._is_sound)
+        """Return up to `number` of the most recent cells, oldest first, limited to MAX_HISTORY_CHARS of code."""
+        runs, codes = await self._known_runs()
         found: list[machine.HistoryCell] = []
         left = MAX_HISTORY_CHARS
         for run in reversed(runs):
@@ -145,11 +111,6 @@ class History:
             if not is_empty(code):  # calls of clients have a comment as their code
                 found.append(_history_cell(run, code))
         return found[::-1]
-
-    async def _code(self, execution_id: str) -> str:
-        if self._link.answers and not self._executions.has_code(execution_id):
-            await self.fetch_code(execution_id)
-        return self._executions.code(execution_id)
 
     async def log_page(self, rank: int, before: int | None, max_bytes: int) -> models.LogPage:
         """Return the page of docs/api.md."""
@@ -167,7 +128,7 @@ class History:
         """Return the ring of a rank's newest records, which is fed from now on."""
         async with self._filling:
             if rank not in self._rings:
-                # It is fed while the page is fetched, so only older records are prepended.
+                # It is fed while the page is read, so only older records are prepended.
                 ring = self._rings[rank] = LogRing(rank, self._executions.counts)
                 try:
                     ring.prepend(*await self._page(rank, None, MAX_RING_BYTES))
@@ -184,16 +145,58 @@ class History:
         ring.feed(*of_rank(record, payload, rank))
         return True
 
-    async def _page(self, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
-        if (answered := await self._ask("page", rank=rank, before=before, max_bytes=max_bytes)) is not None:
-            answer, payload = answered
-            return self._sound(FrameDecoder().feed(payload)), bool(answer["more"])
-        journal = self._directory.journal_path
-        records, more = await asyncio.to_thread(rank_page, journal, rank, before, max_bytes)
-        return self._sound((record.header, record.payload) for record in records), more
+    # -- files ------------------------------------------------------------------------------------------------
 
-    def _sound(self, records: Iterable[Record]) -> list[Record]:
-        return [record for record in records if self._is_sound(record[0])]
+    async def _read(self, read: Callable[[], T]) -> T:
+        """Run a function that reads the journal's files in a thread.
+
+        Raises:
+            JupyterDistError: `internal`, `timed_out`: the disk fails, or does not answer.
+        """
+        try:
+            return await within(READ_SECONDS, asyncio.to_thread(read))
+        except asyncio.TimeoutError as err:
+            message = f"The group's output could not be read from its files within {READ_SECONDS:g} s."
+            raise JupyterDistError("timed_out", message, f"Look at the disk of {self._journal}.") from err
+        except OSError as err:
+            message = f"The group's output cannot be read from its files: {err.strerror or err}."
+            raise JupyterDistError("internal", message, f"Look at the disk of {self._journal}.") from err
+
+    def _records(self, span: Span, max_bytes: int) -> Printed:
+        ends: Ends = first_and_last(self._journal, span, max_bytes, self._check)
+        found = list(FrameDecoder().feed(ends.data))
+        return Printed(found[: ends.num_first], found[ends.num_first :], ends.skipped_bytes)
+
+    def _add_codes(self, spans: list[Span], codes: Codes) -> None:
+        """Add the code of executions, of those that are still stored. Raises JupyterDistError `too_large`."""
+        for span in spans:
+            codes.add(span.execution_id, self._begun_code(span) or "")
+
+    def _begun_code(self, span: Span) -> str | None:
+        """Return the code that the `begin` record of an execution has; None if that is no longer stored."""
+        seq = span.begin_seq
+        with closing(execution_records(self._journal, span.execution_id, seq, seq, self._check)) as records:
+            return next((record.payload.decode("utf-8", "replace") for record in records), None)
+
+    async def _known_runs(self) -> tuple[list[Run], dict[str, str]]:
+        """Return the runs of cells, oldest first: of the executions that the agent has reported to this server.
+
+        Of a group whose agent had ended before, they are those in the journal, with their code.
+        """
+        known = self._executions.all()
+        if not known:
+            return await self._read(partial(journal_runs, self._journal, self._check))
+        begun = [model for model in known if model["started_at"] is not None and not model["silent"]]
+        begun.sort(key=lambda model: self._executions.begin_seq(model["id"]) or 0)
+        return [run_of(model) for model in begun], {}
+
+    async def _code(self, execution_id: str) -> str:
+        await self.fetch_code(execution_id)
+        return self._executions.code(execution_id)
+
+    async def _page(self, rank: int, before: int | None, max_bytes: int) -> tuple[list[Record], bool]:
+        records, more = await self._read(partial(rank_page, self._journal, rank, before, max_bytes, self._check))
+        return [(record.header, record.payload) for record in records], more
 
 
 def _history_cell(run: Run, code: str) -> machine.HistoryCell:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.sound import is_sound
+from jupyter_dist.journal.record import Check
 from jupyter_dist.journal.wide import of_rank, ranks_of
 from jupyter_dist.protocol.models import LogRecord
 from jupyter_dist.server.folding.content import MAX_BYTES, DamagedContentError, read_content
@@ -29,12 +29,11 @@ class LogReader:
         self._max_bytes = max_bytes  # limit on an output
         self._decoders = Decoders()
 
-    def chunks(self, journal: Path, world_size: int) -> Iterator[list[LogRecord]]:
+    def chunks(self, journal: Path, world_size: int, check: Check) -> Iterator[list[LogRecord]]:
         """Yield the full log, about a megabyte of the journal at a time. Reads files: call it in a thread."""
-        with contextlib.closing(JournalCursor(journal)) as cursor:
+        with contextlib.closing(JournalCursor(journal, check=check)) as cursor:
             while records := cursor.read():
-                sound = (r for r in records if is_sound(r.header, world_size))
-                mine = (r for r in sound if self._rank in concerned_ranks(r.header, world_size))
+                mine = (r for r in records if self._rank in concerned_ranks(r.header, world_size))
                 converted = (self.convert(*of_rank(record.header, record.payload, self._rank)) for record in mine)
                 yield [record for record in converted if record is not None]
 

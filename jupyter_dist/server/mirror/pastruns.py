@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from jupyter_dist.journal.reader import JournalCursor
-from jupyter_dist.journal.record import Record
+from jupyter_dist.journal.record import Check, Record
 from jupyter_dist.protocol import models
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.ranks import expand_ranks, format_ranks
 from jupyter_dist.server.script.runs import Run, latest
-from jupyter_dist.transport.frames import Header
 
 MAX_CODE_CHARS = 64 << 20  # more than a script may have
 
@@ -53,14 +53,13 @@ def needed_runs(runs: Iterable[Run]) -> list[Run]:
     return [of_cell[-1] for of_cell in latest(runs, {}).values()]
 
 
-def journal_runs(journal: Path, is_sound: Callable[[Header], bool]) -> tuple[list[Run], dict[str, str]]:
+def journal_runs(journal: Path, check: Check) -> tuple[list[Run], dict[str, str]]:
     """Read the runs from the journal's files, about a megabyte at a time. Reads files: call it in a thread."""
     reader = _RunReader()
-    with closing(JournalCursor(journal)) as cursor:
+    with closing(JournalCursor(journal, check=check)) as cursor:
         while records := cursor.read():
             for record in records:
-                if is_sound(record.header):
-                    reader.feed(record)
+                reader.feed(record)
     return list(reader.runs.values()), reader.codes.found
 
 
@@ -89,7 +88,7 @@ class _RunReader:
             code = record.payload.decode("utf-8", "replace")
             self.codes.add(run.execution_id, code, lambda: needed_runs(self.runs.values()))
 
-    def _extend(self, header: Header) -> None:
+    def _extend(self, header: dict[str, Any]) -> None:
         """Add the ranks on which a running cell was run, too."""
         if (run := self.runs.get(header["execution_id"])) is not None:
             ranks = sorted({*expand_ranks(run.ranks), *expand_ranks(header["ranks"])})
