@@ -8,7 +8,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +37,7 @@ from jupyter_dist.transport.tasks import start_task
 
 from .groupjson import write_group_json
 from .owners import Owners
-from .requests import Requests
-from .server_link import AT_ANY_TIME, After, ServerLink
+from .server_link import AT_ANY_TIME, After, RequestHandler, ServerLink
 
 if TYPE_CHECKING:
     from jupyter_dist.agent.nodes.head import Nodes
@@ -60,7 +59,7 @@ MAX_OVERTAKEN_BYTES = 16 << 20  # of the cell's own: of much more the server rea
 class Agent:
     """Owns one group directory, from the first connection to the last process."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, make_handlers: Callable[[Agent], dict[str, RequestHandler]]) -> None:
         self.group: Group | None = None
         self.lease_seconds = UNCLAIMED_LEASE_SECONDS
         self._directory = directory
@@ -76,9 +75,8 @@ class Agent:
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._progress: dict[str, Execution] = {}  # executions on many ranks, of which some have ended their part
-        # Of samples for a server that is gone, none would be read.
-        handlers, stop_watching = Requests(self).handlers(), lambda: self.watch(0)
-        self._link = ServerLink(directory / "agent.sock", handlers, stop_watching)
+        # Samples are not read while no server is connected.
+        self._link = ServerLink(directory / "agent.sock", make_handlers(self), on_left=lambda: self.watch(0))
 
     async def run(self) -> None:
         """Serve until asked to stop, or until the lease expires."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, GroupSpec
+from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
     from jupyter_dist.protocol import models
@@ -23,7 +24,7 @@ def write_group_json(
         shown["env"] = sorted(shown["env"])  # names only: values may be secrets
     content = {
         "protocol": PROTOCOL_VERSION,
-        "version": _version(),
+        "version": __version__,
         "group_id": shown["group_id"] if shown else None,
         "name": shown["name"] if shown else None,
         "agent_pid": os.getpid(),
@@ -35,12 +36,3 @@ def write_group_json(
     temporary = directory / "group.json.new"
     temporary.write_text(json.dumps(content, indent=1))
     temporary.replace(directory / "group.json")
-
-
-def _version() -> str | None:
-    """Return the version of the code in this process; the server's may differ."""
-    try:
-        from jupyter_dist._version import __version__  # noqa: PLC0415
-    except ImportError:  # not installed: run from a source tree
-        return None
-    return str(__version__)

@@ -12,6 +12,7 @@ from jupyter_dist.system.processes import adopt_orphans
 from jupyter_dist.system.sparing import log_sparingly
 
 from .agent import Agent
+from .requests import handlers_of
 
 
 def main(argument: str) -> int:
@@ -26,7 +27,7 @@ def main(argument: str) -> int:
 
 
 async def _serve(directory: Path) -> None:
-    agent = Agent(directory)
+    agent = Agent(directory, handlers_of)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(signum, agent.stop)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jupyter_dist.agent.group.dispatch import dead_error
 from jupyter_dist.agent.group.execution import Execution
@@ -21,10 +21,8 @@ from jupyter_dist.protocol.states import STARTING_RANK_STATES
 from jupyter_dist.system.limits import within
 from jupyter_dist.transport.frames import Header
 
+from .agent import Agent
 from .server_link import Answer, RequestHandler, answer
-
-if TYPE_CHECKING:
-    from .agent import Agent
 
 EMPTY_CACHE_SECONDS = 10.0
 KILL_SECONDS = 5.0
@@ -33,6 +31,11 @@ VARIABLES_SECONDS = 5.0
 DEBUG_SECONDS = 12.0  # it imports debugpy, or waits for events
 PAGE_BYTES = 4 << 20
 MAX_KEYS = 1000
+
+
+def handlers_of(agent: Agent) -> dict[str, RequestHandler]:
+    """Return the handlers of the requests to an agent, by request name."""
+    return Requests(agent).handlers()
 
 
 class Requests:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jupyter_core.application import JupyterApp
 
-from jupyter_dist import __version__
+from jupyter_dist.version import __version__
 
 PACKAGE = "jupyter_dist.cli.commands"
 COMMANDS = {

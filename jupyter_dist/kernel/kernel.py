@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from jupyter_dist._version import __version__
 from jupyter_dist.protocol import models
 from jupyter_dist.system.limits import within
+from jupyter_dist.version import __version__
 
 from .cells import CellRun, complain
 from .knowing import Knowing

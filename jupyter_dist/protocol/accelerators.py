@@ -10,10 +10,6 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from . import models
 
 
 @dataclass(frozen=True)
@@ -265,15 +261,6 @@ def built_for(versions: Mapping[str, str | None]) -> dict[str, str]:
         versions: the versions in its torch/version.py, by `built_as`.
     """
     return {row.name: version for row in WITH_DEVICES if (version := versions.get(row.built_as or ""))}
-
-
-def shown(built: Mapping[str, str]) -> list[models.Accelerator]:
-    """Return the `accelerators` of an environment (docs/api.md): those that its torch was built for."""
-    return [
-        {"name": row.name, "label": row.label, "version": built[row.name], "backends": list(row.backends)}
-        for row in WITH_DEVICES
-        if row.name in built
-    ]
 
 
 def labels(rows: Iterable[Accelerator] = WITH_DEVICES) -> str:

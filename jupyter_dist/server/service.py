@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jupyter_dist import __version__
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.devices.reader import DeviceReader
 from jupyter_dist.server.environments.environments import Environments, KernelSpecs
@@ -21,6 +20,7 @@ from jupyter_dist.server.groups.resolve import GroupDefaults
 from jupyter_dist.server.spawner.directories import groups_directory
 from jupyter_dist.server.spawner.spawner import Spawner
 from jupyter_dist.server.spawner.spawner import find as find_spawner
+from jupyter_dist.version import __version__
 
 if TYPE_CHECKING:
     from jupyter_dist.server.launchers.registry import Launchers

@@ -11,6 +11,7 @@ from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starters import LocalStarter
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
+from jupyter_dist.agent.requests import handlers_of
 from jupyter_dist.protocol.specs import GroupSpec
 
 SURVIVOR_DIED = Ending(None, signal.SIGTERM)
@@ -35,7 +36,7 @@ async def test_a_survivor_that_dies_when_a_replacement_is_ready_costs_no_healthy
         killed.append(process)
 
     monkeypatch.setattr(ProcessHandle, "kill", kill)
-    agent = Agent(tmp_path)
+    agent = Agent(tmp_path, handlers_of)
     group = agent.group = Group(
         GroupSpec("g-1", "g", 2, "cpu", "gloo", str(tmp_path)),
         tmp_path,

@@ -13,6 +13,7 @@ from jupyter_dist.agent.agent import MANY_RANKS, MAX_OVERTAKEN_BYTES, OVERTAKE_S
 from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
 from jupyter_dist.agent.processes.alike import Said, hear
+from jupyter_dist.agent.requests import handlers_of
 from jupyter_dist.journal.reader import JournalCursor
 from jupyter_dist.protocol.specs import ExecutionSpec, GroupSpec
 
@@ -44,7 +45,7 @@ def _ends(record, execution_id):
 
 def agent_of(folder, world_size):
     """An agent whose ranks are idle, and have no processes."""
-    agent = Agent(folder)
+    agent = Agent(folder, handlers_of)
     spec = GroupSpec("g-1", "g", world_size, "cpu", "gloo", str(folder))
     agent.group = Group(spec, folder, lambda: None, agent._group_changed, agent._execution_changed)
     agent.group.prepare()

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from jupyter_dist import __version__
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.protocol.specs import PROTOCOL_VERSION, Spec
+from jupyter_dist.version import __version__
 
 NAME = "join.json"
 _SIOCGIFCONF = 0x8912  # all addresses; SIOCGIFADDR gives the first of an interface only

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
-from jupyter_dist.client import Group
-from jupyter_dist.magics.session import App
+from jupyter_dist.client import Group, Result
+from jupyter_dist.magics.session import App, Session
 from jupyter_dist.protocol.ranks import format_ranks
 
-if TYPE_CHECKING:
-    from .dipmagics import DipMagics
+
+class DipCommands(Protocol):
+    """The commands of Ddip's magics that Dipper calls."""
+
+    session: Session
+
+    def info(self) -> str:
+        """Return the text of `%makedip -i`."""
+
+    def seen(self, ranks: Iterable[str]) -> Callable[[Result], None]:
+        """Return a function that shows the output of these ranks."""
+
+    def begin(self, fields: dict[str, Any], app: App | None) -> None:
+        """Start a group with these fields of StartRequest, and an app on it."""
+
+    def end(self) -> None:
+        """End the group."""
+
+    def use_app(self, app: App, ranks: str = "all") -> None:
+        """Set up an app on ranks."""
+
+    def on_app(self, call: str, ranks: str = "all") -> None:
+        """Call a method of the app on ranks."""
 
 
 class Dipper:
@@ -19,7 +40,7 @@ class Dipper:
     Ddip's methods name ranks by their GPUs; on CPU these are the numbers of the ranks.
     """
 
-    def __init__(self, magics: DipMagics) -> None:
+    def __init__(self, magics: DipCommands) -> None:
         self._magics = magics
 
     @property

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from jupyter_dist.protocol import accelerators, models
+from jupyter_dist.protocol import models
+from jupyter_dist.protocol.accelerators import WITH_DEVICES, built_for
 from jupyter_dist.protocol.errors import JupyterDistError
 from jupyter_dist.server.spawner.local import agent_environment
 from jupyter_dist.system.limits import within
@@ -52,7 +53,16 @@ class Environment:
         """Return it as the API shows it."""
         shown = ("name", "display_name", "python", "source", "python_version", "torch_version")
         fields = {name: getattr(self, name) for name in (*shown, "ipython_version", "problem")}
-        return cast("models.Environment", {**fields, "accelerators": accelerators.shown(self.accelerators)})
+        return cast("models.Environment", {**fields, "accelerators": _accelerators(self.accelerators)})
+
+
+def _accelerators(built: Mapping[str, str]) -> list[models.Accelerator]:
+    """Return an environment's `accelerators` (docs/api.md), of the versions that its torch was built for."""
+    return [
+        {"name": row.name, "label": row.label, "version": built[row.name], "backends": list(row.backends)}
+        for row in WITH_DEVICES
+        if row.name in built
+    ]
 
 
 @dataclass(frozen=True)
@@ -144,7 +154,7 @@ class Environments:
                 known = self._probed[candidate.python] = _Probed(stamp, found, time.monotonic())
         fields = ("python_version", "torch_version", "ipython_version")
         versions: dict[str, Any] = {name: known.found.get(name) for name in fields}
-        built = accelerators.built_for(known.found.get("built_for") or {})
+        built = built_for(known.found.get("built_for") or {})
         return replace(candidate, **versions, accelerators=built, problem=problem(candidate.python, known.found))
 
 
@@ -183,7 +193,7 @@ async def _run_probe(candidate: Environment) -> dict[str, Any]:
             candidate.python,
             "-c",
             _PROBE_SCRIPT,
-            *(row.built_as for row in accelerators.WITH_DEVICES if row.built_as),
+            *(row.built_as for row in WITH_DEVICES if row.built_as),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -10,14 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, ClassVar, Protocol, cast
 
 from jupyter_dist.protocol.errors import JupyterDistError
 
 from .nodefiles import AgentExited, AgentStarted, NodeFiles
-
-if TYPE_CHECKING:
-    from .launcher import Launcher
 
 STATE_FILE = "launcher.json"
 
@@ -85,10 +82,16 @@ class Wanted:
     files: tuple[Path, ...] = ()  # arguments of the command that are files: copied where nodes can read them
 
 
+class NamedLauncher(Protocol):
+    """A launcher as its allocations know it: the next server finds it by this name."""
+
+    name: ClassVar[str]
+
+
 class Allocation(ABC):
     """What a launcher has asked its engine for, for one group, and what happened to it since."""
 
-    def __init__(self, launcher: Launcher, directory: Path, files: NodeFiles, num_nodes: int) -> None:
+    def __init__(self, launcher: NamedLauncher, directory: Path, files: NodeFiles, num_nodes: int) -> None:
         self.launcher = launcher
         self.directory = directory
         self.num_nodes = num_nodes

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from jupyter_dist.server.launchers.allocation import Allocated, Allocation, Ended, Ending, Queued
+from jupyter_dist.server.launchers.allocation import Allocated, Allocation, Ended, Ending, NamedLauncher, Queued
 from jupyter_dist.server.launchers.nodefiles import NodeFiles
 from jupyter_dist.server.launchers.tools import Detached
 
 from . import words
 from .queue import Job
-
-if TYPE_CHECKING:
-    from .launcher import SlurmLauncher
 
 MISSES = 3  # how often squeue must leave a job out before it is taken to be over
 ETA_CHANGE_SECONDS = 60.0  # the estimate moves with each look
@@ -22,12 +19,19 @@ SHORTENED_SECONDS = 30.0
 MAX_LOG_BYTES = 1000
 
 
+class JobCanceller(NamedLauncher, Protocol):
+    """A launcher that can cancel a job."""
+
+    async def cancel(self, job: SlurmJob, grace_seconds: float) -> None:
+        """Have Slurm end the job."""
+
+
 class SlurmJob(Allocation):
     """A job, or a step (`srun` is then the process that runs it) in the job of the server."""
 
-    launcher: SlurmLauncher
+    launcher: JobCanceller
 
-    def __init__(self, launcher: SlurmLauncher, directory: Path, files: NodeFiles, num_nodes: int, name: str) -> None:
+    def __init__(self, launcher: JobCanceller, directory: Path, files: NodeFiles, num_nodes: int, name: str) -> None:
         super().__init__(launcher, directory, files, num_nodes)
         self.name = name
         self.job_id: str | None = None

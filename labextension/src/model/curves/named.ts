@@ -2,7 +2,7 @@
  * Finds the numbers of a line that have a name, as in "step 23 loss 0.087". Pure.
  * The Python counterpart is jupyter_dist/numbers/curves.py; both run tests/vectors/curves.json.
  */
-import { isDecimal, IToken, tokenize } from '../numbers/numbertokens';
+import { isDecimal, IToken, tokenize } from '../numbers/tokens';
 
 /** One number of a line. */
 export interface INamed {

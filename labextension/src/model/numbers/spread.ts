@@ -1,5 +1,5 @@
 /** Sums up the numbers that ranks wrote at one place of a line. Pure. */
-import { isDecimal, IToken } from './numbertokens';
+import { isDecimal, IToken } from './tokens';
 
 export interface IValue {
   rank: number;

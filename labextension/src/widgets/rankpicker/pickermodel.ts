@@ -13,7 +13,7 @@ import {
   setCellTarget,
   setNotebookTarget,
   Target
-} from '../../model/targets/target';
+} from '../../model/notebooks/target';
 import type { IGroup } from '../../services/protocol';
 import type { IDistGroups, IDistStarter } from '../../tokens';
 
