@@ -23,11 +23,12 @@ from jupyter_dist.cli.command import Command
 from jupyter_dist.cli.commands.mcp import Mcp
 from jupyter_dist.cli.main import COMMANDS, MODULES, PACKAGE
 from jupyter_dist.magics.extension import OURS
-from jupyter_dist.protocol import machine, models
+from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.server.extension import DistApp
 from jupyter_dist.server.http.base import STATUS_OF_CODE
 from jupyter_dist.server.http.openapi import build_openapi
 from jupyter_dist.server.http.routes import PREFIX, ROUTES
+from jupyter_dist.server.http.schemas import object_schema
 
 ROOT = Path(__file__).parents[2]
 Lines = Iterator[str]
@@ -66,7 +67,7 @@ class CodesAsIds(SphinxTransform):
 def link_model(app: Sphinx, _env: Any, node: Any, text: Any) -> Any:
     """Types of the API in signatures: to the object on the HTTP page; those that travel in no answer have no entry."""
     module, _, name = node.get("reftarget", "").rpartition(".")
-    source = {own.__name__: own for own in (models, machine)}.get(module)
+    source = {own.__name__: own for own in (models, machine, requests)}.get(module)
     if source is None or not hasattr(source, name):
         return None
     if name not in openapi()["components"]["schemas"]:
@@ -228,6 +229,16 @@ def _fields(schema: dict[str, Any]) -> Lines:
     )
 
 
+def start_options() -> Lines:
+    """The keyword arguments of `start` in Python."""
+    yield from _fields(object_schema(requests.StartOptions, closed=True))
+
+
+def run_options() -> Lines:
+    """The keyword arguments of `run` and `submit` in Python."""
+    yield from _fields(object_schema(requests.RunOptions, closed=True))
+
+
 def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
     return openapi()["components"]["schemas"][name] if name else schema
@@ -292,5 +303,17 @@ def statuses() -> Lines:
 
 GENERATORS: dict[str, Callable[[], Lines]] = {
     each.__name__: each
-    for each in (traits, settings, commands, magics, operations, schemas, tokens, lab_commands, statuses)
+    for each in (
+        traits,
+        settings,
+        commands,
+        magics,
+        operations,
+        schemas,
+        start_options,
+        run_options,
+        tokens,
+        lab_commands,
+        statuses,
+    )
 }

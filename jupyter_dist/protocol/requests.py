@@ -115,10 +115,9 @@ class OwnerRequest(TypedDict):
     grace_seconds: Annotated[float, Field("How long the group outlives the last such process.", schema=_GRACE)]
 
 
-class StartRequest(TypedDict, total=False):
-    """The body of POST /groups; all fields are optional."""
+class StartOptions(TypedDict, total=False):
+    """How a group is started: the keyword arguments of `start` in Python."""
 
-    name: Annotated[str, Field("A name for the group, unique among running groups.", maxLength=200)]
     environment: Annotated[str, Field("The name of one of the environments that are listed.", maxLength=300)]
     python: Annotated[str, Field("The absolute path of an interpreter, instead of an environment.", maxLength=MAX_PATH)]
     accelerator: Annotated[str, _one_of(ACCELERATOR_CHOICES)]
@@ -156,6 +155,12 @@ class StartRequest(TypedDict, total=False):
         dict[str, str],
         Field("Extra environment variables: an object of strings.", schema=_VARIABLES),
     ]
+
+
+class StartRequest(StartOptions, total=False):
+    """The body of POST /groups; all fields are optional."""
+
+    name: Annotated[str, Field("A name for the group, unique among running groups.", maxLength=200)]
     environ: Annotated[
         str,
         Field(
@@ -203,11 +208,9 @@ class RankCall(TypedDict):
     module: NotRequired[Annotated[str, Field("For `script`: a module to run instead of a path.", maxLength=MAX_PATH)]]
 
 
-class RunRequest(TypedDict):
-    """The body of POST .../executions."""
+class RunOptions(TypedDict):
+    """How a cell is run: the keyword arguments of `run` and `submit` in Python."""
 
-    code: Annotated[str, Field("The code to run: a string of at most 16 MiB.", maxLength=MAX_CODE_BYTES)]
-    ranks: NotRequired[Expression]
     cell_id: NotRequired[Annotated[str | None, Field("The notebook cell's id.", maxLength=200)]]
     notebook: NotRequired[Annotated[str | None, Field("The notebook's path.", maxLength=MAX_PATH)]]
     stop_on_error: NotRequired[
@@ -246,6 +249,13 @@ class RunRequest(TypedDict):
             bool, Field("Whether ranks collect garbage and empty the device cache if the cell changed their memory.")
         ]
     ]
+
+
+class RunRequest(RunOptions):
+    """The body of POST .../executions."""
+
+    code: Annotated[str, Field("The code to run: a string of at most 16 MiB.", maxLength=MAX_CODE_BYTES)]
+    ranks: NotRequired[Expression]
 
 
 class CommRequest(TypedDict):

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_runtime_dir
 
@@ -28,10 +28,15 @@ from jupyter_dist.client.servers import (
 )
 from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.requests import StartOptions
 from jupyter_dist.protocol.states import GONE_GROUP_STATES
 from jupyter_dist.system.places import may_have_groups
 
+from .arguments import check_names
 from .group import AsyncGroup
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 FIND_SECONDS = 60.0
 NO_SERVER = Server("http://127.0.0.1:0/")  # none was found yet
@@ -136,13 +141,23 @@ class AsyncClient:
         return [AsyncGroup(self, model) for model in answer["groups"]]
 
     async def start(
-        self, name: str | None = None, *, wait: bool = True, grace_seconds: float | None = None, **fields: Any
+        self,
+        name: str | None = None,
+        *,
+        wait: bool = True,
+        grace_seconds: float | None = None,
+        **options: Unpack[StartOptions],
     ) -> AsyncGroup:
-        """Start a group with the fields of StartRequest (docs/reference/http.md); returns when its ranks are ready.
+        """Start a group; returns when its ranks are ready.
 
-        With `grace_seconds`, the group ends that many seconds after this process, however this process ends.
+        Args:
+            name: A name for the group, unique among running groups; by default it is given one.
+            wait: Whether to wait until the ranks are ready.
+            grace_seconds: End the group that many seconds after this process, however this process ends.
+            options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
         """
-        body = {key: value for key, value in {"name": name, **fields}.items() if value is not None}
+        check_names(options, StartOptions, "name", "wait", "grace_seconds")
+        body = {key: value for key, value in {"name": name, **options}.items() if value is not None}
         if self.is_private:  # it was started by any program, in any folder
             body = {**body, **_own_defaults(body)}
         if grace_seconds is not None and self.server.is_local:

@@ -8,9 +8,10 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from jupyter_dist.objects import files
 from jupyter_dist.objects.segments import Segment, Segments, filled, parent_folders
@@ -21,29 +22,21 @@ from jupyter_dist.protocol.specs import CALL_PROTOCOL
 
 MEGABYTE = 1e6
 
+RunCall = Callable[[requests.RankCall, str, str, "float | None"], Awaitable[None]]  # call, note, ranks, time limit
 
-class Exchanger(Protocol):
-    """A group, as far as an exchange of objects needs it."""
+
+@dataclass(frozen=True)
+class Exchanger:
+    """A group, as an exchange of objects uses it."""
 
     model: models.Group
-    trust_nodes: bool
+    segments: Segments  # shared memory that is kept for later exchanges
+    is_trusted: bool  # whether values of the ranks may run code in this process
+    run_call: RunCall  # lets ranks carry out a call; the group's log shows the note
 
-    @property
-    def world_size(self) -> int:
-        """Return the number of ranks."""
-
-    @property
-    def num_nodes(self) -> int:
-        """Return the number of machines that the ranks are on."""
-
-    @property
-    def segments(self) -> Segments:
-        """Return the shared memory that is kept for later exchanges."""
-
-    async def run_call(
-        self, call: requests.RankCall, note: str, ranks: str, timeout_seconds: float | None = None
-    ) -> None:
-        """Let ranks carry out a call; the group's log shows the note."""
+    def chosen(self, ranks: str) -> tuple[int, ...]:
+        """Return the ranks of a rank expression."""
+        return parse_ranks(ranks, self.model["world_size"], len(self.model.get("nodes") or ()) or 1)
 
 
 async def push(group: Exchanger, values: Mapping[str, Any], ranks: str) -> None:
@@ -55,7 +48,7 @@ async def push(group: Exchanger, values: Mapping[str, Any], ranks: str) -> None:
 async def scatter(group: Exchanger, name: str, parts: Sequence[Any], ranks: str) -> None:
     """Set a variable to a different part on each rank."""
     _check_names([name])
-    chosen = parse_ranks(ranks, group.world_size, group.num_nodes)
+    chosen = group.chosen(ranks)
     _check_parts(name, parts, len(chosen))
     await _hand_out(group, {rank: {name: part} for rank, part in zip(chosen, parts, strict=True)}, ranks)
 
@@ -66,11 +59,10 @@ async def gather(
     """Return the values of expressions, by rank. Raises TimedOutError; ranks do not evaluate them after that."""
     for name in names:
         _check_expression(name)
-    chosen = parse_ranks(ranks, group.world_size, group.num_nodes)
+    chosen = group.chosen(ranks)
     with exchange_folders() as folders:
         segments = await _collect(group, names, chosen, folders, timeout_seconds)
-        is_trusted = trusts_ranks(group)
-        found = {rank: await asyncio.to_thread(_read, segment, is_trusted) for rank, segment in segments.items()}
+        found = {rank: await asyncio.to_thread(_read, segment, group.is_trusted) for rank, segment in segments.items()}
     _give_back(group, segments.values())
     return found
 
@@ -78,8 +70,8 @@ async def gather(
 async def broadcast(group: Exchanger, name: str, src: int, ranks: str) -> None:
     """Set a variable to its value on one of the ranks; this process never opens it."""
     _check_names([name])
-    source = parse_ranks(str(src), group.world_size, group.num_nodes)[0]
-    others = [rank for rank in parse_ranks(ranks, group.world_size, group.num_nodes) if rank != source]
+    source = group.chosen(str(src))[0]
+    others = [rank for rank in group.chosen(ranks) if rank != source]
     if not others:
         return
     with exchange_folders() as folders:
@@ -87,7 +79,7 @@ async def broadcast(group: Exchanger, name: str, src: int, ranks: str) -> None:
         place = folders[0] / "broadcast"
         place.symlink_to(segments[source].path)
         note = f"# broadcast of {name} from rank {source}"
-        await group.run_call({"do": "set", "files": {"all": str(place)}}, note, format_ranks(others))
+        await group.run_call({"do": "set", "files": {"all": str(place)}}, note, format_ranks(others), None)
     _give_back(group, segments.values())
 
 
@@ -109,7 +101,7 @@ async def _hand_out(group: Exchanger, values: Mapping[int | None, Mapping[str, A
             places["all" if rank is None else str(rank)] = str(place)
         names = ", ".join(dict.fromkeys(name for given in values.values() for name in given))
         note = f"# {'push' if None in values else 'scatter'} of {names}: {_size(num_bytes)}"
-        await group.run_call({"do": "set", "files": places}, note, ranks)
+        await group.run_call({"do": "set", "files": places}, note, ranks, None)
     _give_back(group, segments)
 
 
@@ -138,11 +130,6 @@ async def _collect(
             found[rank] = Segment(os.open(place_of(folders, rank), os.O_RDWR | os.O_CLOEXEC))
     _give_back(group, offered.values())
     return found
-
-
-def trusts_ranks(group: Exchanger) -> bool:
-    """Whether values of its ranks may run code here: on this machine they run as this user anyway."""
-    return group.trust_nodes or not group.model.get("nodes")
 
 
 def _read(segment: Segment, is_trusted: bool) -> dict[str, Any]:

@@ -16,18 +16,21 @@ from jupyter_dist.client.results.drift import CatchUpError, CaughtUp, Drift, Ste
 from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import Samples, joined
 from jupyter_dist.client.servers import own_process
-from jupyter_dist.objects.segments import Segments
 from jupyter_dist.protocol import machine, models, requests
 from jupyter_dist.protocol.errors import JupyterDistError, TimedOutError
 from jupyter_dist.protocol.ranks import parse_ranks
+from jupyter_dist.protocol.requests import RunOptions
 from jupyter_dist.protocol.states import GONE_GROUP_STATES, UNREACHABLE_GROUP_STATES
 from jupyter_dist.system.limits import within
 
 from . import exchange
+from .arguments import check_names
 from .execution import AsyncExecution
 from .launching import Call
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .client import AsyncClient
 
 POLL_SECONDS = 30
@@ -64,14 +67,14 @@ class AsyncGroup:
         return int(self.model["world_size"])
 
     @property
+    def trusts_ranks(self) -> bool:
+        """Whether values of the ranks may run code here: always on this machine, where ranks run as this user."""
+        return self.trust_nodes or not self.model.get("nodes")
+
+    @property
     def num_nodes(self) -> int:
         """Return the number of machines that its ranks are on."""
         return len(self.model.get("nodes") or ()) or 1
-
-    @property
-    def segments(self) -> Segments:
-        """Return the shared memory that is kept for later exchanges of objects."""
-        return self.client.segments
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} '{self.name}': {self.world_size} ranks, {self.model['state']}>"
@@ -101,34 +104,37 @@ class AsyncGroup:
             raise JupyterDistError.from_dict(self.model["error"] or {"code": "group_not_ready", "message": message})
         return self
 
-    async def submit(self, code: str, ranks: str = "all", **fields: Any) -> AsyncExecution:
-        """Queue a cell, with optional fields of RunRequest (docs/reference/http.md)."""
-        cell, key = {"code": code, "ranks": ranks, **fields}, new_key()
+    async def submit(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> AsyncExecution:
+        """Queue a cell, with the options of RunOptions (docs/reference/python.md)."""
+        check_names(options, RunOptions, "code", "ranks")
+        cell, key = {"code": code, "ranks": ranks, **options}, new_key()
         if (feed := await self.client.channel.submit(self.id, key, cell)) is not None:
             return AsyncExecution(self, feed.execution, feed)
         answer = await self.client.api.ask_once("groups", self.id, "executions", body=cell, key=key)
         return AsyncExecution(self, answer)
 
-    async def run(self, code: str, ranks: str = "all", **fields: Any) -> Result:
+    async def run(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> Result:
         """Run a cell and wait until it ends, without a time limit."""
-        return await (await self.submit(code, ranks, **fields)).result()
+        return await (await self.submit(code, ranks, **options)).result()
 
-    async def stream(self, code: str, ranks: str = "all", **fields: Any) -> AsyncIterator[Result]:
+    async def stream(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> AsyncIterator[Result]:
         """Run a cell; yield the result so far, repeatedly; the last one is `done`."""
-        execution = await self.submit(code, ranks, **fields)
+        execution = await self.submit(code, ranks, **options)
         async for result in execution.stream():
             yield result
 
-    async def profile(self, code: str, ranks: str = "all", *, trace: str | None = None, **fields: Any) -> Result:
+    async def profile(
+        self, code: str, ranks: str = "all", *, trace: str | None = None, **options: Unpack[RunOptions]
+    ) -> Result:
         """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` says where time went.
 
         Args:
             code: The cell.
             ranks: A rank expression.
             trace: Where to write the merged trace, for Perfetto: a path of this program's.
-            fields: Of RunRequest (docs/reference/http.md).
+            options: The options of RunOptions (docs/reference/python.md).
         """
-        result = await self.run(f"%%profile\n{code}", ranks, **fields)
+        result = await self.run(f"%%profile\n{code}", ranks, **options)
         if trace is not None:
             await self.save_trace(result, trace)
         return result
@@ -144,15 +150,15 @@ class AsyncGroup:
 
     async def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
         """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""
-        await exchange.push(self, values, ranks)
+        await exchange.push(self._exchanger(), values, ranks)
 
     async def scatter(self, name: str, parts: Sequence[Any], ranks: str = "all") -> None:
         """Set variable `name` to the first part on the first rank, the second part on the second rank, and so on."""
-        await exchange.scatter(self, name, parts, ranks)
+        await exchange.scatter(self._exchanger(), name, parts, ranks)
 
     async def broadcast(self, name: str, src: int = 0, ranks: str = "all") -> None:
         """Set variable `name` to its value on rank `src`, without passing through this process."""
-        await exchange.broadcast(self, name, src, ranks)
+        await exchange.broadcast(self._exchanger(), name, src, ranks)
 
     async def pull(self, name: str, rank: int = 0, *, timeout_seconds: float | None = None) -> Any:
         """Return the value of a variable or any other expression on one rank.
@@ -160,12 +166,12 @@ class AsyncGroup:
         Raises:
             TimedOutError: the rank runs cells for longer; it does not evaluate the expression after that.
         """
-        found = await exchange.gather(self, [name], str(rank), timeout_seconds)
+        found = await exchange.gather(self._exchanger(), [name], str(rank), timeout_seconds)
         return found[rank % self.world_size][name]
 
     async def gather(self, name: str, ranks: str = "all") -> dict[int, Any]:
         """Return the values of a variable or any other expression, by rank."""
-        values = await exchange.gather(self, [name], ranks)
+        values = await exchange.gather(self._exchanger(), [name], ranks)
         return {rank: found[name] for rank, found in values.items()}
 
     async def launch(
@@ -175,7 +181,7 @@ class AsyncGroup:
         call = await asyncio.to_thread(Call, self.model, function, args, kwargs)
         try:
             result = call.checked(await self.run(call.note, ranks, call=call.request))
-            return await asyncio.to_thread(call.values, result.ranks, exchange.trusts_ranks(self))
+            return await asyncio.to_thread(call.values, result.ranks, self.trusts_ranks)
         finally:
             call.close()
 
@@ -403,9 +409,10 @@ class AsyncGroup:
                 await feed.wait()
                 yield feed.taken()
 
-    async def run_call(
-        self, call: requests.RankCall, note: str, ranks: str, timeout_seconds: float | None = None
-    ) -> None:
+    def _exchanger(self) -> exchange.Exchanger:
+        return exchange.Exchanger(self.model, self.client.segments, self.trusts_ranks, self._run_call)
+
+    async def _run_call(self, call: requests.RankCall, note: str, ranks: str, timeout_seconds: float | None) -> None:
         """Let ranks carry out a call of this client, such as a pull; the group's log shows the note."""
         execution = await self.submit(note, ranks, silent=True, call=call)
         try:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from jupyter_dist.client.asynchronous.arguments import check_names
 from jupyter_dist.client.asynchronous.client import AsyncClient
-from jupyter_dist.client.asynchronous.exchange import trusts_ranks
 from jupyter_dist.client.asynchronous.group import AsyncGroup
 from jupyter_dist.client.asynchronous.launching import Call
 from jupyter_dist.client.displays.live import show_live
@@ -17,10 +17,14 @@ from jupyter_dist.client.results.result import RankError, Result
 from jupyter_dist.client.results.samples import Samples
 from jupyter_dist.protocol import machine, models
 from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.requests import RunOptions, StartOptions
 
 from .asking import Ask, asker
 from .execution import Execution, Show
 from .loop import LoopThread
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Client:
@@ -71,9 +75,16 @@ class Client:
         """Return all groups, oldest first, including dead ones."""
         return [Group(group, self) for group in self._loop.run(self._client.groups())]
 
-    def start(self, name: str | None = None, *, wait: bool = True, **fields: Any) -> Group:
-        """Start a group with the fields of StartRequest (docs/reference/http.md); returns when its ranks are ready."""
-        return Group(self._loop.run(self._client.start(name, wait=wait, **fields)), self)
+    def start(
+        self,
+        name: str | None = None,
+        *,
+        wait: bool = True,
+        grace_seconds: float | None = None,
+        **options: Unpack[StartOptions],
+    ) -> Group:
+        """Start a group; returns when its ranks are ready. See AsyncClient.start."""
+        return Group(self._loop.run(self._client.start(name, wait=wait, grace_seconds=grace_seconds, **options)), self)
 
     def attach(self, name: str | None = None) -> Group:
         """Return the group with that name or id; without one, the only running one."""
@@ -104,9 +115,26 @@ class Group:
         self._loop = client._loop
 
     @classmethod
-    def start(cls, name: str | None = None, *, client: Client | None = None, **fields: Any) -> Group:
-        """Start a group with the fields of StartRequest (docs/reference/http.md); returns when its ranks are ready."""
-        return (client or Client.connect()).start(name, **fields)
+    def start(
+        cls,
+        name: str | None = None,
+        *,
+        client: Client | None = None,
+        wait: bool = True,
+        grace_seconds: float | None = None,
+        **options: Unpack[StartOptions],
+    ) -> Group:
+        """Start a group; returns when its ranks are ready.
+
+        Args:
+            name: A name for the group, unique among running groups; by default it is given one.
+            client: The client of a server; by default `connect()` finds or starts one.
+            wait: Whether to wait until the ranks are ready.
+            grace_seconds: End the group that many seconds after this process, however this process ends.
+            options: The options of StartOptions (docs/reference/python.md), such as `num_ranks`.
+        """
+        check_names(options, StartOptions, "name", "client", "wait", "grace_seconds")
+        return (client or Client.connect()).start(name, wait=wait, grace_seconds=grace_seconds, **options)
 
     @property
     def model(self) -> models.Group:
@@ -162,7 +190,7 @@ class Group:
         stream: bool | Show = False,
         check: bool = False,
         ask: Ask | bool | None = None,
-        **fields: Any,
+        **options: Unpack[RunOptions],
     ) -> Result:
         """Run a cell and wait until it ends; Ctrl-C interrupts it and keeps the ranks.
 
@@ -173,21 +201,36 @@ class Group:
             check: Raise RankError if a rank failed.
             ask: What answers when ranks ask for input: a function that gets an InputPrompt; True: this program's own
                 `input()`; False: nobody. By default `input()`, if this program has a terminal or a notebook.
-            fields: Of RunRequest (docs/reference/http.md).
+            options: The options of RunOptions (docs/reference/python.md).
         """
-        result = self.begin(code, ranks, ask=ask, **fields).wait(stream)
+        check_names(options, RunOptions, "code", "ranks", "stream", "check", "ask")
+        result = self.begin(code, ranks, ask=ask, **options).wait(stream)
         return result.raise_for_error() if check else result
 
-    def profile(self, code: str, ranks: str = "all", *, trace: str | None = None, **options: Any) -> Result:
+    def profile(  # noqa: PLR0913  (the arguments of `run`, and `trace`)
+        self,
+        code: str,
+        ranks: str = "all",
+        *,
+        trace: str | None = None,
+        stream: bool | Show = False,
+        check: bool = False,
+        ask: Ask | bool | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Result:
         """Run a cell under torch's profiler (%%profile) on all these ranks; `Result.profile` says where time went.
 
         Args:
             code: The cell.
             ranks: A rank expression.
             trace: Where to write the merged trace, for Perfetto: a path of this program's.
-            options: Those of `run`.
+            stream: As for `run`.
+            check: As for `run`.
+            ask: As for `run`.
+            options: The options of RunOptions (docs/reference/python.md).
         """
-        result = self.run(f"%%profile\n{code}", ranks, **options)
+        check_names(options, RunOptions, "code", "ranks", "trace", "stream", "check", "ask")
+        result = self.run(f"%%profile\n{code}", ranks, stream=stream, check=check, ask=ask, **options)
         if trace is not None:
             self.save_trace(result, trace)
         return result
@@ -196,23 +239,25 @@ class Group:
         """Write the merged trace of a profiled cell into a file; see AsyncGroup.save_trace."""
         self._loop.run(self._group.save_trace(result, path))
 
-    def submit(self, code: str, ranks: str = "all", **fields: Any) -> Execution:
+    def submit(self, code: str, ranks: str = "all", **options: Unpack[RunOptions]) -> Execution:
         """Queue a cell and return at once. With `allow_stdin=True`, `Execution.answer` answers what its ranks ask."""
-        execution = self.begin(code, ranks, ask=False, **fields)
+        execution = self.begin(code, ranks, ask=False, **options)
         if execution.was_interrupted:
             execution.cancel()
             raise KeyboardInterrupt
         return execution
 
-    def begin(self, code: str, ranks: str = "all", *, ask: Ask | bool | None = None, **fields: Any) -> Execution:
+    def begin(
+        self, code: str, ranks: str = "all", *, ask: Ask | bool | None = None, **options: Unpack[RunOptions]
+    ) -> Execution:
         """Queue a cell to wait for it: Ctrl-C meanwhile is raised by `wait`, which then stops the ranks.
 
         `ask` is that of `run`.
         """
         answers = asker(ask, self.model["protocol"])
         if answers is not None:
-            fields = {"allow_stdin": True, **fields}
-        return Execution(*self._loop.run_through(self._group.submit(code, ranks, **fields)), self, answers)
+            options.setdefault("allow_stdin", True)
+        return Execution(*self._loop.run_through(self._group.submit(code, ranks, **options)), self, answers)
 
     def push(self, values: Mapping[str, Any], ranks: str = "all") -> None:
         """Set variables on ranks: any Python objects; arrays and tensors are not copied. On one machine only."""
@@ -247,7 +292,7 @@ class Group:
         with Call(self.model, function, args, kwargs) as call:
             execution = self.begin(call.note, ranks, call=call.request)
             result = call.checked(execution.wait(show_live(states=False)))
-            return call.values(result.ranks, trusts_ranks(self._group))
+            return call.values(result.ranks, self._group.trusts_ranks)
 
     def status(self) -> models.Group:
         """Fetch the Group of docs/api.md."""

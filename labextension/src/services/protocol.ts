@@ -1019,10 +1019,8 @@ export interface IOwnerRequest {
   grace_seconds: number;
 }
 
-/** The body of POST /groups; all fields are optional. */
-export interface IStartRequest {
-  /** A name for the group, unique among running groups. */
-  name?: string;
+/** How a group is started: the keyword arguments of `start` in Python. */
+export interface IStartOptions {
   /** The name of one of the environments that are listed. */
   environment?: string;
   /** The absolute path of an interpreter, instead of an environment. */
@@ -1049,6 +1047,38 @@ export interface IStartRequest {
   notebook?: string;
   /** Extra environment variables: an object of strings. */
   env?: Record<string, string>;
+}
+
+/** The body of POST /groups; all fields are optional. */
+export interface IStartRequest {
+  /** The name of one of the environments that are listed. */
+  environment?: string;
+  /** The absolute path of an interpreter, instead of an environment. */
+  python?: string;
+  /** One of auto, cuda, rocm, xpu, cpu. */
+  accelerator?: string;
+  /** Devices: a list of indices, a count, -1 or "all". */
+  devices?: number[] | number | 'all';
+  /** CPU ranks, 1 to 64; on devices their number. On several nodes those of all together. */
+  num_ranks?: number;
+  /** What starts a node agent on each machine of the group. `local`, the default: nothing, ranks run on the server's machine. `external`: you do, with the command in `join` of the group. Others: see `jupyter dist launchers`. */
+  launcher?: string;
+  /** Options of the launcher by name, as `jupyter dist launchers` lists them. */
+  launcher_options?: Record<string, unknown>;
+  /** How many machines the ranks run on. */
+  num_nodes?: number;
+  /** Ranks on each of them. */
+  ranks_per_node?: number;
+  /** One of auto, nccl, gloo, xccl. */
+  backend?: string;
+  /** A directory, absolute or relative to the server's root. */
+  cwd?: string;
+  /** A notebook's path; its folder is the default cwd. */
+  notebook?: string;
+  /** Extra environment variables: an object of strings. */
+  env?: Record<string, string>;
+  /** A name for the group, unique among running groups. */
+  name?: string;
   /** The environment of the group's processes, on top of the server's: NAME=value, each followed by a NUL. */
   environ?: string;
   /** The process that the group ends with; default: it outlives all. */
@@ -1073,12 +1103,8 @@ export interface IRankCall {
   module?: string;
 }
 
-/** The body of POST .../executions. */
-export interface IRunRequest {
-  /** The code to run: a string of at most 16 MiB. */
-  code: string;
-  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
-  ranks?: string;
+/** How a cell is run: the keyword arguments of `run` and `submit` in Python. */
+export interface IRunOptions {
   /** The notebook cell's id. */
   cell_id?: string | null;
   /** The notebook's path. */
@@ -1097,6 +1123,32 @@ export interface IRunRequest {
   call?: IRankCall;
   /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
   empty_cache?: boolean;
+}
+
+/** The body of POST .../executions. */
+export interface IRunRequest {
+  /** The notebook cell's id. */
+  cell_id?: string | null;
+  /** The notebook's path. */
+  notebook?: string | null;
+  /** Whether a failure aborts the cells of the same notebook queued after it. */
+  stop_on_error?: boolean;
+  /** An execution: if it has failed by now, this one is aborted as if queued after it. */
+  after?: string | null;
+  /** Whether to leave it out of the history. */
+  silent?: boolean;
+  /** Whether to refuse it (`needs_all_ranks`) if it calls what all ranks must call, and is for some. */
+  ask_first?: boolean;
+  /** Whether the client answers what its ranks ask for (`asking` of the execution). By default `input()` raises an error at once. From protocol 4. */
+  allow_stdin?: boolean;
+  /** What to do instead of running `code`, which describes it then. From protocol 3. */
+  call?: IRankCall;
+  /** Whether ranks collect garbage and empty the device cache if the cell changed their memory. */
+  empty_cache?: boolean;
+  /** The code to run: a string of at most 16 MiB. */
+  code: string;
+  /** A rank expression: all, 0, -1, 0-3, 0-3,7, ::2, !0. */
+  ranks?: string;
 }
 
 /** The body of POST .../ranks/{rank}/comms: a message to a widget. */
