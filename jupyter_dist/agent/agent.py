@@ -8,12 +8,13 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.group.execution import Execution
 from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.ending import sweep
 from jupyter_dist.agent.processes.rank_process import RankProcess
@@ -67,11 +68,11 @@ class Agent:
         self._created_at = time.time()
         self.owners = Owners()
         self._farewell: JupyterDistError | None = None  # why it ends by itself while a server may be connected
-        self._starter: RankStarter  # since `run`: a zygote belongs to the loop
+        self._starter: RankStarter  # set by `run`: a zygote belongs to the loop
         self._sampler: Sampler | None = None
         self._pulse: Pulse | None = None
         self._hangs: HangWatch | None = None
-        self._work: asyncio.Task[None] | None = None  # the start or restart under way
+        self._starts: GroupStarts | None = None
         self._ended = asyncio.Event()
         self._group_push: asyncio.TimerHandle | None = None
         self._progress: dict[str, Execution] = {}  # executions on many ranks, of which some have ended their part
@@ -134,7 +135,8 @@ class Agent:
         self._sampler = Sampler(self.group, self._sampled, lambda: hangs.last_look)
         self._pulse = Pulse(self.group)
         self._pulse.start()
-        self._begin_work(self._first_start(self.group))
+        self._starts = GroupStarts(self.group, self._starter, self._first_start_failed)
+        self._starts.start()
 
     def _open_to_nodes(self, spec: GroupSpec, group: Group) -> Nodes:
         from jupyter_dist.agent.nodes.head import Nodes  # noqa: PLC0415 - one machine needs none of it
@@ -147,38 +149,11 @@ class Agent:
             self.owners.add(owner)
             self._group_changed()
 
-    def restart_group(self) -> None:
-        """Restart the group in the background."""
-        group = self.need_group()
-        if group.state in ("starting", "restarting", "ending") or self._work_is_under_way():
-            raise JupyterDistError(
-                "group_not_ready",
-                f"Group '{group.spec.name}' is {group.state}.",
-                "Wait until it is ready or has ended.",
-            )
-        if group.nodes is not None:
-            group.nodes.check_complete()
-        group.begin_restart()
-        self._begin_work(self._restart(group))
-
-    def replace_dead(self) -> None:
-        """Start new processes for dead ranks, in the background.
-
-        Raises:
-            JupyterDistError: `group_not_ready`, if no rank is dead or the others are running cells.
-        """
-        group = self.need_group()
-        if group.state != "degraded" or self._work_is_under_way():
-            raise JupyterDistError(
-                "group_not_ready", f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
-            )
-        if group.dispatcher.queue.in_state("running"):
-            message = "The other ranks are running a cell; a new rank can only join when they are idle."
-            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
-        if group.nodes is not None:
-            group.nodes.check_complete()
-        group.begin_replacing()  # the answer already has the new state
-        self._begin_work(self._replace(group))
+    def need_starts(self) -> GroupStarts:
+        """Return what restarts ranks and replaces dead ones. Raises JupyterDistError while this agent is only warm."""
+        self.need_group()
+        assert self._starts is not None
+        return self._starts
 
     def interrupt(self, ranks: list[RankProcess]) -> Awaitable[None]:
         """Interrupt the cells of these ranks. The returned task ends when it is known which ranks were reached."""
@@ -189,15 +164,15 @@ class Agent:
 
     async def end_group(self) -> list[str]:
         """End all ranks and the processes they started; return a sentence about each that had to be killed."""
-        if self._work is not None:
-            self._work.cancel()
+        if self._starts is not None:
+            self._starts.cancel()
         self.watch(0)
         if self._pulse is not None and self._hangs is not None:
             self._pulse.stop()
             self._hangs.stop()
         killed = await self.group.end() if self.group is not None else []
-        await self._starter.settle()
-        killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._starter.children())))
+        await self._current_starter.settle()
+        killed = list(dict.fromkeys(killed + await sweep(os.getpid(), self._current_starter.children())))
         more = len(killed) - MAX_KILLED_NAMED
         return [*killed[:MAX_KILLED_NAMED], *([f"{more} more processes were killed."] if more > 0 else [])]
 
@@ -218,46 +193,14 @@ class Agent:
             return {"state": "warm", "seq": 0, **common}
         return {**self.group.status(), **common}
 
-    # -- starting -----------------------------------------------------------------------------------
+    @property
+    def _current_starter(self) -> RankStarter:
+        return self._starter if self._starts is None else self._starts.starter
 
-    def _work_is_under_way(self) -> bool:
-        return self._work is not None and not self._work.done()
-
-    def _begin_work(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = start_task(work, "start or restart", self._work_failed)
-
-    def _work_failed(self, error: BaseException) -> None:
-        """Handle an internal error: the group must not be shown as starting forever."""
-        group = self.need_group()
-        group.fail(JupyterDistError("internal", f"The agent failed: {error!r:.500}", "See agent.log."))
-
-    async def _first_start(self, group: Group) -> None:
-        """Start the group; a start that fails ends the agent, which tells the server why."""
-        try:
-            if group.nodes is not None:
-                await self._starter.stop()  # ranks are not started here
-                self._starter = group.nodes
-            await self._starter.prepare(group.preparing())
-            await group.start(self._starter)
-        except JupyterDistError as err:
-            self._farewell = err  # the last that the server hears: it must not take the group for lost
-            self.stop()
-
-    async def _restart(self, group: Group) -> None:
-        try:
-            await self._starter.prepare(group.preparing())
-            await group.restart(self._starter)
-        except JupyterDistError as err:  # the journal can still be read, and a restart tried again
-            group.fail(err)
-
-    async def _replace(self, group: Group) -> None:
-        try:
-            await self._starter.prepare(group.preparing())
-        except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
-            group.not_replaced(err)
-        else:
-            await self._starter.settle()  # processes that dead ranks started may still hold device memory
-            await group.replace_dead(self._starter)
+    def _first_start_failed(self, error: JupyterDistError) -> None:
+        """End the agent, with a last message that has the reason: the server must not take the group for lost."""
+        self._farewell = error
+        self.stop()
 
     async def _process_exited(self, handle: ProcessHandle, ending: Ending) -> None:
         if self.group is not None:
@@ -359,9 +302,9 @@ class Agent:
             group.tell("Another program removed the group's folder. It was made again; the log begins here.")
 
     def _reap(self) -> None:
-        reap(self._starter.children())
+        reap(self._current_starter.children())
         # Orphans go to the shim of their rank; one that arrives here has lost both the shim and the zygote.
-        end_orphans(self._starter.children())
+        end_orphans(self._current_starter.children())
 
     async def _end(self) -> None:
         """Clean up: leave no process, no socket and no file."""
@@ -370,7 +313,7 @@ class Agent:
             self.group.fail(self._farewell)
             self._push_group()
             await self._link.flush(LAST_MESSAGE_SECONDS)
-        await self._starter.stop()
+        await self._current_starter.stop()
         if self.group is not None and self.group.nodes is not None:
             await self.group.nodes.stop()
         await sweep(os.getpid(), ())

@@ -183,7 +183,7 @@ class Requests:
         return answer(group=self._agent.status())
 
     async def _restart(self, _header: Header, _: bytes) -> Answer:
-        self._agent.restart_group()
+        self._agent.need_starts().restart()
         return answer(group=self._agent.status())
 
     async def _replace(self, _header: Header, _: bytes) -> Answer:
@@ -196,7 +196,7 @@ class Requests:
             for rank in lost:
                 with contextlib.suppress(asyncio.TimeoutError):
                     await within(KILL_SECONDS, rank.gone.wait())
-        self._agent.replace_dead()
+        self._agent.need_starts().replace_dead()
         return answer(group=self._agent.status())
 
     async def _reform(self, _header: Header, _: bytes) -> Answer:

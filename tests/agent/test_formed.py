@@ -8,6 +8,7 @@ from contextlib import closing
 
 from jupyter_dist.agent.agent import Agent
 from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starters import LocalStarter
 from jupyter_dist.agent.processes.starting.process import ProcessHandle
@@ -22,6 +23,10 @@ class Starter:
 
     def __init__(self, group: Group) -> None:
         self._group = group
+
+    async def prepare(self, _): ...
+
+    async def settle(self): ...
 
     async def start(self, spec, fds):
         self._group.ranks[1].set_state("idle")
@@ -50,8 +55,9 @@ async def test_a_survivor_that_dies_when_a_replacement_is_ready_costs_no_healthy
         await group.ranks[1].ended(SURVIVOR_DIED)
         group.set_state("ready")
         group.set_state("degraded")
-        group.begin_replacing()
-        await group.replace_dead(LocalStarter(Starter(group)))
+        starts = GroupStarts(group, LocalStarter(Starter(group)), lambda _: None)
+        starts.replace_dead()
+        await starts.work
         assert [rank.state for rank in group.ranks] == ["dead", "idle"]
         assert group.state == "degraded"
         assert group.note.startswith("Rank 1 was replaced")

@@ -11,6 +11,7 @@ import pytest
 from waits import PATIENCE, until_async
 
 from jupyter_dist.agent.group.group import Group
+from jupyter_dist.agent.group.starts import GroupStarts
 from jupyter_dist.agent.processes import ending
 from jupyter_dist.agent.processes.death import Ending
 from jupyter_dist.agent.processes.starters import LocalStarter
@@ -38,6 +39,10 @@ class Channels:
 
     is_lost = False
 
+    async def prepare(self, _): ...
+
+    async def settle(self): ...
+
     async def start(self, spec, fds):
         if self.error is not None:
             raise self.error
@@ -61,14 +66,21 @@ async def a_group(tmp_path, channels):
             group.close()
 
 
+def a_start(group, channels, failed=None):
+    """Begin the first start of the group; errors are appended to `failed`."""
+    starts = GroupStarts(group, LocalStarter(channels), [].append if failed is None else failed.append)
+    starts.start()
+    return starts
+
+
 @contextlib.asynccontextmanager
 async def a_group_without_rank_1(tmp_path, channels):
     async with a_group(tmp_path, channels) as group:
-        await group.start(LocalStarter(channels))
+        starts = a_start(group, channels)
+        await starts.work
         await group.process_exited(ProcessHandle(NO_PID + 1, 0), Ending(1, None))
         assert group.state == "degraded"
-        group.begin_replacing()
-        yield group
+        yield group, starts
 
 
 class EndsAtOnce(Channels):
@@ -92,18 +104,25 @@ async def test_a_rank_that_ends_before_its_start_is_known_fails_the_start_and_is
     channels.ready = ready
     async with a_group(tmp_path, channels) as group:
         channels.group = group
-        with pytest.raises(JupyterDistError) as raised:
-            await within(PATIENCE, group.start(LocalStarter(channels)))
-        assert raised.value.code == "start_failed"
-        assert raised.value.message == "Rank 1 exited with code 7 while the group started."
+        failed: list[JupyterDistError] = []
+        await within(PATIENCE, a_start(group, channels, failed).work)
+        assert [(error.code, error.message) for error in failed] == [
+            ("start_failed", "Rank 1 exited with code 7 while the group started.")
+        ]
+        assert group.state == "dead"
         assert [rank.exit and rank.exit["code"] for rank in group.ranks] == [None, 7]
 
 
 async def test_a_dead_rank_whose_successor_cannot_be_started_stays_dead_and_the_others_continue(tmp_path):
     channels = Channels()
-    async with a_group_without_rank_1(tmp_path, channels) as group:
+    async with a_group_without_rank_1(tmp_path, channels) as (group, starts):
         channels.error = JupyterDistError("start_failed", "There are no processes left.")
-        await within(PATIENCE, group.replace_dead(LocalStarter(channels)))
+        starts.replace_dead()
+        assert (group.state, group.process_group.may_begin) == ("restarting", False)
+        for refused in (starts.replace_dead, starts.restart):
+            with pytest.raises(JupyterDistError, match="restarting"):
+                refused()
+        await within(PATIENCE, starts.work)
         assert group.state == "degraded"
         assert group.note == "Rank 1 could not be replaced: There are no processes left."
         assert [rank.state for rank in group.ranks] == ["idle", "dead"]
@@ -113,9 +132,10 @@ async def test_a_dead_rank_whose_successor_cannot_be_started_stays_dead_and_the_
 
 async def test_after_an_internal_error_the_other_ranks_continue_and_nothing_waits_for_new_ones(tmp_path):
     channels = Channels()
-    async with a_group_without_rank_1(tmp_path, channels) as group:
+    async with a_group_without_rank_1(tmp_path, channels) as (group, starts):
         channels.error = ValueError("a bug")
-        await group.replace_dead(LocalStarter(channels))
+        starts.replace_dead()
+        await within(PATIENCE, starts.work)
         assert group.note == "Rank 1 could not be replaced: ValueError('a bug')"
         assert (group.state, group.process_group.may_begin) == ("degraded", True)
         await until_async(lambda: not [task for task in asyncio.all_tasks() if task.get_name() == "rejoin"])

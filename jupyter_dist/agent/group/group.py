@@ -1,16 +1,15 @@
-"""The group: starts, restarts and ends its ranks, and keeps its state."""
+"""The group: its ranks and their processes, its cells, and its state."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_dist.agent.processes.death import Ending, OutOfMemory
-from jupyter_dist.agent.processes.ending import end_ranks, sweep
+from jupyter_dist.agent.processes.ending import end_ranks
 from jupyter_dist.agent.processes.failedstart import died_early, too_late
 from jupyter_dist.agent.processes.rank_process import RankProcess
 from jupyter_dist.agent.processes.starters import RankStarter
@@ -31,8 +30,7 @@ from .conditions import conditions
 from .dispatch import Dispatcher
 from .execution import Execution
 from .process_group import ProcessGroup, Todo
-from .rejoin import FileStores, Stores, give_up_waiting_for, give_up_waiting_for_device, rejoin, rejoin_with
-from .replacing import start_fresh
+from .rejoin import FileStores, Stores, give_up_waiting_for, give_up_waiting_for_device, rejoin
 from .shortage import Shortage
 from .traces import Traces
 
@@ -99,29 +97,6 @@ class Group:
         self.dispatcher.take_ranks(self.ranks)
         self._on_group()
 
-    async def start(self, starter: RankStarter) -> None:
-        """Start the process of every rank and wait until all have joined the process group.
-
-        A starter that ends meanwhile makes starts fast; it must not make one fail: then all ranks are started again.
-
-        Raises:
-            JupyterDistError: `start_failed`, naming the rank and the cause; nothing is left running then.
-        """
-        try:
-            try:
-                await self.start_ranks(starter, self.ranks)
-            except JupyterDistError:
-                if not starter.is_lost:
-                    raise
-                await end_ranks(self.ranks, "the process that starts ranks has ended", patient=False)
-                self.prepare()
-                await starter.prepare(self.preparing())
-                await self.start_ranks(starter, self.ranks)
-        except JupyterDistError as err:
-            await self._fail(err)
-        self.ready_seconds = time.monotonic() - self._starting_since
-        self._use_formed()
-
     async def start_ranks(self, starter: RankStarter, ranks: list[RankProcess]) -> None:
         """Start the processes of these ranks and wait until every rank of the group is idle.
 
@@ -155,28 +130,6 @@ class Group:
             raise JupyterDistError("group_not_ready", f"Not all ranks of group '{self.spec.name}' are ready.", hint)
         self._do(self.process_group.requested(bool(self.dispatcher.queue.in_state("running"))))
 
-    def begin_replacing(self) -> None:
-        """Hold cells back, and show it, as soon as it is requested."""
-        self.process_group.close()
-        self.set_state("restarting")
-
-    async def replace_dead(self, starter: RankStarter) -> None:
-        """Start a new process for every dead rank; the others keep theirs, and their variables; note how it went."""
-        survivors, store_path = self.living(), self.stores.new()
-        fresh = self.renew_dead(store_path)
-        rejoining = asyncio.create_task(rejoin_with(fresh, survivors, store_path), name="rejoin")
-        try:
-            self.tell(await start_fresh(lambda: self.start_ranks(starter, fresh), fresh))
-            await asyncio.gather(rejoining, return_exceptions=True)
-        finally:
-            rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
-        self._use_formed()
-
-    def not_replaced(self, error: Exception) -> None:
-        """Continue with the ranks that are alive."""
-        self.tell(f"The dead ranks could not be replaced: {error}")
-        self._use_formed()
-
     def renew_dead(self, store_path: str) -> list[RankProcess]:
         """Replace every dead rank by a new one without a process; return the new ranks."""
         renewed = {rank.rank: rank.successor(store_path) for rank in self.ranks if rank.state == "dead"}
@@ -184,25 +137,17 @@ class Group:
         self.dispatcher.replace_ranks(self.ranks)
         return list(renewed.values())
 
-    def begin_restart(self) -> None:
-        """End running and queued cells; cells submitted from now on are for the new ranks."""
-        self._stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
-
-    async def restart(self, starter: RankStarter) -> None:
-        """End all ranks and start new ones. Variables are lost; the zygote keeps its imports."""
-        await end_ranks(self.ranks, "the group was restarted", patient=True)
-        await starter.settle()
-        await sweep(os.getpid(), starter.children())
+    def begin_generation(self) -> None:
+        """Begin again with new ranks, after the old ones have ended."""
         self.generation += 1
         self.started_at, self.error, self.note = time.time(), None, None
         self._starting_since = time.monotonic()
         self.journal.append("note", b"The group was restarted.", rank=None, execution_id=None)
         self.prepare()
-        await self.start(starter)
 
     async def end(self) -> list[str]:
         """End all ranks; return a sentence about each process that had to be killed."""
-        self._stop_cells("ending", JupyterDistError("ended", "The group was shut down."))
+        self.stop_cells("ending", JupyterDistError("ended", "The group was shut down."))
         return await end_ranks(self.ranks, "the group was shut down", patient=True)
 
     def close(self) -> None:
@@ -210,12 +155,12 @@ class Group:
         self.journal.close()
 
     def fail(self, error: JupyterDistError) -> None:
-        """Be dead, with the reason: no cell may wait for ranks that do not come."""
+        """Enter the state dead, with the reason: no cell may wait for ranks that do not come."""
         self.error = error
-        self._stop_cells("dead", error)
+        self.stop_cells("dead", error)
 
     def set_state(self, state: GroupState) -> None:
-        """Enter a state and tell the server."""
+        """Enter a state and notify the server."""
         GROUP_LIFE.check(self.state, state)
         self.state = state
         self._on_group()
@@ -293,7 +238,7 @@ class Group:
         self.nodes, self.stores = nodes, nodes.stores
 
     def nodes_changed(self) -> None:
-        """Handle that the state of a node is another."""
+        """Handle that the state of a node has changed."""
         self._on_group()
 
     def running_calls(self) -> list[dict[str, Any]]:
@@ -316,7 +261,7 @@ class Group:
     # -- reading --------------------------------------------------------------------------------------
 
     def living(self, ranks: list[int] | None = None) -> list[RankProcess]:
-        """Return those of the given ranks that have a process."""
+        """Return the ranks that have a process; of the given ones, if any are given."""
         return [rank for rank in self.ranks if rank.state != "dead" and (ranks is None or rank.rank in ranks)]
 
     def check_takes_cells(self) -> None:
@@ -392,22 +337,25 @@ class Group:
         """Handle an internal error: cells must not wait forever for a new process group."""
         self._do(self.process_group.not_rejoined(f"{error!r:.200}", is_whole=True))
 
-    def _use_formed(self) -> None:
-        """Give cells to the ranks that are alive from now on."""
+    def formed(self, *, is_start: bool = False) -> None:
+        """Give cells to the ranks that are alive from now on; after a start, note how long it took."""
+        if is_start:
+            self.ready_seconds = time.monotonic() - self._starting_since
         todo = self.process_group.formed()
         living = len(self.living())
         self.set_state("ready" if living == self.spec.world_size else "degraded" if living else "dead")
         self._do(todo)
 
-    async def _fail(self, error: JupyterDistError) -> None:
+    async def end_failed_start(self, error: JupyterDistError) -> None:
+        """End the ranks of a start that failed, and be dead with this reason."""
         self.error = error
-        self._stop_cells("ending", error)
+        self.stop_cells("ending", error)
         await end_ranks(self.ranks, "the group could not be started", patient=False)
         self.journal.append("note", str(error).encode(), rank=None, execution_id=None)
         self.set_state("dead")
-        raise error
 
-    def _stop_cells(self, state: GroupState, error: JupyterDistError) -> None:
+    def stop_cells(self, state: GroupState, error: JupyterDistError) -> None:
+        """Enter a state in which no cell runs; end running and queued ones with this reason."""
         self.set_state(state)
         self.process_group.close()
         self.dispatcher.end_all(error)

@@ -1,0 +1,179 @@
+"""Starts, restarts and replaces the ranks of a group: what is checked, what is shown at once, and what runs then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from jupyter_dist.agent.processes.ending import end_ranks, give_up, sweep
+from jupyter_dist.agent.processes.rank_process import RankProcess
+from jupyter_dist.agent.processes.starters import RankStarter
+from jupyter_dist.protocol.errors import JupyterDistError
+from jupyter_dist.protocol.ranks import format_ranks
+from jupyter_dist.transport.tasks import start_task
+
+from .group import Group
+from .rejoin import rejoin_with
+
+log = logging.getLogger(__name__)
+
+
+class GroupStarts:
+    """Decides, as the only place, whether ranks may be started now, and starts them in the background.
+
+    `restart` and `replace_dead` raise what forbids them. Otherwise the group has its new state when they return.
+    """
+
+    def __init__(
+        self, group: Group, starter: RankStarter, on_first_start_failed: Callable[[JupyterDistError], None]
+    ) -> None:
+        self.starter = starter
+        self.work: asyncio.Task[None] | None = None  # the start, restart or replacement under way, or the last one
+        self._group = group
+        self._on_first_start_failed = on_first_start_failed
+
+    def start(self) -> None:
+        """Start the ranks of a new group."""
+        self._begin(self._first_start())
+
+    def restart(self) -> None:
+        """End all ranks and start new ones. Variables are lost; the zygote keeps its imports.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if the group starts or ends, or a node is missing.
+        """
+        group = self._group
+        if group.state in ("starting", "restarting", "ending") or self._is_under_way:
+            raise JupyterDistError(
+                "group_not_ready",
+                f"Group '{group.spec.name}' is {group.state}.",
+                "Wait until it is ready or has ended.",
+            )
+        self._check_nodes()
+        # Running and queued cells end; cells that are submitted from now on are for the new ranks.
+        group.stop_cells("restarting", JupyterDistError("restarted", "The group was restarted."))
+        self._begin(self._restart())
+
+    def replace_dead(self) -> None:
+        """Start a new process for every dead rank; the others keep their processes and variables.
+
+        Raises:
+            JupyterDistError: `group_not_ready`, if no rank is dead, the others are running cells, or a node is missing.
+        """
+        group = self._group
+        if group.state != "degraded" or self._is_under_way:
+            raise JupyterDistError(
+                "group_not_ready", f"Group '{group.spec.name}' has no rank to replace: it is {group.state}."
+            )
+        if group.dispatcher.queue.in_state("running"):
+            message = "The other ranks are running a cell; a new rank can only join when they are idle."
+            raise JupyterDistError("group_not_ready", message, "Interrupt the cell or wait until it ends.")
+        self._check_nodes()
+        group.process_group.close()  # holds cells back
+        group.set_state("restarting")
+        self._begin(self._replace())
+
+    def cancel(self) -> None:
+        """Stop what is under way: the group ends."""
+        if self.work is not None:
+            self.work.cancel()
+
+    @property
+    def _is_under_way(self) -> bool:
+        return self.work is not None and not self.work.done()
+
+    def _check_nodes(self) -> None:
+        if self._group.nodes is not None:
+            self._group.nodes.check_complete()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self.work = start_task(work, "start or restart", self._failed)
+
+    def _failed(self, error: BaseException) -> None:
+        """Handle an internal error: the group must not be shown as starting forever."""
+        self._group.fail(JupyterDistError("internal", f"The agent failed: {error!r:.500}", "See agent.log."))
+
+    # -- in the background ----------------------------------------------------------------------------
+
+    async def _first_start(self) -> None:
+        group = self._group
+        try:
+            if group.nodes is not None:
+                await self.starter.stop()  # ranks are not started here
+                self.starter = group.nodes
+            await self.starter.prepare(group.preparing())
+            await self._start_all()
+        except JupyterDistError as err:
+            self._on_first_start_failed(err)
+
+    async def _restart(self) -> None:
+        group = self._group
+        try:
+            await self.starter.prepare(group.preparing())
+            await end_ranks(group.ranks, "the group was restarted", patient=True)
+            await self.starter.settle()
+            await sweep(os.getpid(), self.starter.children())
+            group.begin_generation()
+            await self._start_all()
+        except JupyterDistError as err:  # the journal can still be read, and a restart tried again
+            group.fail(err)
+
+    async def _start_all(self) -> None:
+        """Start the process of every rank and wait until all have joined the process group.
+
+        A starter that ends meanwhile makes starts fast; it must not make one fail: then all ranks are started again.
+
+        Raises:
+            JupyterDistError: `start_failed`, naming the rank and the cause; nothing is left running then.
+        """
+        group = self._group
+        try:
+            try:
+                await group.start_ranks(self.starter, group.ranks)
+            except JupyterDistError:
+                if not self.starter.is_lost:
+                    raise
+                await end_ranks(group.ranks, "the process that starts ranks has ended", patient=False)
+                group.prepare()
+                await self.starter.prepare(group.preparing())
+                await group.start_ranks(self.starter, group.ranks)
+        except JupyterDistError as err:
+            await group.end_failed_start(err)
+            raise
+        group.formed(is_start=True)
+
+    async def _replace(self) -> None:
+        group = self._group
+        try:
+            await self.starter.prepare(group.preparing())
+        except (JupyterDistError, OSError) as err:  # such as no descriptors for another zygote
+            group.tell(f"The dead ranks could not be replaced: {err}")
+            group.formed()
+            return
+        await self.starter.settle()  # processes that dead ranks started may still hold device memory
+        survivors, store_path = group.living(), group.stores.new()
+        fresh = group.renew_dead(store_path)
+        rejoining = asyncio.create_task(rejoin_with(fresh, survivors, store_path), name="rejoin")
+        try:
+            group.tell(await self._start_fresh(fresh))
+            await asyncio.gather(rejoining, return_exceptions=True)
+        finally:
+            rejoining.cancel()  # an internal error, or the end of the group: it would wait forever
+        group.formed()
+
+    async def _start_fresh(self, fresh: list[RankProcess]) -> str:
+        """Start ranks in place of dead ones; return a sentence about the outcome. They are dead if the start failed."""
+        numbers = format_ranks(rank.rank for rank in fresh)
+        try:
+            await self._group.start_ranks(self.starter, fresh)
+        except Exception as err:  # also an internal error: the group must go on with the ranks that live
+            if not isinstance(err, JupyterDistError):
+                log.exception("Cannot replace rank %s", numbers)
+            await give_up(fresh, "the replacement failed")  # later deaths would be attributed to the next attempt
+            why = err.message if isinstance(err, JupyterDistError) else f"{err!r:.300}"
+            return f"Rank {numbers} could not be replaced: {why}"
+        shards = "What was sharded over all ranks lacks its part: make it again on all ranks, and load a checkpoint."
+        return f"Rank {numbers} was replaced: its variables are gone, the other ranks keep theirs. {shards}"
